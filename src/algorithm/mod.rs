@@ -1,0 +1,165 @@
+//! The five algorithms as pure steps: a quota, a state, an instant and a cost in; a usage out.
+//!
+//! Nothing in here reads a clock, takes a lock or knows of keys. A store keeps one [`State`]
+//! per counter and applies these steps under a guard of its own:
+//!
+//! ```
+//! use tollgate::algorithm::State;
+//! use tollgate::{Quota, Timestamp};
+//!
+//! let quota: Quota = "2/minute".parse()?;
+//! let now = Timestamp::from_secs(1_735_689_600);
+//! let mut state = State::fresh(&quota);
+//!
+//! for left in [1, 0] {
+//!     let usage = state.assess(&quota, now, 1);
+//!     assert!(usage.is_allowed());
+//!     assert_eq!(usage.remaining(), left);
+//!     state.charge(&quota, now, 1);
+//! }
+//! let denied = state.assess(&quota, now, 1);
+//! assert!(!denied.is_allowed());
+//!
+//! // Retry-After is true: then and not a microsecond earlier.
+//! let free = denied.reset_at();
+//! assert!(state.assess(&quota, free, 1).is_allowed());
+//! let just_before = Timestamp::from_micros(free.as_micros() - 1);
+//! assert!(!state.assess(&quota, just_before, 1).is_allowed());
+//! # Ok::<(), tollgate::Invalid>(())
+//! ```
+
+pub(crate) mod calendar;
+pub(crate) mod fixed_window;
+pub(crate) mod sliding_buckets;
+pub(crate) mod sliding_log;
+pub(crate) mod sliding_window;
+pub(crate) mod token_bucket;
+
+use crate::clock::Timestamp;
+use crate::decision::{Outcome, Usage};
+use crate::quota::{Algorithm, Quota};
+
+use self::fixed_window::FixedWindow;
+use self::sliding_buckets::SlidingBuckets;
+use self::sliding_log::SlidingLog;
+use self::sliding_window::SlidingWindow;
+use self::token_bucket::TokenBucket;
+
+/// What one counter remembers.
+///
+/// A state belongs to the algorithm and the window it was made for; the amount may change from
+/// call to call (another tier, an override, a reload) without losing what was counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Fixed(FixedWindow),
+    Sliding(SlidingWindow),
+    Token(TokenBucket),
+    Buckets(SlidingBuckets),
+    Log(SlidingLog),
+}
+
+/// Runs the same step on whichever state it is.
+macro_rules! each {
+    ($kind:expr, $state:ident => $step:expr) => {
+        match $kind {
+            Kind::Fixed($state) => $step,
+            Kind::Sliding($state) => $step,
+            Kind::Token($state) => $step,
+            Kind::Buckets($state) => $step,
+            Kind::Log($state) => $step,
+        }
+    };
+}
+
+impl State {
+    /// The state of a counter that has never been charged.
+    #[must_use]
+    pub fn fresh(quota: &Quota) -> Self {
+        Self(match quota.algorithm() {
+            Algorithm::FixedWindow => Kind::Fixed(FixedWindow::default()),
+            Algorithm::SlidingWindow => Kind::Sliding(SlidingWindow::default()),
+            Algorithm::TokenBucket => Kind::Token(TokenBucket::default()),
+            Algorithm::SlidingBuckets => Kind::Buckets(SlidingBuckets::fresh(quota)),
+            Algorithm::SlidingLog => Kind::Log(SlidingLog::default()),
+        })
+    }
+
+    /// What would come of charging `cost` now: if allowed, the usage after it; if not, the
+    /// usage as it is and when to come back. Changes nothing.
+    #[must_use]
+    pub fn assess(&self, quota: &Quota, now: Timestamp, cost: u64) -> Usage {
+        if quota.is_blocked() {
+            return Usage::blocked(now);
+        }
+        each!(&self.0, state => state.assess(quota, now.as_micros(), cost))
+    }
+
+    /// The usage as it is, with the outcome that charging `cost` would have. Changes nothing.
+    #[must_use]
+    pub fn peek(&self, quota: &Quota, now: Timestamp, cost: u64) -> Usage {
+        let asked = self.assess(quota, now, cost);
+        if asked.is_allowed() {
+            self.assess(quota, now, 0)
+        } else {
+            asked
+        }
+    }
+
+    /// Charges `cost`, whether there is room for it or not. Counters stop at their largest
+    /// number; they never wrap. A blocked quota counts nothing.
+    pub fn charge(&mut self, quota: &Quota, now: Timestamp, cost: u64) {
+        if quota.is_blocked() {
+            return;
+        }
+        each!(&mut self.0, state => state.charge(quota, now.as_micros(), cost));
+    }
+
+    /// Takes back a charge of `cost` made at `charged_at`, as far as it still counts.
+    ///
+    /// Never below zero, and never out of a window that the charge was not in. A token bucket
+    /// gives back what the charge still weighs if it is refilled first: at most the cost,
+    /// never so much that the bucket would hold more than if the charge had not been made.
+    pub fn give_back(&mut self, quota: &Quota, charged_at: Timestamp, now: Timestamp, cost: u64) {
+        if quota.is_blocked() {
+            return;
+        }
+        let charged_at = charged_at.as_micros();
+        each!(&mut self.0, state => state.give_back(quota, charged_at, now.as_micros(), cost));
+    }
+
+    /// From when on this state is worth no more than a fresh one. The epoch, if it already is.
+    #[must_use]
+    pub fn expires_at(&self, quota: &Quota) -> Timestamp {
+        if quota.is_blocked() {
+            return Timestamp::EPOCH;
+        }
+        Timestamp::end(each!(&self.0, state => state.expires_at(quota)))
+    }
+}
+
+/// A counter with `used` of its limit taken, asked for `cost`.
+///
+/// Either there is room (`reset` says when it is whole again afterwards), or there will be
+/// (`retry` says when), or there never will be, because the cost is over the limit.
+#[inline]
+fn settle(
+    quota: &Quota,
+    used: u64,
+    cost: u64,
+    fits: bool,
+    reset: impl FnOnce() -> u64,
+    retry: impl FnOnce() -> u64,
+) -> Usage {
+    let limit = quota.burst();
+    let (outcome, used, at) = if cost > limit {
+        (Outcome::Never, used, reset())
+    } else if fits {
+        (Outcome::Allowed, used.saturating_add(cost), reset())
+    } else {
+        (Outcome::Denied, used, retry())
+    };
+    Usage::new(limit, used, Timestamp::end(at), outcome)
+}

@@ -1,0 +1,125 @@
+//! The window in n buckets; every bucket that overlaps the last W counts in full.
+//!
+//! So there are never more than L in any W, and capacity comes free up to one bucket late. A
+//! window that n does not divide has buckets rounded up to a microsecond.
+
+use super::settle;
+use crate::decision::Usage;
+use crate::quota::{MAX_COUNT, Quota};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlidingBuckets {
+    /// A ring: bucket `i`, counted from the epoch, is at `i % counts.len()`.
+    counts: Box<[u64]>,
+    /// The number of the latest bucket, counted from the epoch.
+    newest: u64,
+    total: u64,
+}
+
+impl SlidingBuckets {
+    pub(crate) fn fresh(quota: &Quota) -> Self {
+        // One more than fit into the window: the oldest and the newest each overlap in part.
+        let ring = (quota.window_micros() - 1) / quota.bucket_micros() + 2;
+        Self {
+            counts: vec![0; usize::try_from(ring).unwrap_or(usize::MAX)].into_boxed_slice(),
+            newest: 0,
+            total: 0,
+        }
+    }
+
+    pub(crate) fn assess(&self, quota: &Quota, now: u64, cost: u64) -> Usage {
+        let now = self.latest(quota, now);
+        let first = first_alive(quota, now);
+        let gone: u64 = (self.oldest()..first.min(self.newest + 1)).map(|i| self.count(i)).sum();
+        let used = self.total - gone;
+        let fits = used.saturating_add(cost) <= quota.amount();
+        let reset = || {
+            if fits && cost > 0 {
+                return leaves_at(quota, now / quota.bucket_micros());
+            }
+            let alive = first.max(self.oldest())..self.newest + 1;
+            let last = alive.rev().find(|i| self.count(*i) > 0);
+            last.map_or(now, |i| leaves_at(quota, i))
+        };
+        let retry = || {
+            let mut left = used;
+            let needed = (first.max(self.oldest())..=self.newest).find(|i| {
+                left -= self.count(*i);
+                left + cost <= quota.amount()
+            });
+            needed.map_or(now, |i| leaves_at(quota, i))
+        };
+        settle(quota, used, cost, fits, reset, retry)
+    }
+
+    pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
+        self.roll(quota, now);
+        let cost = cost.min(MAX_COUNT - self.total);
+        self.total += cost;
+        *self.count_mut(self.newest) += cost;
+    }
+
+    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+        self.roll(quota, now);
+        let bucket = charged_at / quota.bucket_micros();
+        if (self.oldest()..=self.newest).contains(&bucket) {
+            let given = cost.min(self.count(bucket));
+            *self.count_mut(bucket) -= given;
+            self.total -= given;
+        }
+    }
+
+    pub(crate) fn expires_at(&self, quota: &Quota) -> u64 {
+        if self.total == 0 { 0 } else { leaves_at(quota, self.newest) }
+    }
+
+    /// Moves the ring up to `now`, dropping what has left it.
+    fn roll(&mut self, quota: &Quota, now: u64) {
+        let newest = now / quota.bucket_micros();
+        if newest <= self.newest {
+            return;
+        }
+        let steps = newest - self.newest;
+        if steps >= self.counts.len() as u64 {
+            self.counts.fill(0);
+            self.total = 0;
+        } else {
+            for i in self.newest + 1..=newest {
+                self.total -= std::mem::take(self.count_mut(i));
+            }
+        }
+        self.newest = newest;
+    }
+
+    /// A clock that went back stands in the newest bucket.
+    fn latest(&self, quota: &Quota, now: u64) -> u64 {
+        now.max(self.newest * quota.bucket_micros())
+    }
+
+    fn oldest(&self) -> u64 {
+        (self.newest + 1).saturating_sub(self.counts.len() as u64)
+    }
+
+    fn slot(&self, bucket: u64) -> usize {
+        usize::try_from(bucket % self.counts.len() as u64).unwrap_or_default()
+    }
+
+    fn count(&self, bucket: u64) -> u64 {
+        self.counts[self.slot(bucket)]
+    }
+
+    fn count_mut(&mut self, bucket: u64) -> &mut u64 {
+        let slot = self.slot(bucket);
+        &mut self.counts[slot]
+    }
+}
+
+/// When the last instant of a bucket leaves the window.
+fn leaves_at(quota: &Quota, bucket: u64) -> u64 {
+    (bucket + 1) * quota.bucket_micros() - 1 + quota.window_micros()
+}
+
+/// The oldest bucket that has not left at `now`.
+fn first_alive(quota: &Quota, now: u64) -> u64 {
+    (now + 1).saturating_sub(quota.window_micros()) / quota.bucket_micros()
+}

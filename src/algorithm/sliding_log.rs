@@ -1,0 +1,106 @@
+//! One entry per request: never more than L in any window, and free the instant it can be.
+
+use std::collections::VecDeque;
+
+use super::settle;
+use crate::decision::Usage;
+use crate::quota::{MAX_COUNT, Quota};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlidingLog {
+    /// Oldest first; charges of one instant share an entry.
+    entries: VecDeque<Entry>,
+    total: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    at: u64,
+    cost: u64,
+}
+
+impl SlidingLog {
+    pub(crate) fn assess(&self, quota: &Quota, now: u64, cost: u64) -> Usage {
+        let window = quota.window_micros();
+        let now = self.latest(now);
+        let gone = self.gone(window, now);
+        let used = self.total - self.costs(0..gone);
+        let fits = used.saturating_add(cost) <= quota.amount();
+        let reset = || {
+            let last = self.entries.back().filter(|_| used > 0);
+            match last {
+                _ if fits && cost > 0 => now + window,
+                Some(entry) => entry.at + window,
+                None => now,
+            }
+        };
+        let retry = || {
+            let mut left = used;
+            let needed = self.entries.iter().skip(gone).find(|entry| {
+                left -= entry.cost;
+                left + cost <= quota.amount()
+            });
+            needed.map_or(now, |entry| entry.at + window)
+        };
+        settle(quota, used, cost, fits, reset, retry)
+    }
+
+    pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
+        let now = self.latest(now);
+        self.forget(quota.window_micros(), now);
+        let cost = cost.min(MAX_COUNT - self.total.min(MAX_COUNT));
+        if cost == 0 {
+            return;
+        }
+        self.total += cost;
+        // Only charges that nobody asked about can overfill the log. They then share the last
+        // entry, which leaves no earlier than any of them should.
+        let full = self.entries.len() as u64 >= quota.amount();
+        match self.entries.back_mut() {
+            Some(last) if full || last.at == now => {
+                last.at = now;
+                last.cost += cost;
+            }
+            _ => self.entries.push_back(Entry { at: now, cost }),
+        }
+    }
+
+    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+        self.forget(quota.window_micros(), self.latest(now));
+        let Ok(index) = self.entries.binary_search_by_key(&charged_at, |entry| entry.at) else {
+            return;
+        };
+        let entry = &mut self.entries[index];
+        let given = cost.min(entry.cost);
+        entry.cost -= given;
+        self.total -= given;
+        if self.entries[index].cost == 0 {
+            self.entries.remove(index);
+        }
+    }
+
+    pub(crate) fn expires_at(&self, quota: &Quota) -> u64 {
+        self.entries.back().map_or(0, |last| last.at + quota.window_micros())
+    }
+
+    /// A clock that went back stands where the last charge was.
+    fn latest(&self, now: u64) -> u64 {
+        self.entries.back().map_or(now, |last| now.max(last.at))
+    }
+
+    /// How many entries at the front have left the window.
+    fn gone(&self, window: u64, now: u64) -> usize {
+        // Usually none or one: walking beats searching.
+        self.entries.iter().take_while(|entry| entry.at + window <= now).count()
+    }
+
+    fn costs(&self, range: std::ops::Range<usize>) -> u64 {
+        self.entries.range(range).map(|entry| entry.cost).sum()
+    }
+
+    fn forget(&mut self, window: u64, now: u64) {
+        let gone = self.gone(window, now);
+        self.total -= self.costs(0..gone);
+        self.entries.drain(..gone);
+    }
+}

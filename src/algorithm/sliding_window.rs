@@ -1,0 +1,93 @@
+//! Two counters: `current + previous × (1 − elapsed / W)`.
+//!
+//! Everything is multiplied by the window in ticks, so that no fraction is ever rounded: a
+//! request fits while `(current + cost) × W + previous × (W − elapsed) ≤ L × W`.
+
+use super::settle;
+use crate::decision::Usage;
+use crate::quota::Quota;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlidingWindow {
+    /// Where the current window starts.
+    pub(crate) start: u64,
+    pub(crate) current: u64,
+    pub(crate) previous: u64,
+}
+
+/// What a counter stops at: a debt of many limits, in 32 bits and with products below 2^53.
+#[inline]
+fn most(quota: &Quota) -> u64 {
+    const PRODUCT: u64 = 1 << 51;
+    (PRODUCT / quota.window_ticks()).min(u32::MAX as u64)
+}
+
+impl SlidingWindow {
+    /// The state as it stands at `now`. A clock that went back finds the window it left.
+    #[inline]
+    pub(crate) fn roll(self, quota: &Quota, now: u64) -> Self {
+        let window = quota.window_micros();
+        if now < self.start.saturating_add(window) {
+            return self;
+        }
+        let start = now - now % window;
+        let adjacent = start == self.start + window;
+        Self {
+            start,
+            current: 0,
+            previous: if adjacent { self.current } else { 0 },
+        }
+    }
+
+    #[inline]
+    pub(crate) fn assess(self, quota: &Quota, now: u64, cost: u64) -> Usage {
+        let Self { start, current, previous } = self.roll(quota, now);
+        let most = most(quota);
+        let (current, previous) = (current.min(most), previous.min(most));
+        let window = quota.window_ticks();
+        let elapsed = now.saturating_sub(start) / quota.tick_micros();
+        let weighted = current * window + previous * (window - elapsed);
+        let used = weighted.div_ceil(window);
+        let fits = used.saturating_add(cost) <= quota.amount();
+        let end = start + quota.window_micros();
+        let retry = || {
+            // The cost is within the limit here, so there is such an instant: while the
+            // previous window fades, or, failing that, while the current one does.
+            let room = quota.amount() - cost;
+            let (from, counted, fading) = if current <= room {
+                (start, current, previous)
+            } else {
+                (end, 0, current)
+            };
+            let faded = window - (room - counted) * window / fading.max(1);
+            from + faded * quota.tick_micros()
+        };
+        settle(quota, used, cost, fits, || end, retry)
+    }
+
+    #[inline]
+    pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
+        *self = self.roll(quota, now);
+        self.current = self.current.saturating_add(cost).min(most(quota));
+    }
+
+    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+        *self = self.roll(quota, now);
+        let window = quota.window_micros();
+        let charged_in = charged_at - charged_at % window;
+        if charged_in == self.start {
+            self.current = self.current.saturating_sub(cost);
+        } else if charged_in + window == self.start {
+            self.previous = self.previous.saturating_sub(cost);
+        }
+    }
+
+    pub(crate) fn expires_at(self, quota: &Quota) -> u64 {
+        let windows = match (self.current, self.previous) {
+            (0, 0) => return 0,
+            (0, _) => 1,
+            _ => 2,
+        };
+        self.start + windows * quota.window_micros()
+    }
+}

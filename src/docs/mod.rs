@@ -1,0 +1,3 @@
+//! Guides.
+/// draft
+pub mod algorithms {}

@@ -1,0 +1,113 @@
+//! Settings of a [`Limiter`], checked together.
+
+use std::sync::Arc;
+
+use super::{Inner, Limiter};
+use crate::batch::MAX_CHECKS;
+use crate::clock::{Clock, SystemClock};
+use crate::error::Invalid;
+use crate::key::Counter;
+use crate::quota::Quota;
+use crate::store::{MemoryStore, Store};
+
+/// A quota, or text that says one.
+pub trait IntoQuota {
+    /// The quota.
+    fn into_quota(self) -> Result<Quota, Invalid>;
+}
+
+impl IntoQuota for Quota {
+    fn into_quota(self) -> Result<Quota, Invalid> {
+        Ok(self)
+    }
+}
+
+impl IntoQuota for &str {
+    fn into_quota(self) -> Result<Quota, Invalid> {
+        self.parse()
+    }
+}
+
+/// Settings of a [`Limiter`].
+#[derive(Debug)]
+#[must_use]
+pub struct LimiterBuilder {
+    name: String,
+    quotas: Vec<Result<Quota, Invalid>>,
+    store: Option<Arc<dyn Store>>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for LimiterBuilder {
+    fn default() -> Self {
+        Self {
+            name: "default".to_owned(),
+            quotas: Vec::new(),
+            store: None,
+            clock: None,
+        }
+    }
+}
+
+impl LimiterBuilder {
+    /// The name of the rule. Limiters of the same name that share a store share their
+    /// counters; `default`, if none is given.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// One more quota, all of which must have room. At least one, at most eight.
+    pub fn quota(mut self, quota: impl IntoQuota) -> Self {
+        self.quotas.push(quota.into_quota());
+        self
+    }
+
+    /// Where to count; a [`MemoryStore`] of its own, if not given.
+    pub fn store(self, store: impl Store) -> Self {
+        self.shared_store(Arc::new(store))
+    }
+
+    /// Where to count, together with others.
+    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// The clock; the machine's, if not given.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Checks the settings and builds the limiter.
+    pub fn build(self) -> Result<Limiter, Invalid> {
+        if self.quotas.is_empty() || self.quotas.len() > MAX_CHECKS {
+            return Err(Invalid::new(
+                "number of quotas",
+                self.quotas.len(),
+                format!("1 to {MAX_CHECKS} for one limiter"),
+            ));
+        }
+        let mut counters: Vec<Counter> = Vec::with_capacity(self.quotas.len());
+        for quota in self.quotas {
+            let quota = quota?;
+            let counter = Counter::new(&self.name, quota)?;
+            if let Some(twin) = counters.iter().find(|other| other.id() == counter.id()) {
+                return Err(Invalid::new(
+                    "quota",
+                    quota,
+                    format!("another window than `{}`, which is there already", twin.quota()),
+                ));
+            }
+            counters.push(counter);
+        }
+        Ok(Limiter {
+            inner: Arc::new(Inner {
+                counters: counters.into(),
+                store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
+                clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            }),
+        })
+    }
+}

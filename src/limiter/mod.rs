@@ -1,0 +1,196 @@
+//! The engine without HTTP: quotas, a store and a clock behind one cheap handle.
+
+mod ask;
+mod builder;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::batch::{Batch, Check};
+use crate::clock::Clock;
+use crate::decision::Decision;
+use crate::error::{Error, Invalid};
+use crate::key::{Counter, Subject};
+use crate::store::{Answer, Store};
+
+pub use self::ask::Ask;
+pub use self::builder::{IntoQuota, LimiterBuilder};
+use self::ask::Verb;
+
+/// One rule, counted per key: what to use where there is no HTTP request to look at.
+///
+/// ```
+/// use tollgate::Limiter;
+///
+/// let mails = Limiter::new("20/hour")?;
+/// if mails.check("alice").wait()?.is_allowed() {
+///     // send it
+/// }
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+///
+/// Clones share the same counters. Nothing needs a runtime: `.wait()` where there is none,
+/// `.await` where there is one.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Limiter, Quota, Window};
+///
+/// # async fn send() -> Result<(), tollgate::Error> {
+/// let outbound = Limiter::builder()
+///     .name("outbound")
+///     .quota(Quota::builder(60, Window::MINUTE).algorithm(Algorithm::SlidingBuckets).build()?)
+///     .quota("1000/hour")
+///     .build()?;
+///
+/// // Wait for a turn, for up to five seconds.
+/// let turn = outbound.check("all").until_ready(Duration::from_secs(5)).await?;
+/// if turn.is_denied() {
+///     println!("too busy, come back in {:?}", turn.retry_after());
+/// }
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(send()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Limiter {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    counters: Box<[Counter]>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Limiter {
+    /// A limiter with one quota, counting in memory.
+    pub fn new(quota: impl IntoQuota) -> Result<Self, Invalid> {
+        Self::builder().quota(quota).build()
+    }
+
+    /// A limiter with settings.
+    pub fn builder() -> LimiterBuilder {
+        LimiterBuilder::default()
+    }
+
+    /// Asks whether `key` may go on, and charges it if so.
+    ///
+    /// Nothing happens before the [`Ask`] is awaited or waited for.
+    pub fn check<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
+        Ask::new(self, key.into(), Verb::Check)
+    }
+
+    /// Asks what [`check`](Limiter::check) would say, and how things stand. Charges nothing.
+    ///
+    /// ```
+    /// # use tollgate::Limiter;
+    /// let limiter = Limiter::new("3/hour")?;
+    /// limiter.check("alice").wait()?;
+    /// let stand = limiter.peek("alice").wait()?;
+    /// assert_eq!((stand.used(), stand.remaining()), (1, 2));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn peek<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
+        Ask::new(self, key.into(), Verb::Peek)
+    }
+
+    /// Charges what has already happened, whether there was room or not.
+    ///
+    /// ```
+    /// # use tollgate::Limiter;
+    /// let tokens = Limiter::new("1000/hour")?;
+    /// if tokens.peek("alice").wait()?.is_allowed() {
+    ///     let answer_took = 1_200; // known only afterwards
+    ///     tokens.record("alice").cost(answer_took).wait()?;
+    /// }
+    /// assert!(tokens.peek("alice").wait()?.is_denied());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn record<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
+        Ask::new(self, key.into(), Verb::Record)
+    }
+
+    /// How much `key` has left, in the quota that has the least.
+    pub fn remaining<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<u64, Error> {
+        let peek = Ask::new(self, key.into(), Verb::Peek).cost(0);
+        peek.ask().map(|decision| decision.map(|decision| decision.remaining()))
+    }
+
+    /// Takes back what `decision` charged `key`, as far as it still counts. A denied decision
+    /// charged nothing, so nothing is taken back.
+    ///
+    /// ```
+    /// # use tollgate::Limiter;
+    /// let sends = Limiter::new("3/hour")?;
+    /// let decision = sends.check("alice").wait()?;
+    /// let sent = false;
+    /// if !sent {
+    ///     sends.give_back("alice", decision).wait()?;
+    /// }
+    /// assert_eq!(sends.remaining("alice").wait()?, 3);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn give_back<'a>(&self, key: impl Into<Subject<'a>>, decision: Decision) -> Answer<(), Error> {
+        if decision.is_denied() {
+            return Answer::ready(Ok(()));
+        }
+        let now = self.inner.clock.now();
+        self.with_batch(&key.into(), decision.cost(), |store, batch| {
+            store.give_back(batch, decision.at(), now)
+        })
+    }
+
+    /// Forgets what this limiter has counted for `key`.
+    pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<(), Error> {
+        self.with_batch(&key.into(), 0, |store, batch| store.reset(batch))
+    }
+
+    /// Forgets everything in the store, also what other limiters have counted there.
+    pub fn clear(&self) -> Answer<(), Error> {
+        self.inner.store.clear().map(|done| done.map_err(Error::from))
+    }
+
+    /// How many counters the store keeps, also for other limiters, and also those that have
+    /// expired but not been swept.
+    #[expect(clippy::len_without_is_empty, reason = "an empty store is nothing to ask about")]
+    pub fn len(&self) -> Answer<usize, Error> {
+        self.inner.store.len().map(|len| len.map_err(Error::from))
+    }
+
+    /// Drops every expired counter now, and says how many there were. Not needed for the
+    /// memory store, which sweeps as it goes.
+    pub fn sweep(&self) -> Answer<usize, Error> {
+        let now = self.inner.clock.now();
+        self.inner.store.sweep(now).map(|count| count.map_err(Error::from))
+    }
+
+    /// What is counted, in the order of [`Decision::usages`].
+    #[must_use]
+    pub fn counters(&self) -> &[Counter] {
+        &self.inner.counters
+    }
+
+    fn with_batch<T: Unpin + Send + 'static>(
+        &self,
+        subject: &Subject<'_>,
+        cost: u64,
+        call: impl FnOnce(&dyn Store, &Batch<'_>) -> Answer<T>,
+    ) -> Answer<T, Error> {
+        let mut batch = Batch::new();
+        for counter in self.counters() {
+            // There are no more counters than a batch can take.
+            let _ = batch.push(Check::new(subject, counter).with_cost(cost));
+        }
+        call(&*self.inner.store, &batch).map(|answer| answer.map_err(Error::from))
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter")
+            .field("counters", &self.inner.counters)
+            .field("store", &self.inner.store)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+//! Quotas as people write them: `500/hour`, `10 per 15 minutes, token-bucket, burst 20`.
+
+use std::str::FromStr;
+
+use super::{Algorithm, Quota, Window};
+use crate::error::Invalid;
+
+const EXPECTED: &str = "a quota such as `500/hour`, `10/15m`, `50 per 10 seconds`, `unlimited` or `blocked`";
+
+/// Reads `N/second|minute|hour|day|month`, short forms (`N/s`, `N/15m`), `N per 10 seconds`,
+/// `unlimited` and `blocked`; then, each after a comma, an algorithm, `burst N`, `buckets N`.
+///
+/// ```
+/// use tollgate::Quota;
+///
+/// for text in ["500/hour", "500/h", "500 per hour", "500 / 1 hour", "500/60m"] {
+///     assert_eq!(text.parse::<Quota>()?, Quota::per_hour(500)?);
+/// }
+/// let refused = "10/fortnight".parse::<Quota>().unwrap_err();
+/// assert!(refused.to_string().contains("second, minute, hour, day, week or month"));
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+impl FromStr for Quota {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let mut parts = text.split(',').map(str::trim);
+        let rate = parts.next().unwrap_or_default();
+        match rate {
+            "unlimited" | "blocked" => {
+                if let Some(extra) = parts.next() {
+                    return Err(Invalid::new("quota", extra, format!("nothing after `{rate}`")));
+                }
+                return Ok(match rate {
+                    "blocked" => Self::blocked(),
+                    _ => Self::unlimited(),
+                });
+            }
+            "0" => {
+                return Err(Invalid::new(
+                    "quota",
+                    "0",
+                    "\"blocked\" to refuse everything, or \"unlimited\" to allow it",
+                ));
+            }
+            _ => {}
+        }
+        let (amount, window) = rate
+            .split_once('/')
+            .or_else(|| rate.split_once(" per "))
+            .ok_or_else(|| Invalid::new("quota", text, EXPECTED))?;
+        let mut builder = Self::builder(whole_number("quota amount", amount)?, read_window(window)?);
+        for part in parts {
+            builder = match part.split_once(' ') {
+                Some(("burst", n)) => builder.burst(whole_number("quota burst", n)?),
+                Some(("buckets", n)) => {
+                    let buckets = whole_number("quota buckets", n)?;
+                    builder.buckets(u32::try_from(buckets).unwrap_or(u32::MAX))
+                }
+                _ => builder.algorithm(part.parse()?),
+            };
+        }
+        builder.build()
+    }
+}
+
+/// Reads the names of [`Algorithm::name`].
+impl FromStr for Algorithm {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let known = Self::NAMES.iter().find(|(_, name)| *name == text);
+        known.map(|(algorithm, _)| *algorithm).ok_or_else(|| {
+            Invalid::new(
+                "quota algorithm",
+                text,
+                "sliding-window, fixed-window, sliding-buckets, sliding-log or token-bucket",
+            )
+        })
+    }
+}
+
+/// Digits, with `_` between them where it helps reading.
+fn whole_number(field: &'static str, text: &str) -> Result<u64, Invalid> {
+    let text = text.trim();
+    let digits = text.replace('_', "");
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    match digits.parse() {
+        Ok(number) if plain && !text.starts_with('_') => Ok(number),
+        _ => Err(Invalid::new(field, text, "a whole number such as 500 or 1_000_000")),
+    }
+}
+
+fn read_window(text: &str) -> Result<Window, Invalid> {
+    let text = text.trim();
+    let unit_at = text
+        .find(|c: char| !c.is_ascii_digit() && c != '_')
+        .unwrap_or(text.len());
+    let (count, unit) = text.split_at(unit_at);
+    let count = match count {
+        "" => 1,
+        digits => whole_number("quota window", digits)?,
+    };
+    Window::from_unit(count, unit.trim()).unwrap_or_else(|| {
+        Err(Invalid::new(
+            "quota window",
+            text,
+            "second, minute, hour, day, week or month, or a number of them such as `15m`",
+        ))
+    })
+}

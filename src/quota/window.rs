@@ -1,0 +1,145 @@
+//! How long a quota looks back.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::algorithm::calendar;
+use crate::error::Invalid;
+
+/// The period of a quota: a span of time, or a number of calendar months.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::Window;
+///
+/// assert_eq!(Window::HOUR.to_string(), "1h");
+/// assert_eq!(Window::new(Duration::from_secs(90))?.to_string(), "90s");
+/// assert!(Window::new(Duration::ZERO).is_err());
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window(Length);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Length {
+    /// Microseconds, 1 to [`Window::MAX_MICROS`].
+    Span(u64),
+    /// Months, 1 to [`Window::MAX_MONTHS`]: calendar months for fixed windows, 30 days each
+    /// for everything that slides.
+    Months(u32),
+}
+
+const SECOND: u64 = 1_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+impl Window {
+    /// One second.
+    pub const SECOND: Self = Self(Length::Span(SECOND));
+    /// One minute.
+    pub const MINUTE: Self = Self(Length::Span(MINUTE));
+    /// One hour.
+    pub const HOUR: Self = Self(Length::Span(HOUR));
+    /// One day: from midnight to midnight UTC for fixed windows, 24 hours for what slides.
+    pub const DAY: Self = Self(Length::Span(DAY));
+    /// One month: a calendar month in UTC for fixed windows, 30 days for what slides.
+    pub const MONTH: Self = Self(Length::Months(1));
+
+    /// Ten years. Nothing here is meant to be remembered for longer.
+    const MAX_MICROS: u64 = 3_653 * DAY;
+    const MAX_MONTHS: u32 = 120;
+    const ALLOWED: &'static str = "1 microsecond to 3653 days, in whole microseconds";
+
+    /// A window of this length, in whole microseconds and at most ten years.
+    pub fn new(length: Duration) -> Result<Self, Invalid> {
+        let refuse = || Invalid::new("quota window", format_args!("{length:?}"), Self::ALLOWED);
+        let nanos = length.as_nanos();
+        let micros = u64::try_from(nanos / 1_000).map_err(|_| refuse())?;
+        if nanos % 1_000 != 0 || micros == 0 || micros > Self::MAX_MICROS {
+            return Err(refuse());
+        }
+        Ok(Self(Length::Span(micros)))
+    }
+
+    /// A window of `count` calendar months, at most 120.
+    pub fn months(count: u32) -> Result<Self, Invalid> {
+        if (1..=Self::MAX_MONTHS).contains(&count) {
+            Ok(Self(Length::Months(count)))
+        } else {
+            Err(Invalid::new("quota window", format_args!("{count} months"), "1 to 120 months"))
+        }
+    }
+
+    /// The nominal length; a month counts as 30 days.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        Duration::from_micros(self.micros())
+    }
+
+    pub(super) const fn longest() -> Self {
+        Self(Length::Span(Self::MAX_MICROS))
+    }
+
+    pub(crate) const fn micros(self) -> u64 {
+        match self.0 {
+            Length::Span(micros) => micros,
+            Length::Months(count) => count as u64 * 30 * DAY,
+        }
+    }
+
+    /// Where the aligned window that contains `now` ends.
+    pub(crate) const fn end_after(self, now: u64) -> u64 {
+        match self.0 {
+            Length::Span(micros) => (now / micros + 1) * micros,
+            Length::Months(count) => calendar::months_end(now, count),
+        }
+    }
+
+    /// From a count and a unit as people write them; `None` if the unit is not one of ours.
+    pub(super) fn from_unit(count: u64, unit: &str) -> Option<Result<Self, Invalid>> {
+        let micros = match unit {
+            "us" | "µs" | "microsecond" | "microseconds" => 1,
+            "ms" | "millisecond" | "milliseconds" => 1_000,
+            "s" | "sec" | "secs" | "second" | "seconds" => SECOND,
+            "m" | "min" | "mins" | "minute" | "minutes" => MINUTE,
+            "h" | "hr" | "hrs" | "hour" | "hours" => HOUR,
+            "d" | "day" | "days" => DAY,
+            "w" | "week" | "weeks" => 7 * DAY,
+            "mo" | "month" | "months" => {
+                return Some(Self::months(u32::try_from(count).unwrap_or(u32::MAX)));
+            }
+            _ => return None,
+        };
+        Some(match count.checked_mul(micros) {
+            Some(total) => Self::new(Duration::from_micros(total)),
+            None => Err(Invalid::new(
+                "quota window",
+                format_args!("{count}{unit}"),
+                Self::ALLOWED,
+            )),
+        })
+    }
+}
+
+/// The short form that policy names use: `1h`, `15m`, `1d`, `1mo`, `500ms`.
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 6] = [
+            (DAY, "d"),
+            (HOUR, "h"),
+            (MINUTE, "m"),
+            (SECOND, "s"),
+            (1_000, "ms"),
+            (1, "us"),
+        ];
+        match self.0 {
+            Length::Months(count) => write!(f, "{count}mo"),
+            Length::Span(micros) => {
+                let fits = UNITS.iter().find(|(unit, _)| micros.is_multiple_of(*unit));
+                let (unit, name) = fits.unwrap_or(&(1, "us"));
+                write!(f, "{}{name}", micros / unit)
+            }
+        }
+    }
+}

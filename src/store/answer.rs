@@ -1,0 +1,119 @@
+//! A future that is usually no future at all.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use crate::error::StoreError;
+
+/// An answer that is there already, or has to be waited for.
+///
+/// `.await` it in a task, or [`wait`](Answer::wait) for it where there is no runtime. An
+/// answer from memory is ready; neither costs it an allocation or a switch.
+///
+/// Asking is what counts, not waiting: a decision is on its way once it was asked for, and
+/// dropping the answer does not take a charge back.
+#[must_use = "await the answer or wait for it"]
+pub struct Answer<T, E = StoreError>(Inner<T, E>);
+
+enum Inner<T, E> {
+    Ready(Option<Result<T, E>>),
+    Pending(Pin<Box<dyn Future<Output = Result<T, E>> + Send>>),
+}
+
+impl<T, E> Answer<T, E> {
+    /// An answer that is there.
+    #[inline]
+    pub const fn ready(result: Result<T, E>) -> Self {
+        Self(Inner::Ready(Some(result)))
+    }
+
+    /// An answer that will come.
+    pub fn pending(future: impl Future<Output = Result<T, E>> + Send + 'static) -> Self {
+        Self(Inner::Pending(Box::pin(future)))
+    }
+
+    /// The same answer in other words, now if it is there, else when it comes.
+    #[inline]
+    pub fn map<U, F>(self, say: impl FnOnce(Result<T, E>) -> Result<U, F> + Send + 'static) -> Answer<U, F>
+    where
+        T: Unpin + Send + 'static,
+        E: Unpin + Send + 'static,
+    {
+        match self.try_ready() {
+            Ok(result) => Answer::ready(say(result)),
+            Err(pending) => Answer(Inner::Pending(Box::pin(async move { say(pending.await) }))),
+        }
+    }
+
+    /// The answer if it is there, or the future that brings it.
+    #[inline]
+    pub fn try_ready(self) -> Result<Result<T, E>, Self> {
+        match self.0 {
+            Inner::Ready(Some(result)) => Ok(result),
+            other => Err(Self(other)),
+        }
+    }
+
+    /// The answer, blocking this thread until it is there. Needs no runtime, so it must not be
+    /// called from a task on one.
+    #[inline]
+    pub fn wait(self) -> Result<T, E>
+    where
+        T: Unpin,
+        E: Unpin,
+    {
+        match self.try_ready() {
+            Ok(result) => result,
+            Err(pending) => block_on(pending),
+        }
+    }
+}
+
+impl<T: Unpin, E: Unpin> Future for Answer<T, E> {
+    type Output = Result<T, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.get_mut().0 {
+            Inner::Ready(result) => match result.take() {
+                Some(result) => Poll::Ready(result),
+                // Polled after it was done: as good as a future that never ends.
+                None => Poll::Pending,
+            },
+            Inner::Pending(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<T, E> fmt::Debug for Answer<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Inner::Ready(_) => "Answer(ready)",
+            Inner::Pending(_) => "Answer(pending)",
+        })
+    }
+}
+
+/// Runs a future on this thread, parking it in between.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        thread::park();
+    }
+}

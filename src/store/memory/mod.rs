@@ -1,0 +1,268 @@
+//! Counters in this process: sharded, bounded, swept as it goes.
+
+mod cell;
+mod decide;
+mod fingerprint;
+mod locked;
+mod table;
+
+use std::fmt;
+use std::thread;
+
+use self::fingerprint::{Fingerprint, Secret};
+use self::locked::Locked;
+use self::table::Table;
+use super::{Answer, Store};
+use crate::batch::Batch;
+use crate::clock::Timestamp;
+use crate::decision::Verdict;
+use crate::error::Invalid;
+use crate::key::Subject;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+
+/// Counters in this process. The default store.
+///
+/// - **Bounded.** At most [`capacity`](MemoryStoreBuilder::capacity) counters (one quota of
+///   one subject each), in about 45 bytes apiece; a log adds 16 bytes per request in its
+///   window, buckets 8 bytes each. Names are not kept, only 128-bit fingerprints under a
+///   random key.
+/// - **No background task.** Every call sweeps a little; what has expired goes first when
+///   room is needed, and the tables shrink again after a flood.
+/// - **A flood frees nobody.** When it is full, a newcomer takes the place of an expired
+///   counter, else of the one that forgives least: the least used, and among equals the
+///   latest. A counter with nothing left is never dropped before it resets.
+/// - **Full of blocked counters**, there is no place to give. Newcomers then share one
+///   counter per quota, so that together they get what one of them would: nothing leaks, and
+///   nobody who is blocked is freed. [`overflowed`](MemoryStore::overflowed) counts them.
+///
+/// ```
+/// use tollgate::{Limiter, MemoryStore};
+///
+/// let store = MemoryStore::builder().capacity(50_000).build()?;
+/// let limiter = Limiter::builder().quota("100/minute").store(store).build()?;
+/// assert!(limiter.check("alice").wait()?.is_allowed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct MemoryStore {
+    shards: Box<[Shard]>,
+    secret: Secret,
+    /// Where newcomers are counted when there is no place for them.
+    overflow: Fingerprint,
+    capacity: usize,
+    keys: AtomicUsize,
+    evicted: AtomicU64,
+    overflowed: AtomicU64,
+}
+
+/// On cache lines of its own, so that neighbours do not disturb each other.
+#[repr(align(128))]
+struct Shard(Mutex<Table>);
+
+impl MemoryStore {
+    /// A store for up to a million counters.
+    #[must_use]
+    pub fn new() -> Self {
+        MemoryStoreBuilder::default().create()
+    }
+
+    /// A store with settings.
+    pub fn builder() -> MemoryStoreBuilder {
+        MemoryStoreBuilder::default()
+    }
+
+    /// The most counters it keeps.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many counters were dropped before they had expired, to make room for others.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
+    }
+
+    /// How many decisions fell back to a shared counter, because every counter that could
+    /// have made room was blocked.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
+    }
+
+    fn shard_of(&self, print: Fingerprint) -> usize {
+        // The low bits; the bucket within the shard follows from the high ones.
+        #[expect(clippy::cast_possible_truncation, reason = "masked to the number of shards")]
+        let shard = print.place as usize & (self.shards.len() - 1);
+        shard
+    }
+
+    fn each_shard(&self, mut act: impl FnMut(&mut Table) -> usize) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| {
+                let gone = act(&mut lock(&shard.0));
+                self.keys.fetch_sub(gone, Ordering::Relaxed);
+                gone
+            })
+            .sum()
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("keys", &self.keys.load(Ordering::Relaxed))
+            .field("capacity", &self.capacity)
+            .field("evicted", &self.evicted())
+            .field("overflowed", &self.overflowed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store for MemoryStore {
+    #[inline]
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        Answer::ready(Ok(self.charge(batch, now, decide::Mode::IfRoom)))
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        Answer::ready(Ok(self.look(batch, now)))
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        Answer::ready(Ok(self.charge(batch, now, decide::Mode::Always)))
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        self.discharge(batch, charged_at, now);
+        Answer::ready(Ok(()))
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        let prints = self.fingerprints(batch);
+        let mut locked = Locked::new(self, &prints[..batch.len()]);
+        let mut gone = 0;
+        for (check, print) in batch.checks().zip(prints) {
+            let table = locked.table(self.shard_of(print));
+            if let Some(place) = table.find(print.tag(check.counter())) {
+                table.remove(place);
+                gone += 1;
+            }
+        }
+        self.keys.fetch_sub(gone, Ordering::Relaxed);
+        Answer::ready(Ok(()))
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        let print = self.secret.fingerprint(subject);
+        let gone = lock(&self.shards[self.shard_of(print)].0).remove_subject(print.place);
+        self.keys.fetch_sub(gone, Ordering::Relaxed);
+        Answer::ready(Ok(()))
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.each_shard(|table| {
+            let gone = table.len();
+            table.clear();
+            gone
+        });
+        Answer::ready(Ok(()))
+    }
+
+    fn len(&self) -> Answer<usize> {
+        Answer::ready(Ok(self.keys.load(Ordering::Relaxed)))
+    }
+
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        let gone = self.each_shard(|table| {
+            table.latest = table.latest.max(now.as_micros());
+            table.sweep_all()
+        });
+        Answer::ready(Ok(gone))
+    }
+}
+
+/// Settings of a [`MemoryStore`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct MemoryStoreBuilder {
+    capacity: usize,
+    shards: Option<usize>,
+    keys: Option<(u64, u64)>,
+}
+
+impl Default for MemoryStoreBuilder {
+    fn default() -> Self {
+        Self {
+            capacity: 1_000_000,
+            shards: None,
+            keys: None,
+        }
+    }
+}
+
+impl MemoryStoreBuilder {
+    const MAX_CAPACITY: usize = 1 << 32;
+
+    /// The most counters it keeps; a million by default.
+    ///
+    /// A counter is one quota of one subject: ten thousand users under three quotas each make
+    /// thirty thousand.
+    pub fn capacity(mut self, counters: usize) -> Self {
+        self.capacity = counters;
+        self
+    }
+
+    /// Places that are the same in every run, for model checks and measurements. Whoever
+    /// knows the keys can choose where a counter lands: not for production.
+    #[doc(hidden)]
+    pub fn insecure_fixed_layout(mut self, shards: usize, keys: (u64, u64)) -> Self {
+        self.shards = Some(shards.next_power_of_two());
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Checks the settings and builds the store. Memory is taken as it is needed.
+    pub fn build(self) -> Result<MemoryStore, Invalid> {
+        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            return Err(Invalid::new(
+                "store capacity",
+                self.capacity,
+                format!("1 to {} counters", Self::MAX_CAPACITY),
+            ));
+        }
+        Ok(self.create())
+    }
+
+    fn create(self) -> MemoryStore {
+        let shards = self.shards.unwrap_or_else(|| shards_for(self.capacity));
+        let secret = self.keys.map_or_else(Secret::random, |(a, b)| Secret::from_keys(a, b));
+        let mean = self.capacity.div_ceil(shards);
+        // Keys fall on shards by chance: eight standard deviations, and a little more.
+        let slack = if shards == 1 { 0 } else { mean / 16 + 8 * mean.isqrt() };
+        let shard = || Shard(Mutex::new(Table::with_limit(mean + slack)));
+        MemoryStore {
+            shards: (0..shards).map(|_| shard()).collect(),
+            overflow: secret.reserved(0),
+            secret,
+            capacity: self.capacity,
+            keys: AtomicUsize::new(0),
+            evicted: AtomicU64::new(0),
+            overflowed: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Enough shards that threads seldom meet and that growing one is quick; few enough that a
+/// small store stays small.
+fn shards_for(capacity: usize) -> usize {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let wanted = (threads * 16).max(capacity / 16_384).min(capacity / 512);
+    wanted.clamp(1, 4_096).next_power_of_two()
+}

@@ -1,0 +1,350 @@
+//! An open-addressing table of cells, four to a bucket, made for one thing: as few cache
+//! misses per decision as possible.
+//!
+//! A tag's first bucket follows from its place; if that is full, the next ones are tried in
+//! order. Within a bucket, occupied cells come first. Removing a cell closes the gap from
+//! behind, so a search ends at the first bucket that is not full, and nothing is ever marked
+//! as deleted.
+
+use slab::Slab;
+
+use super::cell::{Cell, Rank, Words};
+use super::fingerprint::Tag;
+use crate::algorithm::State;
+
+const CELLS: usize = 4;
+
+/// Two cache lines.
+#[derive(Clone, Default)]
+#[repr(align(128))]
+struct Bucket {
+    cells: [Cell; CELLS],
+}
+
+impl Bucket {
+    #[inline]
+    fn is_full(&self) -> bool {
+        !self.cells[CELLS - 1].is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.cells.iter().take_while(|cell| !cell.is_empty()).count()
+    }
+
+    /// Removes a cell and fills its slot with the last one.
+    fn take(&mut self, slot: usize) -> Cell {
+        let last = self.len() - 1;
+        self.cells.swap(slot, last);
+        std::mem::take(&mut self.cells[last])
+    }
+}
+
+/// Where a cell is. Good until the table changes.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    bucket: usize,
+    slot: usize,
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    buckets: Vec<Bucket>,
+    len: usize,
+    /// The most cells it may keep; growing stops there.
+    limit: usize,
+    /// The latest instant it has seen: a clock that goes back stands still here.
+    pub(super) latest: u64,
+    /// Where sweeping goes on, and how much of it is owed.
+    hand: usize,
+    owed: u32,
+    /// States that do not fit into a cell.
+    pub(super) heap: Slab<State>,
+}
+
+impl Table {
+    pub(super) fn with_limit(limit: usize) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it keeps as many cells as it may.
+    pub(super) fn is_full(&self) -> bool {
+        self.len >= self.limit
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            latest: self.latest,
+            ..Self::with_limit(self.limit)
+        };
+    }
+
+    #[inline]
+    fn home(place: u64, buckets: usize) -> usize {
+        // The high half of the product: a fraction of the table, whatever its size.
+        #[expect(clippy::cast_possible_truncation, reason = "less than `buckets`")]
+        let home = ((u128::from(place) * buckets as u128) >> 64) as usize;
+        home
+    }
+
+    #[inline]
+    fn after(&self, bucket: usize) -> usize {
+        let next = bucket + 1;
+        if next == self.buckets.len() { 0 } else { next }
+    }
+
+    #[inline]
+    pub(super) fn find(&self, tag: Tag) -> Option<Place> {
+        if self.buckets.is_empty() {
+            return None;
+        }
+        let mut at = Self::home(tag.place, self.buckets.len());
+        loop {
+            let bucket = &self.buckets[at];
+            if let Some(slot) = bucket.cells.iter().position(|cell| cell.tag == tag && !cell.is_empty()) {
+                return Some(Place { bucket: at, slot });
+            }
+            if !bucket.is_full() {
+                return None;
+            }
+            at = self.after(at);
+        }
+    }
+
+    #[inline]
+    pub(super) fn cell(&self, place: Place) -> &Cell {
+        &self.buckets[place.bucket].cells[place.slot]
+    }
+
+    #[inline]
+    pub(super) fn cell_mut(&mut self, place: Place) -> &mut Cell {
+        &mut self.buckets[place.bucket].cells[place.slot]
+    }
+
+    /// Adds a cell whose tag is not there yet, growing if need be. Returns how many expired
+    /// cells were dropped on the way.
+    pub(super) fn insert(&mut self, tag: Tag, words: Words) -> usize {
+        let dropped = if self.len >= self.room() { self.grow() } else { 0 };
+        Self::place(&mut self.buckets, Cell { tag, words });
+        self.len += 1;
+        dropped
+    }
+
+    /// How many cells fit before it gets crowded: seven eighths.
+    fn room(&self) -> usize {
+        self.buckets.len() * CELLS / 8 * 7
+    }
+
+    fn place(buckets: &mut [Bucket], cell: Cell) {
+        let mut at = Self::home(cell.tag.place, buckets.len());
+        while buckets[at].is_full() {
+            at = if at + 1 == buckets.len() { 0 } else { at + 1 };
+        }
+        let slot = buckets[at].len();
+        buckets[at].cells[slot] = cell;
+    }
+
+    /// Half as many cells again, unless dropping expired ones is enough.
+    fn grow(&mut self) -> usize {
+        let expired = self.cells().filter(|cell| cell.expires_at() <= self.latest).count();
+        let alive = self.len - expired;
+        self.rebuild(alive + alive / 2 + 8)
+    }
+
+    /// A table with room for `cells`, without what has expired.
+    fn rebuild(&mut self, cells: usize) -> usize {
+        // Beyond the limit there is room for a few cells that must not be refused.
+        let most = self.limit + self.limit / 64 + 64;
+        let wanted = cells.min(most.max(self.len + 1)).div_ceil(7) * 8;
+        let mut buckets = vec![Bucket::default(); wanted.div_ceil(CELLS).next_multiple_of(2)];
+        let old = std::mem::take(&mut self.buckets);
+        let before = std::mem::take(&mut self.len);
+        for cell in old.iter().flat_map(|bucket| &bucket.cells).filter(|cell| !cell.is_empty()) {
+            if cell.expires_at() <= self.latest {
+                self.free(cell);
+            } else {
+                Self::place(&mut buckets, *cell);
+                self.len += 1;
+            }
+        }
+        self.buckets = buckets;
+        self.hand = 0;
+        before - self.len
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        let cells = self.buckets.iter().flat_map(|bucket| &bucket.cells);
+        cells.filter(|cell| !cell.is_empty())
+    }
+
+    fn free(&mut self, cell: &Cell) {
+        if let Some(index) = cell.heap_index() {
+            self.heap.try_remove(index);
+        }
+    }
+
+    pub(super) fn remove(&mut self, place: Place) {
+        let mut gap = place.bucket;
+        let was_full = self.buckets[gap].is_full();
+        let cell = self.buckets[gap].take(place.slot);
+        self.free(&cell);
+        self.len -= 1;
+        if !was_full {
+            return;
+        }
+        // Cells that had to go on past the bucket with the gap may move back into it.
+        let mut at = self.after(gap);
+        while at != gap {
+            let count = self.buckets.len();
+            let distance = |from: usize| (at + count - from) % count;
+            let full = self.buckets[at].is_full();
+            let moves = self.buckets[at].cells.iter().position(|cell| {
+                !cell.is_empty() && distance(Self::home(cell.tag.place, count)) >= distance(gap)
+            });
+            if let Some(slot) = moves {
+                let cell = self.buckets[at].take(slot);
+                let free = self.buckets[gap].len();
+                self.buckets[gap].cells[free] = cell;
+                gap = at;
+            }
+            if !full {
+                return;
+            }
+            at = self.after(at);
+        }
+    }
+
+    /// Forgets every counter of the subject at this place; says how many.
+    pub(super) fn remove_subject(&mut self, place: u64) -> usize {
+        let before = self.len;
+        while let Some(found) = self.find_subject(place) {
+            self.remove(found);
+        }
+        before - self.len
+    }
+
+    fn find_subject(&self, place: u64) -> Option<Place> {
+        if self.buckets.is_empty() {
+            return None;
+        }
+        let mut at = Self::home(place, self.buckets.len());
+        loop {
+            let bucket = &self.buckets[at];
+            let found = bucket.cells.iter().position(|cell| !cell.is_empty() && cell.tag.place == place);
+            if let Some(slot) = found {
+                return Some(Place { bucket: at, slot });
+            }
+            if !bucket.is_full() {
+                return None;
+            }
+            at = self.after(at);
+        }
+    }
+
+    /// Who has to go, so that a newcomer at `place` can stay: near its home, what has expired,
+    /// else what forgives least; nobody that is blocked.
+    ///
+    /// Of equals in the newcomer's own bucket it is the one that came last, which in a flood
+    /// is another of the flood.
+    pub(super) fn victim(&self, place: u64, spared: impl Fn(Tag) -> bool) -> Option<Tag> {
+        const NEAR: usize = 4;
+        const FAR: usize = 64;
+        if self.buckets.is_empty() {
+            return None;
+        }
+        let mut best: Option<(Rank, Tag)> = None;
+        let mut at = Self::home(place, self.buckets.len());
+        for looked_at in 0..FAR.min(self.buckets.len()) {
+            if looked_at >= NEAR && best.is_some() {
+                break;
+            }
+            for cell in self.buckets[at].cells.iter().rev() {
+                if cell.is_empty() || spared(cell.tag) {
+                    continue;
+                }
+                if cell.expires_at() <= self.latest {
+                    return Some(cell.tag);
+                }
+                let less = best.is_none_or(|(rank, _)| cell.rank() < rank);
+                if cell.rank() != Rank::BLOCKED && less {
+                    best = Some((cell.rank(), cell.tag));
+                }
+            }
+            at = self.after(at);
+        }
+        best.map(|(_, tag)| tag)
+    }
+
+    /// Puts a newcomer in the place of another. Returns how many expired cells were dropped
+    /// besides.
+    pub(super) fn replace(&mut self, place: Place, tag: Tag, words: Words) -> usize {
+        if place.bucket == Self::home(tag.place, self.buckets.len()) {
+            let old = std::mem::replace(self.cell_mut(place), Cell { tag, words });
+            self.free(&old);
+            return 0;
+        }
+        self.remove(place);
+        self.insert(tag, words)
+    }
+
+    /// A little sweeping, paid for by those who come: a share for each call, more for each
+    /// newcomer. Returns how many cells were dropped.
+    #[inline]
+    pub(super) fn sweep_a_little(&mut self, work: u32) -> usize {
+        const DUE: u32 = 256;
+        self.owed += work;
+        if self.owed < DUE { 0 } else { self.sweep_share() }
+    }
+
+    #[cold]
+    fn sweep_share(&mut self) -> usize {
+        const SHARE: usize = 16;
+        self.owed = 0;
+        let before = self.len;
+        for _ in 0..SHARE.min(self.buckets.len()) {
+            self.sweep_bucket(self.hand);
+            self.hand = self.after(self.hand);
+            if self.hand == 0 {
+                self.shrink();
+                break;
+            }
+        }
+        before - self.len
+    }
+
+    /// Sweeps everything.
+    pub(super) fn sweep_all(&mut self) -> usize {
+        let before = self.len;
+        for bucket in 0..self.buckets.len() {
+            self.sweep_bucket(bucket);
+        }
+        self.shrink();
+        before - self.len
+    }
+
+    fn sweep_bucket(&mut self, bucket: usize) {
+        // Closing a gap may bring another expired cell in.
+        let expired = |table: &Self| {
+            let cells = &table.buckets[bucket].cells;
+            cells.iter().position(|cell| !cell.is_empty() && cell.expires_at() <= table.latest)
+        };
+        while let Some(slot) = expired(self) {
+            self.remove(Place { bucket, slot });
+        }
+    }
+
+    /// Gives memory back after a flood has passed.
+    fn shrink(&mut self) {
+        const SMALL: usize = 64;
+        if self.buckets.len() > SMALL && self.len < self.room() / 8 {
+            self.rebuild(self.len * 2);
+            self.heap.shrink_to_fit();
+        }
+    }
+}

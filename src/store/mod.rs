@@ -1,0 +1,67 @@
+//! Where counters live: the [`Store`] trait and the stores that come with the crate.
+
+mod answer;
+#[cfg(feature = "test-util")]
+pub mod contract;
+mod memory;
+
+use std::fmt;
+
+use crate::batch::Batch;
+use crate::clock::Timestamp;
+use crate::decision::Verdict;
+use crate::key::Subject;
+
+pub use self::answer::Answer;
+pub use self::memory::{MemoryStore, MemoryStoreBuilder};
+
+/// Keeps counters and decides batches against them.
+///
+/// One call decides all quotas of a request, because a store that is asked for one key at a
+/// time cannot promise all-or-nothing. A store that answers at once (memory) returns
+/// [`Answer::ready`]; one that must wait (a network) returns [`Answer::pending`] with a future
+/// that owns what it needs.
+///
+/// `now` is the caller's clock. A store with a clock of its own, shared by a fleet, may decide
+/// by that one; [`Verdict::at`] says which instant it was. A clock that goes back means that
+/// no time has passed.
+///
+/// Anyone can write a store: [`State`](crate::algorithm::State) has the arithmetic, and the
+/// contract suite (feature `test-util`) tells whether it keeps the promises.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Charges every check if all have room; otherwise charges nothing.
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict>;
+
+    /// How the counters stand and what [`decide`](Store::decide) would say. Changes nothing.
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict>;
+
+    /// Charges every check, whether there is room or not: it has already happened.
+    ///
+    /// The usages are those after the charge; one that went over its limit is
+    /// [`Denied`](crate::Outcome::Denied) and says when a request of no cost would be within
+    /// it again.
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict>;
+
+    /// Takes back charges made at `charged_at` (the [`Verdict::at`] of the decision), as far
+    /// as they still count. Never below zero, never out of another window.
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()>;
+
+    /// Forgets the counters of these checks.
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()>;
+
+    /// Forgets every counter of a subject.
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()>;
+
+    /// Forgets everything.
+    fn clear(&self) -> Answer<()>;
+
+    /// How many counters are kept, those included that have expired but not been swept.
+    fn len(&self) -> Answer<usize>;
+
+    /// Drops every expired counter now, and says how many there were. A store that expires
+    /// them by itself has nothing to do.
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        let _ = now;
+        Answer::ready(Ok(0))
+    }
+}

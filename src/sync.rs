@@ -1,0 +1,52 @@
+//! The locks and atomics of the memory store, exchanged for loom's when the locking is model
+//! checked (`--cfg tollgate_loom`).
+
+#[cfg(not(tollgate_loom))]
+pub(crate) use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+#[cfg(tollgate_loom)]
+pub(crate) use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+/// Takes a lock whose critical sections are a few dozen instructions long.
+///
+/// Spins for a moment before it lets the thread sleep: waking a sleeper costs far more than
+/// the section takes. A poisoned lock is taken as it is, since no section leaves its table
+/// half written where it could panic.
+#[cfg(not(tollgate_loom))]
+#[inline]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.try_lock() {
+        Ok(guard) => guard,
+        Err(_) => lock_contended(mutex),
+    }
+}
+
+#[cfg(not(tollgate_loom))]
+#[cold]
+fn lock_contended<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    use std::sync::{PoisonError, TryLockError};
+
+    const ROUNDS: u32 = 7;
+    for round in 0..ROUNDS {
+        for _ in 0..(1_u32 << round) {
+            std::hint::spin_loop();
+        }
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(tollgate_loom)]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("the model has no panics")
+}
