@@ -137,9 +137,13 @@ impl<'a> Batch<'a> {
         if !std::ptr::eq(check.quota, check.counter.quota()) {
             same_counter(&check)?;
         }
-        let twin = self.checks.iter_mut().map_while(Option::as_mut).find(|other| {
-            other.counter.id() == check.counter.id() && other.subject == check.subject
-        });
+        let twin = self
+            .checks
+            .iter_mut()
+            .map_while(Option::as_mut)
+            .find(|other| {
+                other.counter.id() == check.counter.id() && other.subject == check.subject
+            });
         if let Some(twin) = twin {
             twin.cost = twin.cost.saturating_add(check.cost);
             return Ok(());

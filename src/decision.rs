@@ -33,7 +33,12 @@ impl Usage {
     /// [`Usage::reset_at`] says.
     #[must_use]
     pub const fn new(limit: u64, used: u64, reset_at: Timestamp, outcome: Outcome) -> Self {
-        Self { limit, used, reset_at, outcome }
+        Self {
+            limit,
+            used,
+            reset_at,
+            outcome,
+        }
     }
 
     /// What a blocked quota says to everything.
@@ -261,7 +266,9 @@ impl Decision {
     /// allowed, or if waiting cannot help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        let denied = self.usage().filter(|usage| usage.outcome() == Outcome::Denied)?;
+        let denied = self
+            .usage()
+            .filter(|usage| usage.outcome() == Outcome::Denied)?;
         Some(denied.reset_at().duration_since(self.at()))
     }
 
@@ -269,7 +276,8 @@ impl Decision {
     /// limit is `blocked`.
     #[must_use]
     pub fn is_hopeless(&self) -> bool {
-        self.usage().is_some_and(|usage| usage.outcome() == Outcome::Never)
+        self.usage()
+            .is_some_and(|usage| usage.outcome() == Outcome::Never)
     }
 
     /// The instant of the decision.

@@ -85,7 +85,10 @@ impl<'a> Subject<'a> {
                     format!("at most {MAX_DIMENSIONS}"),
                 ));
             };
-            *free = Dimension { name, value: *value };
+            *free = Dimension {
+                name,
+                value: *value,
+            };
             subject.len += 1;
         }
         Ok(subject)

@@ -50,3 +50,8 @@ fn lock_contended<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("the model has no panics")
 }
+
+/// Takes a lock if it is free.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    mutex.try_lock().ok()
+}

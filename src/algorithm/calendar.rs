@@ -46,8 +46,9 @@ mod tests {
         let mut day = date(1970, 1, 1);
         let mut number = 0;
         while day.year() < 2220 {
-            let month = u64::try_from(i64::from(day.year() - 1970) * 12 + i64::from(day.month() - 1))
-                .expect("not before 1970");
+            let month =
+                u64::try_from(i64::from(day.year() - 1970) * 12 + i64::from(day.month() - 1))
+                    .expect("not before 1970");
             assert_eq!(month_of_day(number), month, "{day}");
             if day.day() == 1 {
                 assert_eq!(first_day_of_month(month), number, "{day}");

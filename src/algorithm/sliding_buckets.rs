@@ -30,7 +30,9 @@ impl SlidingBuckets {
     pub(crate) fn assess(&self, quota: &Quota, now: u64, cost: u64) -> Usage {
         let now = self.latest(quota, now);
         let first = first_alive(quota, now);
-        let gone: u64 = (self.oldest()..first.min(self.newest + 1)).map(|i| self.count(i)).sum();
+        let gone: u64 = (self.oldest()..first.min(self.newest + 1))
+            .map(|i| self.count(i))
+            .sum();
         let used = self.total - gone;
         let fits = used.saturating_add(cost) <= quota.amount();
         let reset = || {
@@ -70,7 +72,11 @@ impl SlidingBuckets {
     }
 
     pub(crate) fn expires_at(&self, quota: &Quota) -> u64 {
-        if self.total == 0 { 0 } else { leaves_at(quota, self.newest) }
+        if self.total == 0 {
+            0
+        } else {
+            leaves_at(quota, self.newest)
+        }
     }
 
     /// Moves the ring up to `now`, dropping what has left it.

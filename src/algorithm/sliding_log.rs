@@ -67,7 +67,10 @@ impl SlidingLog {
 
     pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         self.forget(quota.window_micros(), self.latest(now));
-        let Ok(index) = self.entries.binary_search_by_key(&charged_at, |entry| entry.at) else {
+        let Ok(index) = self
+            .entries
+            .binary_search_by_key(&charged_at, |entry| entry.at)
+        else {
             return;
         };
         let entry = &mut self.entries[index];
@@ -80,7 +83,9 @@ impl SlidingLog {
     }
 
     pub(crate) fn expires_at(&self, quota: &Quota) -> u64 {
-        self.entries.back().map_or(0, |last| last.at + quota.window_micros())
+        self.entries
+            .back()
+            .map_or(0, |last| last.at + quota.window_micros())
     }
 
     /// A clock that went back stands where the last charge was.
@@ -91,7 +96,10 @@ impl SlidingLog {
     /// How many entries at the front have left the window.
     fn gone(&self, window: u64, now: u64) -> usize {
         // Usually none or one: walking beats searching.
-        self.entries.iter().take_while(|entry| entry.at + window <= now).count()
+        self.entries
+            .iter()
+            .take_while(|entry| entry.at + window <= now)
+            .count()
     }
 
     fn costs(&self, range: std::ops::Range<usize>) -> u64 {

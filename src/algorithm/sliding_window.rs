@@ -41,7 +41,11 @@ impl SlidingWindow {
 
     #[inline]
     pub(crate) fn assess(self, quota: &Quota, now: u64, cost: u64) -> Usage {
-        let Self { start, current, previous } = self.roll(quota, now);
+        let Self {
+            start,
+            current,
+            previous,
+        } = self.roll(quota, now);
         let most = most(quota);
         let (current, previous) = (current.min(most), previous.min(most));
         let window = quota.window_ticks();

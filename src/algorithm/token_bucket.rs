@@ -24,7 +24,9 @@ pub(crate) const MAX_LEVEL: u64 = (1 << 48) - 1;
 /// How long it takes to refill what is missing, in microseconds.
 #[inline]
 fn time_to_refill(missing: u64, quota: &Quota) -> u64 {
-    missing.div_ceil(quota.amount()).saturating_mul(quota.tick_micros())
+    missing
+        .div_ceil(quota.amount())
+        .saturating_mul(quota.tick_micros())
 }
 
 impl TokenBucket {
@@ -36,7 +38,9 @@ impl TokenBucket {
         let whole = now - now % tick;
         if whole > at_now.filled_until {
             let ticks = (whole - at_now.filled_until) / tick;
-            at_now.level = at_now.level.saturating_sub(ticks.saturating_mul(quota.amount()));
+            at_now.level = at_now
+                .level
+                .saturating_sub(ticks.saturating_mul(quota.amount()));
             at_now.filled_until = whole;
         }
         if at_now.level == 0 {

@@ -97,7 +97,10 @@ impl LimiterBuilder {
                 return Err(Invalid::new(
                     "quota",
                     quota,
-                    format!("another window than `{}`, which is there already", twin.quota()),
+                    format!(
+                        "another window than `{}`, which is there already",
+                        twin.quota()
+                    ),
                 ));
             }
             counters.push(counter);

@@ -14,8 +14,8 @@ use crate::key::{Counter, Subject};
 use crate::store::{Answer, Store};
 
 pub use self::ask::Ask;
-pub use self::builder::{IntoQuota, LimiterBuilder};
 use self::ask::Verb;
+pub use self::builder::{IntoQuota, LimiterBuilder};
 
 /// One rule, counted per key: what to use where there is no HTTP request to look at.
 ///
@@ -114,7 +114,8 @@ impl Limiter {
     /// How much `key` has left, in the quota that has the least.
     pub fn remaining<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<u64, Error> {
         let peek = Ask::new(self, key.into(), Verb::Peek).cost(0);
-        peek.ask().map(|decision| decision.map(|decision| decision.remaining()))
+        peek.ask()
+            .map(|decision| decision.map(|decision| decision.remaining()))
     }
 
     /// Takes back what `decision` charged `key`, as far as it still counts. A denied decision
@@ -131,7 +132,11 @@ impl Limiter {
     /// assert_eq!(sends.remaining("alice").wait()?, 3);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn give_back<'a>(&self, key: impl Into<Subject<'a>>, decision: Decision) -> Answer<(), Error> {
+    pub fn give_back<'a>(
+        &self,
+        key: impl Into<Subject<'a>>,
+        decision: Decision,
+    ) -> Answer<(), Error> {
         if decision.is_denied() {
             return Answer::ready(Ok(()));
         }
@@ -148,12 +153,18 @@ impl Limiter {
 
     /// Forgets everything in the store, also what other limiters have counted there.
     pub fn clear(&self) -> Answer<(), Error> {
-        self.inner.store.clear().map(|done| done.map_err(Error::from))
+        self.inner
+            .store
+            .clear()
+            .map(|done| done.map_err(Error::from))
     }
 
     /// How many counters the store keeps, also for other limiters, and also those that have
     /// expired but not been swept.
-    #[expect(clippy::len_without_is_empty, reason = "an empty store is nothing to ask about")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "an empty store is nothing to ask about"
+    )]
     pub fn len(&self) -> Answer<usize, Error> {
         self.inner.store.len().map(|len| len.map_err(Error::from))
     }
@@ -162,7 +173,10 @@ impl Limiter {
     /// memory store, which sweeps as it goes.
     pub fn sweep(&self) -> Answer<usize, Error> {
         let now = self.inner.clock.now();
-        self.inner.store.sweep(now).map(|count| count.map_err(Error::from))
+        self.inner
+            .store
+            .sweep(now)
+            .map(|count| count.map_err(Error::from))
     }
 
     /// What is counted, in the order of [`Decision::usages`].

@@ -365,7 +365,10 @@ impl QuotaBuilder {
             Some(burst) if self.algorithm != Algorithm::TokenBucket => Err(Invalid::new(
                 "quota burst",
                 burst,
-                format!("no burst with {}: only token-bucket has one", self.algorithm),
+                format!(
+                    "no burst with {}: only token-bucket has one",
+                    self.algorithm
+                ),
             )),
             Some(0) => Err(Invalid::new("quota burst", 0, "at least 1")),
             Some(burst) => Ok(burst),
@@ -377,7 +380,10 @@ impl QuotaBuilder {
             Some(buckets) if self.algorithm != Algorithm::SlidingBuckets => Err(Invalid::new(
                 "quota buckets",
                 buckets,
-                format!("no buckets with {}: only sliding-buckets has them", self.algorithm),
+                format!(
+                    "no buckets with {}: only sliding-buckets has them",
+                    self.algorithm
+                ),
             )),
             Some(buckets) if !(1..=MAX_BUCKETS).contains(&buckets) => Err(Invalid::new(
                 "quota buckets",
@@ -394,11 +400,15 @@ impl QuotaBuilder {
     fn check_refill(&self, quota: &Quota) -> Result<(), Invalid> {
         let longest = u128::from(Window::longest().micros());
         let refill = u128::from(quota.capacity) * u128::from(quota.window_micros());
-        if quota.algorithm == Algorithm::TokenBucket && refill > longest * u128::from(quota.amount) {
+        if quota.algorithm == Algorithm::TokenBucket && refill > longest * u128::from(quota.amount)
+        {
             return Err(Invalid::new(
                 "quota burst",
                 quota.capacity,
-                format!("a burst that {}/{} refills within ten years", self.amount, self.window),
+                format!(
+                    "a burst that {}/{} refills within ten years",
+                    self.amount, self.window
+                ),
             ));
         }
         Ok(())
@@ -412,7 +422,10 @@ impl QuotaBuilder {
         Invalid::new(
             field,
             value,
-            format!("at most {most} per {} with {}{because}", self.window, self.algorithm),
+            format!(
+                "at most {most} per {} with {}{because}",
+                self.window, self.algorithm
+            ),
         )
     }
 }

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use super::{Algorithm, Quota, Window};
 use crate::error::Invalid;
 
-const EXPECTED: &str = "a quota such as `500/hour`, `10/15m`, `50 per 10 seconds`, `unlimited` or `blocked`";
+const EXPECTED: &str =
+    "a quota such as `500/hour`, `10/15m`, `50 per 10 seconds`, `unlimited` or `blocked`";
 
 /// Reads `N/second|minute|hour|day|month`, short forms (`N/s`, `N/15m`), `N per 10 seconds`,
 /// `unlimited` and `blocked`; then, each after a comma, an algorithm, `burst N`, `buckets N`.
@@ -29,7 +30,11 @@ impl FromStr for Quota {
         match rate {
             "unlimited" | "blocked" => {
                 if let Some(extra) = parts.next() {
-                    return Err(Invalid::new("quota", extra, format!("nothing after `{rate}`")));
+                    return Err(Invalid::new(
+                        "quota",
+                        extra,
+                        format!("nothing after `{rate}`"),
+                    ));
                 }
                 return Ok(match rate {
                     "blocked" => Self::blocked(),
@@ -49,7 +54,8 @@ impl FromStr for Quota {
             .split_once('/')
             .or_else(|| rate.split_once(" per "))
             .ok_or_else(|| Invalid::new("quota", text, EXPECTED))?;
-        let mut builder = Self::builder(whole_number("quota amount", amount)?, read_window(window)?);
+        let mut builder =
+            Self::builder(whole_number("quota amount", amount)?, read_window(window)?);
         for part in parts {
             builder = match part.split_once(' ') {
                 Some(("burst", n)) => builder.burst(whole_number("quota burst", n)?),
@@ -87,7 +93,11 @@ fn whole_number(field: &'static str, text: &str) -> Result<u64, Invalid> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     match digits.parse() {
         Ok(number) if plain && !text.starts_with('_') => Ok(number),
-        _ => Err(Invalid::new(field, text, "a whole number such as 500 or 1_000_000")),
+        _ => Err(Invalid::new(
+            field,
+            text,
+            "a whole number such as 500 or 1_000_000",
+        )),
     }
 }
 

@@ -67,7 +67,11 @@ impl Window {
         if (1..=Self::MAX_MONTHS).contains(&count) {
             Ok(Self(Length::Months(count)))
         } else {
-            Err(Invalid::new("quota window", format_args!("{count} months"), "1 to 120 months"))
+            Err(Invalid::new(
+                "quota window",
+                format_args!("{count} months"),
+                "1 to 120 months",
+            ))
         }
     }
 

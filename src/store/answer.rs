@@ -38,7 +38,10 @@ impl<T, E> Answer<T, E> {
 
     /// The same answer in other words, now if it is there, else when it comes.
     #[inline]
-    pub fn map<U, F>(self, say: impl FnOnce(Result<T, E>) -> Result<U, F> + Send + 'static) -> Answer<U, F>
+    pub fn map<U, F>(
+        self,
+        say: impl FnOnce(Result<T, E>) -> Result<U, F> + Send + 'static,
+    ) -> Answer<U, F>
     where
         T: Unpin + Send + 'static,
         E: Unpin + Send + 'static,

@@ -100,7 +100,8 @@ impl Cell {
 
     /// Where on the heap the state is, if it is there.
     pub(super) fn heap_index(&self) -> Option<usize> {
-        (self.kind() == Some(Kind::Heap)).then(|| usize::try_from(self.words[1]).unwrap_or(usize::MAX))
+        (self.kind() == Some(Kind::Heap))
+            .then(|| usize::try_from(self.words[1]).unwrap_or(usize::MAX))
     }
 }
 
@@ -246,7 +247,8 @@ mod short_float {
 
         #[test]
         fn is_never_less_and_hardly_more() {
-            let near = (0..54).flat_map(|bit| (0..5_u64).map(move |off| (1 << bit) + off - 2.min(1 << bit)));
+            let near = (0..54)
+                .flat_map(|bit| (0..5_u64).map(move |off| (1 << bit) + off - 2.min(1 << bit)));
             for value in (0..5_000).chain(near) {
                 let read = read(at_least(value));
                 assert!(read >= value, "{value} became {read}");

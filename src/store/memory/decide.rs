@@ -13,7 +13,11 @@ use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
 use crate::quota::Algorithm;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, try_lock};
+
+/// How much sweeping is owed for a check, and for one that brings a new counter.
+const WORK_OF_A_CALL: u32 = 1;
+const WORK_OF_A_NEWCOMER: u32 = 16;
 
 /// When to charge.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,6 +104,7 @@ impl MemoryStore {
         }
         if mode == Mode::IfRoom && !verdict.is_allowed() {
             self.uncharged(&mut locked, batch, plans, prints, &mut verdict);
+            self.sweep_a_little(&mut locked, prints);
             return Ok(verdict);
         }
         if newcomers > 0 {
@@ -129,6 +134,36 @@ impl MemoryStore {
         }
     }
 
+    /// Whoever is denied pays for sweeping as well.
+    fn sweep_a_little(&self, locked: &mut Locked<'_>, prints: &[Fingerprint]) {
+        for print in prints {
+            let table = locked.table(self.shard_of(*print));
+            if table.owes_a_share(WORK_OF_A_CALL) {
+                self.sweep_shares(table);
+            }
+        }
+    }
+
+    /// A share of this table, and one of another: those that nobody calls on are swept too.
+    #[cold]
+    fn sweep_shares(&self, table: &mut Table) {
+        let mut gone = table.sweep_share();
+        let other = self.next_to_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+        // Held by somebody, perhaps by this very call: then it is not left alone anyway.
+        if let Some(mut other) = try_lock(&self.shards[other].0) {
+            other.latest = other.latest.max(table.latest);
+            gone += other.sweep_share();
+        }
+        self.gone(gone);
+    }
+
+    #[inline]
+    fn gone(&self, count: usize) {
+        if count > 0 {
+            self.keys.fetch_sub(count, Ordering::Relaxed);
+        }
+    }
+
     /// Finds a place for every newcomer, without writing anything yet.
     #[inline]
     fn make_room(
@@ -142,13 +177,19 @@ impl MemoryStore {
         let crowded = before + newcomers > self.capacity;
         let full = |table: &Table| crowded || table.is_full();
         for index in 0..plans.len() {
-            let Plan { place, write, tag, .. } = plans[index];
+            let Plan {
+                place, write, tag, ..
+            } = plans[index];
             let table = locked.table(self.shard_of(prints[index]));
             if place.is_some() || matches!(write, Write::Nothing) || !full(table) {
                 continue;
             }
-            let spared = |other| {
-                plans.iter().any(|plan| plan.tag == other || plan.victim == Some(other))
+            let spared = |other: Tag| {
+                // The shared counters stand in for everybody who has no place.
+                other.place == self.overflow.place
+                    || plans
+                        .iter()
+                        .any(|plan| plan.tag == other || plan.victim == Some(other))
             };
             let victim = table.victim(tag.place, spared);
             if victim.is_none() && prints[index] != self.overflow {
@@ -169,8 +210,6 @@ impl MemoryStore {
         prints: &[Fingerprint],
         now: u64,
     ) {
-        const WORK_OF_A_CALL: u32 = 1;
-        const WORK_OF_A_NEWCOMER: u32 = 16;
         // Those that have a place first: newcomers may move others about.
         for ((check, plan), print) in batch.checks().zip(plans).zip(prints) {
             let table = locked.table(self.shard_of(*print));
@@ -196,11 +235,11 @@ impl MemoryStore {
                     Some(victim) => gone += self.evict(table, victim, plan.tag, words),
                 }
             }
-            gone += table.sweep_a_little(work);
+            if table.owes_a_share(work) {
+                self.sweep_shares(table);
+            }
         }
-        if gone > 0 {
-            self.keys.fetch_sub(gone, Ordering::Relaxed);
-        }
+        self.gone(gone);
     }
 
     /// Puts a newcomer in the place of its victim, and says how many are gone by that.
@@ -251,7 +290,13 @@ impl MemoryStore {
 
 /// What a counter says, and what would have to be written for it.
 #[inline]
-fn weigh(table: &Table, place: Option<Place>, check: &Check<'_>, now: u64, mode: Mode) -> (Usage, Write) {
+fn weigh(
+    table: &Table,
+    place: Option<Place>,
+    check: &Check<'_>,
+    now: u64,
+    mode: Mode,
+) -> (Usage, Write) {
     if check.quota().is_blocked() {
         return (Usage::blocked(Timestamp::from_micros(now)), Write::Nothing);
     }
@@ -267,7 +312,12 @@ fn weigh(table: &Table, place: Option<Place>, check: &Check<'_>, now: u64, mode:
 }
 
 #[inline]
-fn weigh_small<S: Small>(cell: Option<&Cell>, check: &Check<'_>, now: u64, mode: Mode) -> (Usage, Write) {
+fn weigh_small<S: Small>(
+    cell: Option<&Cell>,
+    check: &Check<'_>,
+    now: u64,
+    mode: Mode,
+) -> (Usage, Write) {
     let (quota, cost) = (check.quota(), check.cost());
     let state = match cell {
         Some(cell) if cell.kind() == Some(S::KIND) => S::read(cell.words, quota),
@@ -279,14 +329,26 @@ fn weigh_small<S: Small>(cell: Option<&Cell>, check: &Check<'_>, now: u64, mode:
         return (usage, Write::Nothing);
     }
     state.charge(quota, now, cost);
-    let usage = if mode == Mode::Always { state.assess(quota, now, 0) } else { usage };
+    let usage = if mode == Mode::Always {
+        state.assess(quota, now, 0)
+    } else {
+        usage
+    };
     (usage, Write::Cell(state.write(quota, Rank::of(&usage))))
 }
 
-fn weigh_heap(table: &Table, cell: Option<&Cell>, check: &Check<'_>, now: u64, mode: Mode) -> (Usage, Write) {
+fn weigh_heap(
+    table: &Table,
+    cell: Option<&Cell>,
+    check: &Check<'_>,
+    now: u64,
+    mode: Mode,
+) -> (Usage, Write) {
     let (quota, cost) = (check.quota(), check.cost());
     let at = Timestamp::from_micros(now);
-    let kept = cell.and_then(Cell::heap_index).and_then(|index| table.heap.get(index));
+    let kept = cell
+        .and_then(Cell::heap_index)
+        .and_then(|index| table.heap.get(index));
     let usage = match (kept, mode) {
         (Some(state), Mode::IfRoom) => state.assess(quota, at, cost),
         (None, Mode::IfRoom) => State::fresh(quota).assess(quota, at, cost),
@@ -321,7 +383,10 @@ fn charged(state: &mut State, check: &Check<'_>, now: u64) -> (u64, Rank) {
     let now = Timestamp::from_micros(now);
     state.charge(check.quota(), now, check.cost());
     let usage = state.assess(check.quota(), now, 0);
-    (state.expires_at(check.quota()).as_micros(), Rank::of(&usage))
+    (
+        state.expires_at(check.quota()).as_micros(),
+        Rank::of(&usage),
+    )
 }
 
 fn give_back(table: &mut Table, place: Place, check: &Check<'_>, charged_at: u64, now: u64) {
@@ -330,23 +395,35 @@ fn give_back(table: &mut Table, place: Place, check: &Check<'_>, charged_at: u64
     }
     match table.cell(place).kind() {
         Some(Kind::Fixed) => give_back_small::<FixedWindow>(table, place, check, charged_at, now),
-        Some(Kind::Sliding) => give_back_small::<SlidingWindow>(table, place, check, charged_at, now),
+        Some(Kind::Sliding) => {
+            give_back_small::<SlidingWindow>(table, place, check, charged_at, now)
+        }
         Some(Kind::Token) => give_back_small::<TokenBucket>(table, place, check, charged_at, now),
         Some(Kind::Heap) => {
             let index = table.cell(place).heap_index();
             if let Some(state) = index.and_then(|index| table.heap.get_mut(index)) {
-                let (charged_at, now) = (Timestamp::from_micros(charged_at), Timestamp::from_micros(now));
+                let (charged_at, now) = (
+                    Timestamp::from_micros(charged_at),
+                    Timestamp::from_micros(now),
+                );
                 state.give_back(check.quota(), charged_at, now, check.cost());
                 let rank = Rank::of(&state.assess(check.quota(), now, 0));
                 let expires_at = state.expires_at(check.quota()).as_micros();
-                table.cell_mut(place).words = heap_words(expires_at, rank, index.unwrap_or_default());
+                table.cell_mut(place).words =
+                    heap_words(expires_at, rank, index.unwrap_or_default());
             }
         }
         None => {}
     }
 }
 
-fn give_back_small<S: Small>(table: &mut Table, place: Place, check: &Check<'_>, charged_at: u64, now: u64) {
+fn give_back_small<S: Small>(
+    table: &mut Table,
+    place: Place,
+    check: &Check<'_>,
+    charged_at: u64,
+    now: u64,
+) {
     let quota = check.quota();
     let mut state = S::read(table.cell(place).words, quota);
     state.give_back(quota, charged_at, now, check.cost());

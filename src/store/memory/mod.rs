@@ -50,6 +50,8 @@ pub struct MemoryStore {
     overflow: Fingerprint,
     capacity: usize,
     keys: AtomicUsize,
+    /// The shard whose turn it is to be swept by whoever comes along.
+    next_to_sweep: AtomicUsize,
     evicted: AtomicU64,
     overflowed: AtomicU64,
 }
@@ -91,7 +93,10 @@ impl MemoryStore {
 
     fn shard_of(&self, print: Fingerprint) -> usize {
         // The low bits; the bucket within the shard follows from the high ones.
-        #[expect(clippy::cast_possible_truncation, reason = "masked to the number of shards")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "masked to the number of shards"
+        )]
         let shard = print.place as usize & (self.shards.len() - 1);
         shard
     }
@@ -242,10 +247,16 @@ impl MemoryStoreBuilder {
 
     fn create(self) -> MemoryStore {
         let shards = self.shards.unwrap_or_else(|| shards_for(self.capacity));
-        let secret = self.keys.map_or_else(Secret::random, |(a, b)| Secret::from_keys(a, b));
+        let secret = self
+            .keys
+            .map_or_else(Secret::random, |(a, b)| Secret::from_keys(a, b));
         let mean = self.capacity.div_ceil(shards);
         // Keys fall on shards by chance: eight standard deviations, and a little more.
-        let slack = if shards == 1 { 0 } else { mean / 16 + 8 * mean.isqrt() };
+        let slack = if shards == 1 {
+            0
+        } else {
+            mean / 16 + 8 * mean.isqrt()
+        };
         let shard = || Shard(Mutex::new(Table::with_limit(mean + slack)));
         MemoryStore {
             shards: (0..shards).map(|_| shard()).collect(),
@@ -253,6 +264,7 @@ impl MemoryStoreBuilder {
             secret,
             capacity: self.capacity,
             keys: AtomicUsize::new(0),
+            next_to_sweep: AtomicUsize::new(0),
             evicted: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
         }

@@ -28,7 +28,10 @@ impl Bucket {
     }
 
     fn len(&self) -> usize {
-        self.cells.iter().take_while(|cell| !cell.is_empty()).count()
+        self.cells
+            .iter()
+            .take_while(|cell| !cell.is_empty())
+            .count()
     }
 
     /// Removes a cell and fills its slot with the last one.
@@ -107,7 +110,11 @@ impl Table {
         let mut at = Self::home(tag.place, self.buckets.len());
         loop {
             let bucket = &self.buckets[at];
-            if let Some(slot) = bucket.cells.iter().position(|cell| cell.tag == tag && !cell.is_empty()) {
+            if let Some(slot) = bucket
+                .cells
+                .iter()
+                .position(|cell| cell.tag == tag && !cell.is_empty())
+            {
                 return Some(Place { bucket: at, slot });
             }
             if !bucket.is_full() {
@@ -130,7 +137,11 @@ impl Table {
     /// Adds a cell whose tag is not there yet, growing if need be. Returns how many expired
     /// cells were dropped on the way.
     pub(super) fn insert(&mut self, tag: Tag, words: Words) -> usize {
-        let dropped = if self.len >= self.room() { self.grow() } else { 0 };
+        let dropped = if self.len >= self.room() {
+            self.grow()
+        } else {
+            0
+        };
         Self::place(&mut self.buckets, Cell { tag, words });
         self.len += 1;
         dropped
@@ -152,7 +163,10 @@ impl Table {
 
     /// Half as many cells again, unless dropping expired ones is enough.
     fn grow(&mut self) -> usize {
-        let expired = self.cells().filter(|cell| cell.expires_at() <= self.latest).count();
+        let expired = self
+            .cells()
+            .filter(|cell| cell.expires_at() <= self.latest)
+            .count();
         let alive = self.len - expired;
         self.rebuild(alive + alive / 2 + 8)
     }
@@ -165,7 +179,11 @@ impl Table {
         let mut buckets = vec![Bucket::default(); wanted.div_ceil(CELLS).next_multiple_of(2)];
         let old = std::mem::take(&mut self.buckets);
         let before = std::mem::take(&mut self.len);
-        for cell in old.iter().flat_map(|bucket| &bucket.cells).filter(|cell| !cell.is_empty()) {
+        for cell in old
+            .iter()
+            .flat_map(|bucket| &bucket.cells)
+            .filter(|cell| !cell.is_empty())
+        {
             if cell.expires_at() <= self.latest {
                 self.free(cell);
             } else {
@@ -236,7 +254,10 @@ impl Table {
         let mut at = Self::home(place, self.buckets.len());
         loop {
             let bucket = &self.buckets[at];
-            let found = bucket.cells.iter().position(|cell| !cell.is_empty() && cell.tag.place == place);
+            let found = bucket
+                .cells
+                .iter()
+                .position(|cell| !cell.is_empty() && cell.tag.place == place);
             if let Some(slot) = found {
                 return Some(Place { bucket: at, slot });
             }
@@ -293,17 +314,16 @@ impl Table {
         self.insert(tag, words)
     }
 
-    /// A little sweeping, paid for by those who come: a share for each call, more for each
-    /// newcomer. Returns how many cells were dropped.
+    /// Notes that sweeping is owed, and says whether enough has come together for a share.
     #[inline]
-    pub(super) fn sweep_a_little(&mut self, work: u32) -> usize {
+    pub(super) fn owes_a_share(&mut self, work: u32) -> bool {
         const DUE: u32 = 256;
         self.owed += work;
-        if self.owed < DUE { 0 } else { self.sweep_share() }
+        self.owed >= DUE
     }
 
-    #[cold]
-    fn sweep_share(&mut self) -> usize {
+    /// Sweeps the next few buckets. Returns how many cells were dropped.
+    pub(super) fn sweep_share(&mut self) -> usize {
         const SHARE: usize = 16;
         self.owed = 0;
         let before = self.len;
@@ -332,7 +352,9 @@ impl Table {
         // Closing a gap may bring another expired cell in.
         let expired = |table: &Self| {
             let cells = &table.buckets[bucket].cells;
-            cells.iter().position(|cell| !cell.is_empty() && cell.expires_at() <= table.latest)
+            cells
+                .iter()
+                .position(|cell| !cell.is_empty() && cell.expires_at() <= table.latest)
         };
         while let Some(slot) = expired(self) {
             self.remove(Place { bucket, slot });

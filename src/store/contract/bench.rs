@@ -1,0 +1,158 @@
+//! The workbench of the suite: a store under test, and short words for what is done to it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::batch::{Batch, Check};
+use crate::clock::Timestamp;
+use crate::decision::{Usage, Verdict};
+use crate::key::{Counter, Subject};
+use crate::quota::Quota;
+use crate::store::Store;
+
+/// 2025-01-01 00:00:00 UTC, where windows of every length start.
+pub(super) const START: u64 = 1_735_689_600_000_000;
+pub(super) const SECOND: u64 = 1_000_000;
+pub(super) const MINUTE: u64 = 60 * SECOND;
+
+/// One quota of each algorithm, all of them five a minute.
+pub(super) const FIVE_A_MINUTE: [&str; 5] = [
+    "5/minute, sliding-window",
+    "5/minute, fixed-window",
+    "5/minute, sliding-buckets",
+    "5/minute, sliding-log",
+    "5/minute, token-bucket",
+];
+
+/// The same, each with an hour of its own to begin at: for what moves the clock, which does not
+/// go back for the next.
+pub(super) fn five_a_minute_in_turn() -> impl Iterator<Item = (&'static str, u64)> {
+    FIVE_A_MINUTE
+        .into_iter()
+        .zip((START..).step_by(3_600_000_000))
+}
+
+pub(super) struct Bench {
+    promise: String,
+    pub(super) store: Arc<dyn Store>,
+}
+
+impl Bench {
+    pub(super) fn new(promise: &str, store: Arc<dyn Store>) -> Self {
+        Self {
+            promise: promise.to_owned(),
+            store,
+        }
+    }
+
+    /// Fails the suite if `found` is not `wanted`.
+    #[track_caller]
+    pub(super) fn same<T: PartialEq + std::fmt::Debug>(&self, what: &str, found: T, wanted: T) {
+        assert!(
+            found == wanted,
+            "a store {}: {what}: found {found:?}, wanted {wanted:?}",
+            self.promise.replace('_', " "),
+        );
+    }
+
+    pub(super) async fn decide(&self, batch: &Batch<'_>, at: u64) -> Verdict {
+        let answer = self.store.decide(batch, Timestamp::from_micros(at)).await;
+        answer.expect("decide must not fail")
+    }
+
+    pub(super) async fn peek(&self, batch: &Batch<'_>, at: u64) -> Verdict {
+        let answer = self.store.peek(batch, Timestamp::from_micros(at)).await;
+        answer.expect("peek must not fail")
+    }
+
+    pub(super) async fn record(&self, batch: &Batch<'_>, at: u64) -> Verdict {
+        let answer = self.store.record(batch, Timestamp::from_micros(at)).await;
+        answer.expect("record must not fail")
+    }
+
+    pub(super) async fn give_back(&self, batch: &Batch<'_>, charged_at: u64, at: u64) {
+        let (charged_at, at) = (
+            Timestamp::from_micros(charged_at),
+            Timestamp::from_micros(at),
+        );
+        let answer = self.store.give_back(batch, charged_at, at).await;
+        answer.expect("give_back must not fail");
+    }
+
+    pub(super) async fn len(&self) -> usize {
+        self.store.len().await.expect("len must not fail")
+    }
+
+    pub(super) async fn sweep(&self, at: u64) -> usize {
+        let answer = self.store.sweep(Timestamp::from_micros(at)).await;
+        answer.expect("sweep must not fail")
+    }
+
+    /// Decides a single check.
+    pub(super) async fn take(&self, check: Check<'_>, at: u64) -> Usage {
+        self.decide(&batch([check]), at).await.usages()[0]
+    }
+
+    /// Looks at a single check.
+    pub(super) async fn see(&self, check: Check<'_>, at: u64) -> Usage {
+        self.peek(&batch([check]), at).await.usages()[0]
+    }
+}
+
+pub(super) fn batch<'a>(checks: impl IntoIterator<Item = Check<'a>>) -> Batch<'a> {
+    let mut batch = Batch::new();
+    for check in checks {
+        batch.push(check).expect("the suite's batches are small");
+    }
+    batch
+}
+
+pub(super) fn counter(rule: &str, quota: &str) -> Counter {
+    Counter::new(rule, self::quota(quota)).expect("the suite's names are plain")
+}
+
+pub(super) fn quota(text: &str) -> Quota {
+    text.parse().expect("the suite's quotas are right")
+}
+
+pub(super) fn user(name: &str) -> Subject<'_> {
+    Subject::from([("user", name)])
+}
+
+/// Polls all futures in turn until all are done, so that their requests overlap.
+pub(super) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    Together {
+        running: futures
+            .into_iter()
+            .map(|future| Err(Box::pin(future)))
+            .collect(),
+    }
+    .await
+}
+
+struct Together<F: Future> {
+    running: Vec<Result<F::Output, Pin<Box<F>>>>,
+}
+
+/// Nothing in it is pinned but behind boxes.
+impl<F: Future> Unpin for Together<F> {}
+
+impl<F: Future> Future for Together<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        for slot in &mut self.running {
+            if let Err(future) = slot
+                && let Poll::Ready(output) = future.as_mut().poll(cx)
+            {
+                *slot = Ok(output);
+            }
+        }
+        if self.running.iter().any(Result::is_err) {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.running.drain(..).flatten().collect())
+    }
+}

@@ -1,0 +1,141 @@
+//! Traces with their answers, as JSON: the same for every store, in whatever language it
+//! decides. They come from the reference model of the crate's own tests.
+
+use serde::Deserialize;
+
+use super::bench::{Bench, batch, counter, user};
+use crate::batch::Check;
+use crate::decision::Outcome;
+use crate::key::Counter;
+use crate::quota::Quota;
+
+const FILES: [&str; 5] = [
+    include_str!("vectors/fixed-window.json"),
+    include_str!("vectors/sliding-window.json"),
+    include_str!("vectors/sliding-buckets.json"),
+    include_str!("vectors/sliding-log.json"),
+    include_str!("vectors/token-bucket.json"),
+];
+
+#[derive(Deserialize)]
+struct File {
+    algorithm: String,
+    cases: Vec<Case>,
+}
+
+/// One counter and what happens to it.
+#[derive(Deserialize)]
+pub(super) struct Case {
+    #[serde(skip)]
+    algorithm: String,
+    name: String,
+    quota: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    op: Op,
+    at: u64,
+    cost: u64,
+    /// For `give_back`: when it was charged.
+    charged_at: Option<u64>,
+    /// Another amount than the quota's, for this step.
+    amount: Option<u64>,
+    /// Of everything but `give_back`.
+    expect: Option<Expect>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Op {
+    Decide,
+    Peek,
+    Record,
+    GiveBack,
+}
+
+#[derive(Deserialize)]
+struct Expect {
+    outcome: Answered,
+    limit: u64,
+    used: u64,
+    reset_at: u64,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answered {
+    Allowed,
+    Denied,
+    Never,
+}
+
+/// All cases of all files.
+pub(super) fn cases() -> Vec<Case> {
+    let files = FILES.map(|text| {
+        serde_json::from_str::<File>(text).expect("the vectors are valid JSON of this shape")
+    });
+    let named = |file: File| {
+        let algorithm = file.algorithm;
+        file.cases.into_iter().map(move |case| Case {
+            algorithm: algorithm.clone(),
+            ..case
+        })
+    };
+    files.into_iter().flat_map(named).collect()
+}
+
+impl Case {
+    pub(super) fn title(&self) -> String {
+        format!("answers the {} vector `{}`", self.algorithm, self.name)
+    }
+
+    pub(super) async fn run(&self, bench: &Bench) {
+        let (alice, counter) = (user("alice"), counter("vector", &self.quota));
+        for (number, step) in self.steps.iter().enumerate() {
+            let other = step.amount.map(|amount| with_amount(&counter, amount));
+            let mut check = Check::new(&alice, &counter).with_cost(step.cost);
+            if let Some(quota) = &other {
+                check = check.with_quota(quota);
+            }
+            let batch = batch([check]);
+            let verdict = match step.op {
+                Op::Decide => bench.decide(&batch, step.at).await,
+                Op::Peek => bench.peek(&batch, step.at).await,
+                Op::Record => bench.record(&batch, step.at).await,
+                Op::GiveBack => {
+                    let charged_at = step
+                        .charged_at
+                        .expect("a give_back says when it was charged");
+                    bench.give_back(&batch, charged_at, step.at).await;
+                    continue;
+                }
+            };
+            let usage = verdict.usages()[0];
+            let wanted = step.expect.as_ref().expect("a step says what it expects");
+            let outcome = match wanted.outcome {
+                Answered::Allowed => Outcome::Allowed,
+                Answered::Denied => Outcome::Denied,
+                Answered::Never => Outcome::Never,
+            };
+            bench.same(
+                &format!("step {number}, {:?} {} at {}", step.op, step.cost, step.at),
+                (
+                    usage.outcome(),
+                    usage.limit(),
+                    usage.used(),
+                    usage.reset_at().as_micros(),
+                ),
+                (outcome, wanted.limit, wanted.used, wanted.reset_at),
+            );
+        }
+    }
+}
+
+fn with_amount(counter: &Counter, amount: u64) -> Quota {
+    counter
+        .quota()
+        .with_amount(amount)
+        .expect("the vectors' amounts fit")
+}

@@ -1,0 +1,357 @@
+//! The limiter as its users use it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::{
+    Answer, Batch, Clock, Error, Limiter, ManualClock, MemoryStore, Store, StoreError, Subject,
+    SystemClock, Timestamp, Verdict,
+};
+
+fn limiter(quotas: &[&str]) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let builder = Limiter::builder().clock(clock.clone());
+    let builder = quotas
+        .iter()
+        .fold(builder, |builder, quota| builder.quota(*quota));
+    (builder.build().unwrap(), clock)
+}
+
+#[test]
+fn the_longest_wait_is_reported() {
+    let (limiter, _clock) = limiter(&["2/minute, fixed-window", "2/hour, fixed-window"]);
+    for _ in 0..2 {
+        assert!(limiter.check("alice").wait().unwrap().is_allowed());
+    }
+    let denied = limiter.check("alice").wait().unwrap();
+    assert_eq!(denied.retry_after(), Some(Duration::from_secs(3600)));
+    assert_eq!(denied.binding(), 1);
+}
+
+#[test]
+fn the_least_remaining_is_reported_and_the_longer_window_of_equals() {
+    let (limiter, _clock) = limiter(&["5/minute", "5/hour", "9/second"]);
+    let decision = limiter.check("alice").wait().unwrap();
+    assert_eq!((decision.binding(), decision.remaining()), (1, 4));
+}
+
+#[test]
+fn hopeless_costs_say_so() {
+    let (limiter, _clock) = limiter(&["5/minute"]);
+    let decision = limiter.check("alice").cost(6).wait().unwrap();
+    assert!(decision.is_denied() && decision.is_hopeless());
+    assert_eq!(decision.retry_after(), None);
+    assert_eq!(limiter.remaining("alice").wait().unwrap(), 5);
+}
+
+#[test]
+fn unlimited_and_blocked_are_quotas_too() {
+    let unlimited = Limiter::new("unlimited").unwrap();
+    let decision = unlimited.check("alice").cost(u64::MAX).wait().unwrap();
+    assert!(decision.is_allowed());
+    assert_eq!(
+        (decision.limit(), decision.remaining()),
+        (u64::MAX, u64::MAX)
+    );
+    let blocked = Limiter::new("blocked").unwrap();
+    assert!(blocked.check("alice").cost(0).wait().unwrap().is_hopeless());
+}
+
+#[test]
+fn a_per_call_limit_wins_and_keeps_the_count() {
+    let (limiter, _clock) = limiter(&["10/minute", "100/hour"]);
+    for _ in 0..3 {
+        assert!(limiter.check("alice").limit(3).wait().unwrap().is_allowed());
+    }
+    assert!(limiter.check("alice").limit(3).wait().unwrap().is_denied());
+    assert!(limiter.check("alice").wait().unwrap().is_allowed());
+    assert!(
+        limiter
+            .check("alice")
+            .limit_of(1, 4)
+            .wait()
+            .unwrap()
+            .is_denied()
+    );
+    assert_eq!(limiter.peek("alice").wait().unwrap().used(), 4);
+}
+
+#[test]
+fn a_wrong_per_call_limit_is_an_error_and_not_a_denial() {
+    let (limiter, _clock) = limiter(&["10/minute"]);
+    for (ask, says) in [
+        (limiter.check("alice").limit(0), "quota amount: found `0`"),
+        (
+            limiter.check("alice").limit_of(1, 5),
+            "less than 1, the number of quotas",
+        ),
+        (limiter.check("alice").limit(u64::MAX), "at most"),
+    ] {
+        let error = ask.wait().unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)));
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert_eq!(limiter.remaining("alice").wait().unwrap(), 10);
+}
+
+#[test]
+fn wrong_settings_are_refused_when_built() {
+    let nine = (1..=9).fold(Limiter::builder(), |builder, n| {
+        builder.quota(format!("5/{n}m").as_str())
+    });
+    for (builder, says) in [
+        (
+            Limiter::builder(),
+            "number of quotas: found `0`, expected 1 to 8",
+        ),
+        (nine, "number of quotas: found `9`, expected 1 to 8"),
+        (
+            Limiter::builder().quota("5/minute").quota("7/60s"),
+            "another window than `5/1m`",
+        ),
+        (
+            Limiter::builder().quota("5/minute").name(""),
+            "rule name: found ``",
+        ),
+        (
+            Limiter::builder().quota("5/minute").name("two words"),
+            "visible ASCII characters",
+        ),
+        (
+            Limiter::builder().quota("5/minute").name("line\nbreak"),
+            "found `line\\nbreak`",
+        ),
+        (
+            Limiter::builder().quota("5 a minute"),
+            "expected a quota such as `500/hour`",
+        ),
+    ] {
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let error = MemoryStore::builder()
+        .capacity(0)
+        .build()
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("store capacity: found `0`, expected 1 to"),
+        "{error}"
+    );
+}
+
+#[test]
+fn resetting_one_limiter_leaves_others_alone() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let named = |name: &str| {
+        Limiter::builder()
+            .name(name)
+            .quota("5/hour")
+            .shared_store(Arc::clone(&store))
+            .build()
+            .unwrap()
+    };
+    let (mail, chat) = (named("mail"), named("chat"));
+    for limiter in [&mail, &chat] {
+        assert!(limiter.check("alice").wait().unwrap().is_allowed());
+    }
+    mail.reset("alice").wait().unwrap();
+    assert_eq!(mail.remaining("alice").wait().unwrap(), 5);
+    assert_eq!(chat.remaining("alice").wait().unwrap(), 4);
+    // The same name on the same store is the same rule.
+    assert_eq!(named("chat").remaining("alice").wait().unwrap(), 4);
+    chat.clear().wait().unwrap();
+    assert_eq!(chat.len().wait().unwrap(), 0);
+}
+
+#[test]
+fn what_is_given_back_is_what_was_charged() {
+    let (limiter, clock) = limiter(&["5/minute, fixed-window", "9/hour, sliding-log"]);
+    let charged = limiter.check("alice").cost(3).wait().unwrap();
+    let denied = limiter.check("alice").cost(3).wait().unwrap();
+    limiter.give_back("alice", denied).wait().unwrap();
+    assert_eq!(limiter.remaining("alice").wait().unwrap(), 2);
+    // A minute later the first window is over; only the hour still remembers.
+    clock.advance(Duration::from_secs(60));
+    assert!(limiter.check("alice").wait().unwrap().is_allowed());
+    limiter.give_back("alice", charged).wait().unwrap();
+    let left: Vec<u64> = limiter
+        .peek("alice")
+        .wait()
+        .unwrap()
+        .usages()
+        .iter()
+        .map(tollgate::Usage::used)
+        .collect();
+    assert_eq!(left, [1, 1]);
+}
+
+#[test]
+fn sweeping_says_how_many_were_dropped() {
+    let (limiter, clock) = limiter(&["5/minute, sliding-log"]);
+    for number in 0..10_u64 {
+        assert!(limiter.check(number).wait().unwrap().is_allowed());
+    }
+    clock.advance(Duration::from_micros(59_999_999));
+    assert_eq!(limiter.sweep().wait().unwrap(), 0);
+    clock.advance(Duration::from_micros(1));
+    assert_eq!(limiter.sweep().wait().unwrap(), 10);
+    assert_eq!(limiter.len().wait().unwrap(), 0);
+}
+
+/// Three waiters, room for one every ten seconds, and nobody sleeps for real.
+#[tokio::test]
+async fn waiters_get_their_turn_when_there_is_room() {
+    let (limiter, clock) = limiter(&["1/10s, fixed-window"]);
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move {
+                let decision = limiter
+                    .check("alice")
+                    .until_ready(Duration::from_secs(60))
+                    .await
+                    .unwrap();
+                (decision.is_allowed(), decision.at())
+            })
+        })
+        .collect();
+    for still in [2, 1] {
+        while clock.sleeping() < still {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(Duration::from_secs(10));
+    }
+    let mut turns = Vec::new();
+    for waiter in waiters {
+        turns.push(waiter.await.unwrap());
+    }
+    turns.sort();
+    let start = ManualClock::new().now();
+    let at = |seconds| (true, start.saturating_add(Duration::from_secs(seconds)));
+    assert_eq!(turns, [at(0), at(10), at(20)]);
+}
+
+#[tokio::test]
+async fn nobody_waits_in_vain() {
+    let (limiter, clock) = limiter(&["1/minute, fixed-window"]);
+    assert!(limiter.check("alice").await.unwrap().is_allowed());
+    let minute = Duration::from_secs(60);
+    let short = limiter
+        .check("alice")
+        .until_ready(minute - Duration::from_micros(1))
+        .await
+        .unwrap();
+    assert!(short.is_denied());
+    let hopeless = limiter
+        .check("alice")
+        .cost(2)
+        .until_ready(Duration::MAX)
+        .await
+        .unwrap();
+    assert!(hopeless.is_hopeless());
+    assert_eq!(clock.sleeping(), 0);
+}
+
+/// On the machine's clock, and without a runtime: a thread of its own, parked in between.
+#[test]
+fn waiting_needs_no_runtime() {
+    let limiter = Limiter::new("1/20ms, fixed-window").unwrap();
+    let clock = SystemClock::new();
+    let started = clock.now();
+    let third = pollster(async {
+        for _ in 0..2 {
+            let _ = limiter
+                .check("alice")
+                .until_ready(Duration::from_secs(60))
+                .await?;
+        }
+        limiter
+            .check("alice")
+            .until_ready(Duration::from_secs(60))
+            .await
+    });
+    assert!(third.unwrap().is_allowed());
+    assert!(clock.now().duration_since(started) >= Duration::from_millis(20));
+}
+
+/// Runs a future on this thread, through the answer of a store that is not ready.
+fn pollster<T: Send + Unpin + 'static, E: Send + Unpin + 'static>(
+    future: impl Future<Output = Result<T, E>> + Send,
+) -> Result<T, E> {
+    std::thread::scope(|scope| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        scope
+            .spawn(move || runtime.block_on(future))
+            .join()
+            .unwrap()
+    })
+}
+
+/// A store that fails is an error, never a denial and never a panic.
+#[test]
+fn a_failing_store_is_an_error() {
+    #[derive(Debug)]
+    struct Broken;
+
+    fn fail<T: Send + 'static>() -> Answer<T> {
+        Answer::pending(async { Err(StoreError::new("unplugged").with_source("no cable")) })
+    }
+
+    impl Store for Broken {
+        fn decide(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+            fail()
+        }
+        fn peek(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+            fail()
+        }
+        fn record(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+            fail()
+        }
+        fn give_back(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
+            fail()
+        }
+        fn reset(&self, _: &Batch<'_>) -> Answer<()> {
+            fail()
+        }
+        fn reset_subject(&self, _: &Subject<'_>) -> Answer<()> {
+            fail()
+        }
+        fn clear(&self) -> Answer<()> {
+            fail()
+        }
+        fn len(&self) -> Answer<usize> {
+            fail()
+        }
+    }
+
+    let limiter = Limiter::builder()
+        .quota("5/minute")
+        .store(Broken)
+        .build()
+        .unwrap();
+    let error = limiter.check("alice").wait().unwrap_err();
+    assert_eq!(error.to_string(), "the rate limit store failed: unplugged");
+    let source = std::error::Error::source(&error).and_then(std::error::Error::source);
+    assert_eq!(source.unwrap().to_string(), "no cable");
+    assert!(limiter.remaining("alice").wait().is_err());
+    assert!(limiter.reset("alice").wait().is_err());
+    assert_eq!(limiter.sweep().wait().unwrap(), 0);
+}
+
+#[test]
+fn nothing_that_is_printed_shows_who_it_is() {
+    let limiter = Limiter::new("5/minute").unwrap();
+    let ask = limiter.check([("user", "alice@example.com"), ("group", "secret")]);
+    let printed = format!("{ask:?} {limiter:?} {:?}", ask.wait().unwrap());
+    assert!(
+        !printed.contains("alice") && !printed.contains("secret"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("user") && printed.contains("5/1m"),
+        "{printed}"
+    );
+}
