@@ -82,6 +82,19 @@ impl<'a> Check<'a> {
     pub const fn rank(&self) -> u8 {
         self.rank
     }
+
+    /// Whether the quota is of the counter's own window and algorithm.
+    #[inline]
+    fn is_consistent(&self) -> bool {
+        let (own, other) = (self.counter.quota(), self.quota);
+        // `blocked` and `unlimited` have no window: they go on whichever counter they are put.
+        std::ptr::eq(own, other)
+            || other.is_blocked()
+            || other.is_unlimited()
+            || (own.window() == other.window()
+                && own.algorithm() == other.algorithm()
+                && own.buckets() == other.buckets())
+    }
 }
 
 /// Up to [`MAX_CHECKS`] checks, decided at one instant: all are charged, or none.
@@ -94,9 +107,8 @@ impl<'a> Check<'a> {
 /// let alice = Subject::from([("user", "alice")]);
 /// let acme = Subject::from([("tenant", "acme")]);
 ///
-/// let mut batch = Batch::new();
-/// batch.push(Check::new(&alice, &per_user))?;
-/// batch.push(Check::new(&acme, &per_tenant))?;
+/// let checks = [Check::new(&alice, &per_user), Check::new(&acme, &per_tenant)];
+/// let batch = Batch::new(&checks)?;
 ///
 /// let store = MemoryStore::new();
 /// let now = Timestamp::from_secs(1_735_689_600);
@@ -108,114 +120,85 @@ impl<'a> Check<'a> {
 /// assert_eq!(denied.usages()[0].remaining(), 9);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// It borrows its checks from wherever they were put together, usually the stack.
+#[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    checks: [Option<Check<'a>>; MAX_CHECKS],
-    len: u8,
+    checks: &'a [Check<'a>],
 }
 
 impl<'a> Batch<'a> {
-    /// An empty batch, which is always allowed.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            checks: [None; MAX_CHECKS],
-            len: 0,
-        }
-    }
-
-    /// Adds a check.
+    /// A batch of these checks; of none, which is always allowed, too.
     ///
-    /// An unlimited quota is left out. The same counter of the same subject once more adds to
-    /// the cost of the first. Refuses more than [`MAX_CHECKS`], and a quota of another window
-    /// or algorithm than the counter's.
+    /// Refuses more than [`MAX_CHECKS`], the same counter of the same subject twice, and a
+    /// quota of another window or algorithm than its counter's.
     #[inline]
-    pub fn push(&mut self, check: Check<'a>) -> Result<(), Invalid> {
-        if check.quota.is_unlimited() {
-            return Ok(());
-        }
-        if !std::ptr::eq(check.quota, check.counter.quota()) {
-            same_counter(&check)?;
-        }
-        let twin = self
-            .checks
-            .iter_mut()
-            .map_while(Option::as_mut)
-            .find(|other| {
-                other.counter.id() == check.counter.id() && other.subject == check.subject
-            });
-        if let Some(twin) = twin {
-            twin.cost = twin.cost.saturating_add(check.cost);
-            return Ok(());
-        }
-        match self.checks.get_mut(usize::from(self.len)) {
-            Some(free) => *free = Some(check),
-            None => {
-                return Err(Invalid::new(
-                    "batch",
-                    format_args!("{} checks", MAX_CHECKS + 1),
-                    format!("at most {MAX_CHECKS} quotas for one request"),
-                ));
+    pub fn new(checks: &'a [Check<'a>]) -> Result<Self, Invalid> {
+        let fits = match checks {
+            [only] => only.is_consistent(),
+            several => {
+                several.len() <= MAX_CHECKS
+                    && several.iter().all(Check::is_consistent)
+                    && first_twin(several).is_none()
             }
+        };
+        if fits {
+            Ok(Self { checks })
+        } else {
+            Err(refuse(checks))
         }
-        self.len += 1;
-        Ok(())
     }
 
-    /// The checks, in the order in which they were added.
+    /// The checks.
     #[inline]
-    pub fn checks(&self) -> impl Iterator<Item = &Check<'a>> + Clone {
-        self.checks.iter().map_while(Option::as_ref)
+    #[must_use]
+    pub const fn checks(&self) -> &'a [Check<'a>] {
+        self.checks
     }
 
-    /// How many checks there are.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    /// Whether there is nothing to check.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
+    /// How each check ranks among equals, smallest first: by rank, then the longer window.
+    #[inline]
+    pub(crate) fn order(&self) -> impl Iterator<Item = (u8, u64)> {
+        let order = |check: &Check<'_>| (check.rank, u64::MAX - check.quota.window_micros());
+        self.checks.iter().map(order)
     }
 }
 
-/// What remains to be known of a batch once its store has answered.
-#[derive(Clone, Copy)]
-pub(crate) struct Outline {
-    /// By rank, then the longer window first.
-    pub(crate) order: [(u8, u64); MAX_CHECKS],
-    pub(crate) cost: u64,
-}
-
-impl Batch<'_> {
-    #[inline]
-    pub(crate) fn outline(&self) -> Outline {
-        let mut order = [(0, 0); MAX_CHECKS];
-        for (check, order) in self.checks().zip(&mut order) {
-            *order = (check.rank, u64::MAX - check.quota.window_micros());
-        }
-        Outline {
-            order,
-            cost: self.checks().next().map_or(0, Check::cost),
-        }
-    }
+/// A check whose counter and subject were there before.
+#[inline]
+fn first_twin<'c, 'a>(checks: &'c [Check<'a>]) -> Option<&'c Check<'a>> {
+    let twins = |check: &Check<'_>, other: &Check<'_>| {
+        check.counter.id() == other.counter.id() && check.subject == other.subject
+    };
+    let before = |(index, check): &(usize, &Check<'_>)| {
+        checks[..*index].iter().any(|other| twins(check, other))
+    };
+    checks
+        .iter()
+        .enumerate()
+        .find(before)
+        .map(|(_, check)| check)
 }
 
 #[cold]
-fn same_counter(check: &Check<'_>) -> Result<(), Invalid> {
-    let (own, other) = (check.counter.quota(), check.quota);
-    // `blocked` has no window of its own: it blocks whichever counter it is put on.
-    let same = own.window() == other.window()
-        && own.algorithm() == other.algorithm()
-        && own.buckets() == other.buckets();
-    if same || other.is_blocked() {
-        return Ok(());
+fn refuse(checks: &[Check<'_>]) -> Invalid {
+    if checks.len() > MAX_CHECKS {
+        let found = format_args!("{} checks", checks.len()).to_string();
+        return Invalid::new(
+            "batch",
+            found,
+            format!("at most {MAX_CHECKS} for one request"),
+        );
     }
-    Err(Invalid::new(
-        "quota of a check",
-        other,
-        format!("the window and algorithm of its counter, `{own}`"),
-    ))
+    if let Some(check) = checks.iter().find(|check| !check.is_consistent()) {
+        let own = check.counter.quota();
+        let expected = format!("the window and algorithm of its counter, `{own}`");
+        return Invalid::new("quota of a check", check.quota, expected);
+    }
+    let twin = first_twin(checks).map(|check| check.counter.to_string());
+    Invalid::new(
+        "batch",
+        twin.unwrap_or_default(),
+        "each counter of a subject just once",
+    )
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::batch::{MAX_CHECKS, Outline};
+use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
+use crate::quota::Quota;
 
 /// Whether a counter had room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -44,6 +45,17 @@ impl Usage {
     /// What a blocked quota says to everything.
     pub(crate) const fn blocked(now: Timestamp) -> Self {
         Self::new(0, 0, now, Outcome::Never)
+    }
+
+    /// What quotas say that count nothing: `blocked` and `unlimited`.
+    #[inline]
+    pub(crate) const fn without_counting(quota: &Quota, now: u64) -> Option<Self> {
+        let now = Timestamp::end(now);
+        match quota.burst() {
+            0 => Some(Self::blocked(now)),
+            u64::MAX => Some(Self::new(u64::MAX, 0, now, Outcome::Allowed)),
+            _ => None,
+        }
     }
 
     /// The most that may be used: the amount of the quota, or the burst of a token bucket.
@@ -99,6 +111,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// No usages yet, at the instant that the store decided at.
+    #[inline]
     #[must_use]
     pub fn new(at: Timestamp) -> Self {
         Self {
@@ -107,6 +120,14 @@ impl Verdict {
             allowed: true,
             at,
         }
+    }
+
+    /// The same place in memory for another try, at the instant it is made.
+    #[inline]
+    pub(crate) fn restart(&mut self, at: Timestamp) {
+        self.len = 0;
+        self.allowed = true;
+        self.at = at;
     }
 
     /// Adds the usage of the next check. More than [`MAX_CHECKS`] are ignored: no batch has
@@ -133,6 +154,7 @@ impl Verdict {
     }
 
     /// One usage per check.
+    #[inline]
     #[must_use]
     pub fn usages(&self) -> &[Usage] {
         &self.usages[..usize::from(self.len)]
@@ -176,114 +198,129 @@ impl fmt::Debug for Verdict {
 /// let third = limiter.check("alice").wait()?;
 /// assert!(third.is_denied());
 /// assert_eq!(third.retry_after(), Some(Duration::from_secs(90)));
-/// assert_eq!(third.usages()[1].remaining(), 98);
 /// # Ok::<(), tollgate::Error>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Decision {
-    verdict: Verdict,
-    binding: u8,
+    binding: Usage,
+    index: Option<u8>,
+    allowed: bool,
+    at: Timestamp,
     cost: u64,
 }
 
 impl Decision {
-    /// What follows for a batch from its store's verdict.
+    /// What follows for a batch from its store's verdict. `order` says of each check how it
+    /// ranks among equals, the smallest first.
     #[inline]
-    pub(crate) fn new(verdict: Verdict, outline: &Outline) -> Self {
-        // Smaller is tighter, so that the first of equals is the more specific one.
-        let tightest = verdict.usages().iter().zip(&outline.order).enumerate();
-        let tightest = tightest.min_by_key(|(_, (usage, order))| {
-            let (hope, left) = match usage.outcome() {
-                Outcome::Never => (0, 0),
-                Outcome::Denied => (1, u64::MAX - usage.reset_at().as_micros()),
-                Outcome::Allowed => (2, usage.remaining()),
-            };
-            (hope, left, **order)
-        });
+    pub(crate) fn new(
+        verdict: &Verdict,
+        cost: u64,
+        order: impl Iterator<Item = (u8, u64)>,
+    ) -> Self {
+        let (binding, index) = match verdict.usages() {
+            [] => (
+                Usage::new(u64::MAX, 0, verdict.at(), Outcome::Allowed),
+                None,
+            ),
+            [only] => (*only, Some(0)),
+            several => tightest(several, order),
+        };
         Self {
-            binding: tightest.map_or(0, |(index, _)| u8::try_from(index).unwrap_or(0)),
-            cost: outline.cost,
-            verdict,
+            binding,
+            index,
+            allowed: verdict.is_allowed(),
+            at: verdict.at(),
+            cost,
+        }
+    }
+
+    /// What follows from a single check.
+    #[inline]
+    pub(crate) const fn of_one(usage: Usage, at: Timestamp, cost: u64) -> Self {
+        Self {
+            binding: usage,
+            index: Some(0),
+            allowed: usage.is_allowed(),
+            at,
+            cost,
         }
     }
 
     /// Whether the request may go on.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
-        self.verdict.is_allowed()
+        self.allowed
     }
 
     /// Whether the request must be turned away.
     #[must_use]
     pub const fn is_denied(&self) -> bool {
-        !self.is_allowed()
+        !self.allowed
     }
 
-    /// The binding quota's usage; `None` if nothing applied.
+    /// How the binding quota stands. Where nothing applied, a quota of `u64::MAX`.
     #[must_use]
-    pub fn usage(&self) -> Option<&Usage> {
-        self.usages().get(self.binding())
+    pub const fn usage(&self) -> &Usage {
+        &self.binding
     }
 
-    /// The usages of all quotas, in the order in which they were asked.
+    /// Which quota is the binding one, counted in the order in which they were given; `None`
+    /// if nothing applied.
     #[must_use]
-    pub fn usages(&self) -> &[Usage] {
-        self.verdict.usages()
-    }
-
-    /// Which of [`usages`](Decision::usages) is the binding one.
-    #[must_use]
-    pub const fn binding(&self) -> usize {
-        self.binding as usize
+    pub const fn binding(&self) -> Option<usize> {
+        match self.index {
+            Some(index) => Some(index as usize),
+            None => None,
+        }
     }
 
     /// The binding limit; `u64::MAX` if nothing applied.
     #[must_use]
-    pub fn limit(&self) -> u64 {
-        self.usage().map_or(u64::MAX, Usage::limit)
+    pub const fn limit(&self) -> u64 {
+        self.binding.limit()
     }
 
     /// What is left of the binding limit; `u64::MAX` if nothing applied.
     #[must_use]
-    pub fn remaining(&self) -> u64 {
-        self.usage().map_or(u64::MAX, Usage::remaining)
+    pub const fn remaining(&self) -> u64 {
+        self.binding.remaining()
     }
 
     /// What is used of the binding limit.
     #[must_use]
-    pub fn used(&self) -> u64 {
-        self.usage().map_or(0, Usage::used)
+    pub const fn used(&self) -> u64 {
+        self.binding.used()
     }
 
     /// When the binding quota resets; see [`Usage::reset_at`].
     #[must_use]
-    pub fn reset_at(&self) -> Timestamp {
-        self.usage().map_or(self.at(), Usage::reset_at)
+    pub const fn reset_at(&self) -> Timestamp {
+        self.binding.reset_at()
     }
 
     /// If denied, how long to wait: exactly as long as needed, to the microsecond. `None` if
     /// allowed, or if waiting cannot help.
     #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
-        let denied = self
-            .usage()
-            .filter(|usage| usage.outcome() == Outcome::Denied)?;
-        Some(denied.reset_at().duration_since(self.at()))
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self.binding.outcome() {
+            Outcome::Denied => Some(self.reset_at().duration_since(self.at)),
+            Outcome::Allowed | Outcome::Never => None,
+        }
     }
 
     /// Whether the same request can never be allowed: it costs more than the limit, or the
     /// limit is `blocked`.
     #[must_use]
-    pub fn is_hopeless(&self) -> bool {
-        self.usage()
-            .is_some_and(|usage| usage.outcome() == Outcome::Never)
+    pub const fn is_hopeless(&self) -> bool {
+        matches!(self.binding.outcome(), Outcome::Never)
     }
 
     /// The instant of the decision.
     #[must_use]
     pub const fn at(&self) -> Timestamp {
-        self.verdict.at()
+        self.at
     }
 
     /// What was charged, if it was allowed.
@@ -293,13 +330,18 @@ impl Decision {
     }
 }
 
-impl fmt::Debug for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Decision")
-            .field("allowed", &self.is_allowed())
-            .field("binding", &self.usage())
-            .field("usages", &self.usages().len())
-            .field("at", &self.at())
-            .finish()
-    }
+/// The usage that speaks for all of them. Smaller is tighter; of equals it is the first.
+fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> (Usage, Option<u8>) {
+    let rows = usages.iter().zip(order).zip(0_u8..);
+    let tightest = rows.min_by_key(|((usage, order), _)| {
+        let (hope, left) = match usage.outcome() {
+            Outcome::Never => (0, 0),
+            Outcome::Denied => (1, u64::MAX - usage.reset_at().as_micros()),
+            Outcome::Allowed => (2, usage.remaining()),
+        };
+        (hope, left, *order)
+    });
+    tightest.map_or((Usage::default(), None), |((usage, _), index)| {
+        (*usage, Some(index))
+    })
 }

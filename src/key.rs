@@ -1,11 +1,8 @@
 //! Whose counter: [`Subject`], and which one: [`Counter`].
 
 use std::fmt;
-use std::hash::Hasher as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-
-use siphasher::sip::SipHasher13;
 
 use crate::error::Invalid;
 use crate::quota::Quota;
@@ -35,12 +32,11 @@ pub const MAX_DIMENSIONS: usize = 4;
 /// It is borrowed and lives on the stack; stores keep a fingerprint of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Subject<'a> {
-    dimensions: [Dimension<'a>; MAX_DIMENSIONS],
-    len: u8,
+    dimensions: [Option<Dimension<'a>>; MAX_DIMENSIONS],
 }
 
 /// One dimension of a [`Subject`]: a name and a value.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Dimension<'a> {
     name: &'a str,
     value: Value<'a>,
@@ -58,104 +54,103 @@ pub enum Value<'a> {
     Address(IpAddr),
 }
 
-impl Default for Value<'_> {
-    fn default() -> Self {
-        Self::Number(0)
-    }
-}
-
 impl<'a> Subject<'a> {
     /// The whole instance: everybody shares the counter.
+    #[inline]
     #[must_use]
-    pub fn all() -> Self {
+    pub const fn all() -> Self {
         Self {
-            dimensions: [Dimension::default(); MAX_DIMENSIONS],
-            len: 0,
+            dimensions: [None; MAX_DIMENSIONS],
         }
     }
 
     /// A subject of up to [`MAX_DIMENSIONS`] named dimensions.
     pub fn from_dimensions(dimensions: &[(&'a str, Value<'a>)]) -> Result<Self, Invalid> {
+        if dimensions.len() > MAX_DIMENSIONS {
+            return Err(Invalid::new(
+                "subject dimensions",
+                dimensions.len(),
+                format!("at most {MAX_DIMENSIONS}"),
+            ));
+        }
         let mut subject = Self::all();
-        for (name, value) in dimensions {
-            let Some(free) = subject.dimensions.get_mut(usize::from(subject.len)) else {
-                return Err(Invalid::new(
-                    "subject dimensions",
-                    dimensions.len(),
-                    format!("at most {MAX_DIMENSIONS}"),
-                ));
-            };
-            *free = Dimension {
+        for (place, (name, value)) in subject.dimensions.iter_mut().zip(dimensions) {
+            *place = Some(Dimension {
                 name,
                 value: *value,
-            };
-            subject.len += 1;
+            });
         }
         Ok(subject)
     }
 
     /// The names and values of its dimensions.
-    pub fn dimensions(&self) -> impl ExactSizeIterator<Item = (&'a str, Value<'a>)> {
-        let used = self.dimensions.iter().take(usize::from(self.len));
-        used.map(|dimension| (dimension.name, dimension.value))
+    #[inline]
+    pub fn dimensions(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
+        self.known()
+            .map(|dimension| (dimension.name, dimension.value))
+    }
+
+    #[inline]
+    fn known(&self) -> impl Iterator<Item = &Dimension<'a>> {
+        self.dimensions.iter().map_while(Option::as_ref)
     }
 
     /// Feeds everything that tells this subject from others into `sink`, each dimension with
     /// its lengths first. The bytes are the same on every machine and in every version.
     pub fn encode(&self, mut sink: impl FnMut(&[u8])) {
-        for dimension in self.dimensions.iter().take(usize::from(self.len)) {
-            dimension.encode(&mut sink);
+        for dimension in self.known() {
+            dimension.with_value(|kind, value| {
+                let (head, len) = dimension.head(kind, value.len());
+                sink(&head[..len]);
+                sink(dimension.name.as_bytes());
+                sink(value);
+            });
         }
-    }
-
-    fn push(&mut self, name: &'a str, value: Value<'a>) {
-        // The callers are fixed-size conversions, none larger than the array.
-        self.dimensions[usize::from(self.len)] = Dimension { name, value };
-        self.len += 1;
     }
 }
 
+/// The longest head of a dimension: a kind and two lengths of at most 10 bytes.
+const HEAD: usize = 21;
+
 impl Dimension<'_> {
+    /// A kind, and both lengths before what they measure: no two dimensions, and no two lists
+    /// of them, have the same bytes.
     #[inline]
-    fn encode(&self, sink: &mut impl FnMut(&[u8])) {
+    fn head(&self, kind: u8, value: usize) -> ([u8; HEAD], usize) {
+        let mut bytes = [0; HEAD];
+        bytes[0] = kind;
+        let mut end = 1;
+        for mut length in [self.name.len(), value] {
+            #[expect(clippy::cast_possible_truncation, reason = "seven bits at a time")]
+            while length > 0x7F {
+                bytes[end] = length as u8 | 0x80;
+                length >>= 7;
+                end += 1;
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "seven bits")]
+            let last = length as u8;
+            bytes[end] = last;
+            end += 1;
+        }
+        (bytes, end)
+    }
+
+    /// The kind of the value and its bytes.
+    #[inline]
+    fn with_value<T>(&self, take: impl FnOnce(u8, &[u8]) -> T) -> T {
         const TEXT: u8 = 1;
         const NUMBER: u8 = 2;
         const V4: u8 = 4;
         const V6: u8 = 6;
-        // Kind, length of the name and length of the value come first and have a fixed size.
-        let mut head = |kind: u8, value: usize| {
-            let mut lengths = [0; 13];
-            lengths[0] = kind;
-            lengths[1..5].copy_from_slice(&length(self.name.len()).to_le_bytes());
-            lengths[5..13].copy_from_slice(&(value as u64).to_le_bytes());
-            sink(&lengths);
-            sink(self.name.as_bytes());
-        };
         match self.value {
-            Value::Text(text) => {
-                head(TEXT, text.len());
-                sink(text.as_bytes());
-            }
-            Value::Number(number) => {
-                head(NUMBER, 8);
-                sink(&number.to_le_bytes());
-            }
+            Value::Text(text) => take(TEXT, text.as_bytes()),
+            Value::Number(number) => take(NUMBER, &number.to_le_bytes()),
             Value::Address(address) => match address.to_canonical() {
-                IpAddr::V4(v4) => {
-                    head(V4, 4);
-                    sink(&v4.octets());
-                }
-                IpAddr::V6(v6) => {
-                    head(V6, 16);
-                    sink(&v6.octets());
-                }
+                IpAddr::V4(v4) => take(V4, &v4.octets()),
+                IpAddr::V6(v6) => take(V6, &v6.octets()),
             },
         }
     }
-}
-
-fn length(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// Shows which dimensions there are, and not whose they are.
@@ -181,6 +176,7 @@ impl fmt::Debug for Value<'_> {
 macro_rules! value_from {
     ($($from:ty => |$value:ident| $into:expr;)*) => {$(
         impl<'a> From<$from> for Value<'a> {
+            #[inline]
             fn from($value: $from) -> Self {
                 $into
             }
@@ -200,44 +196,51 @@ value_from! {
 
 /// One unnamed dimension.
 impl<'a, V: Into<Value<'a>>> From<V> for Subject<'a> {
+    #[inline]
     fn from(value: V) -> Self {
-        let mut subject = Self::all();
-        subject.push("", value.into());
-        subject
+        Self::from([("", value)])
     }
 }
 
 macro_rules! subject_from {
-    ($(($($name:ident),+) $count:literal;)*) => {$(
+    ($($count:literal: $($name:ident)+, $($none:ident)*;)*) => {$(
         /// Unnamed dimensions, told apart by their place.
         impl<'a, $($name: Into<Value<'a>>),+> From<($($name,)+)> for Subject<'a> {
+            #[inline]
             fn from(values: ($($name,)+)) -> Self {
                 #[expect(non_snake_case, reason = "one name serves for type and value")]
                 let ($($name,)+) = values;
-                let mut subject = Self::all();
-                $(subject.push("", $name.into());)+
-                subject
+                Self {
+                    dimensions: [
+                        $(Some(Dimension { name: "", value: $name.into() }),)+
+                        $($none,)*
+                    ],
+                }
             }
         }
 
         /// Named dimensions.
         impl<'a, V: Into<Value<'a>>> From<[(&'a str, V); $count]> for Subject<'a> {
+            #[inline]
             fn from(dimensions: [(&'a str, V); $count]) -> Self {
-                let mut subject = Self::all();
-                for (name, value) in dimensions {
-                    subject.push(name, value.into());
+                #[expect(non_snake_case, reason = "the same names as above")]
+                let [$($name,)+] = dimensions;
+                Self {
+                    dimensions: [
+                        $(Some(Dimension { name: $name.0, value: $name.1.into() }),)+
+                        $($none,)*
+                    ],
                 }
-                subject
             }
         }
     )*};
 }
 
 subject_from! {
-    (A) 1;
-    (A, B) 2;
-    (A, B, C) 3;
-    (A, B, C, D) 4;
+    1: A, None None None;
+    2: A B, None None;
+    3: A B C, None;
+    4: A B C D, ;
 }
 
 /// A quota under the name of its rule: what is counted per subject.
@@ -275,18 +278,12 @@ impl Counter {
                 "1 to 128 visible ASCII characters, without quotes and backslashes",
             ));
         }
-        // Not keyed: names are the operator's, and the same on every machine.
-        let mut hasher = SipHasher13::new();
-        hasher.write(rule.as_bytes());
-        hasher.write(&[0]);
-        hasher.write_u64(quota.window_micros());
-        hasher.write(quota.window().to_string().as_bytes());
-        hasher.write(quota.algorithm().name().as_bytes());
-        hasher.write_u32(quota.buckets());
+        let (window, algorithm, buckets) = (quota.window(), quota.algorithm(), quota.buckets());
+        let name = format!("{rule}\0{window}\0{algorithm}\0{buckets}");
         Ok(Self {
             rule: rule.into(),
             quota,
-            id: hasher.finish(),
+            id: name_hash(name.as_bytes()),
         })
     }
 
@@ -314,4 +311,14 @@ impl fmt::Display for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.rule, self.quota.window())
     }
+}
+
+/// FNV-1a, the same on every machine. Not keyed: names are the operator's, and a counter is
+/// found by this only within a subject, whose fingerprint is.
+fn name_hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
+    // Stirred once more, so that names that differ only at the end differ in all bits.
+    let hash = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ hash >> 29
 }

@@ -1,6 +1,6 @@
 //! One counter per aligned window. At most L per window, at most 2 L across a boundary.
 
-use super::settle;
+use super::{allowed, denied, never};
 use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
 
@@ -24,12 +24,20 @@ impl FixedWindow {
         }
     }
 
-    #[inline]
-    pub(crate) fn assess(self, quota: &Quota, now: u64, cost: u64) -> Usage {
+    /// The step: the state after it, and what is said.
+    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+    #[inline(always)]
+    pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
         let at_now = self.roll(quota, now);
-        let fits = at_now.count.saturating_add(cost) <= quota.amount();
-        let end = || at_now.end;
-        settle(quota, at_now.count, cost, fits, end, end)
+        let Self { end, count } = at_now;
+        if count.saturating_add(cost) <= quota.amount() {
+            let count = count + cost;
+            return (Self { end, count }, allowed(quota, count, end));
+        }
+        if cost > quota.amount() {
+            return (at_now, never(quota, count, end));
+        }
+        (at_now, denied(quota, count, end))
     }
 
     #[inline]

@@ -91,10 +91,17 @@ impl State {
     /// usage as it is and when to come back. Changes nothing.
     #[must_use]
     pub fn assess(&self, quota: &Quota, now: Timestamp, cost: u64) -> Usage {
-        if quota.is_blocked() {
-            return Usage::blocked(now);
+        if let Some(usage) = Usage::without_counting(quota, now.as_micros()) {
+            return usage;
         }
-        each!(&self.0, state => state.assess(quota, now.as_micros(), cost))
+        let now = now.as_micros();
+        match &self.0 {
+            Kind::Fixed(state) => state.step(quota, now, cost).1,
+            Kind::Sliding(state) => state.step(quota, now, cost).1,
+            Kind::Token(state) => state.step(quota, now, cost).1,
+            Kind::Buckets(state) => state.assess(quota, now, cost),
+            Kind::Log(state) => state.assess(quota, now, cost),
+        }
     }
 
     /// The usage as it is, with the outcome that charging `cost` would have. Changes nothing.
@@ -109,9 +116,9 @@ impl State {
     }
 
     /// Charges `cost`, whether there is room for it or not. Counters stop at their largest
-    /// number; they never wrap. A blocked quota counts nothing.
+    /// number; they never wrap. `blocked` and `unlimited` count nothing.
     pub fn charge(&mut self, quota: &Quota, now: Timestamp, cost: u64) {
-        if quota.is_blocked() {
+        if quota.is_blocked() || quota.is_unlimited() {
             return;
         }
         each!(&mut self.0, state => state.charge(quota, now.as_micros(), cost));
@@ -123,7 +130,7 @@ impl State {
     /// gives back what the charge still weighs if it is refilled first: at most the cost,
     /// never so much that the bucket would hold more than if the charge had not been made.
     pub fn give_back(&mut self, quota: &Quota, charged_at: Timestamp, now: Timestamp, cost: u64) {
-        if quota.is_blocked() {
+        if quota.is_blocked() || quota.is_unlimited() {
             return;
         }
         let charged_at = charged_at.as_micros();
@@ -133,33 +140,41 @@ impl State {
     /// From when on this state is worth no more than a fresh one. The epoch, if it already is.
     #[must_use]
     pub fn expires_at(&self, quota: &Quota) -> Timestamp {
-        if quota.is_blocked() {
+        if quota.is_blocked() || quota.is_unlimited() {
             return Timestamp::EPOCH;
         }
         Timestamp::end(each!(&self.0, state => state.expires_at(quota)))
     }
 }
 
-/// A counter with `used` of its limit taken, asked for `cost`.
-///
-/// Either there is room (`reset` says when it is whole again afterwards), or there will be
-/// (`retry` says when), or there never will be, because the cost is over the limit.
+/// There is room: `used` counts the cost, and the counter resets at `reset_at`.
 #[inline]
-fn settle(
-    quota: &Quota,
-    used: u64,
-    cost: u64,
-    fits: bool,
-    reset: impl FnOnce() -> u64,
-    retry: impl FnOnce() -> u64,
-) -> Usage {
-    let limit = quota.burst();
-    let (outcome, used, at) = if cost > limit {
-        (Outcome::Never, used, reset())
-    } else if fits {
-        (Outcome::Allowed, used.saturating_add(cost), reset())
-    } else {
-        (Outcome::Denied, used, retry())
-    };
-    Usage::new(limit, used, Timestamp::end(at), outcome)
+fn allowed(quota: &Quota, used: u64, reset_at: u64) -> Usage {
+    Usage::new(
+        quota.burst(),
+        used,
+        Timestamp::end(reset_at),
+        Outcome::Allowed,
+    )
+}
+
+/// There is no room until `free_at`.
+#[inline]
+fn denied(quota: &Quota, used: u64, free_at: u64) -> Usage {
+    Usage::new(
+        quota.burst(),
+        used,
+        Timestamp::end(free_at),
+        Outcome::Denied,
+    )
+}
+
+/// There never will be room: the cost is over the limit.
+fn never(quota: &Quota, used: u64, reset_at: u64) -> Usage {
+    Usage::new(
+        quota.burst(),
+        used,
+        Timestamp::end(reset_at),
+        Outcome::Never,
+    )
 }

@@ -3,7 +3,7 @@
 //! So there are never more than L in any W, and capacity comes free up to one bucket late. A
 //! window that n does not divide has buckets rounded up to a microsecond.
 
-use super::settle;
+use super::{allowed, denied, never};
 use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
 
@@ -34,24 +34,27 @@ impl SlidingBuckets {
             .map(|i| self.count(i))
             .sum();
         let used = self.total - gone;
-        let fits = used.saturating_add(cost) <= quota.amount();
-        let reset = || {
-            if fits && cost > 0 {
-                return leaves_at(quota, now / quota.bucket_micros());
-            }
-            let alive = first.max(self.oldest())..self.newest + 1;
-            let last = alive.rev().find(|i| self.count(*i) > 0);
+        let mut alive = first.max(self.oldest())..self.newest + 1;
+        let whole_at = || {
+            let last = alive.clone().rev().find(|i| self.count(*i) > 0);
             last.map_or(now, |i| leaves_at(quota, i))
         };
-        let retry = || {
-            let mut left = used;
-            let needed = (first.max(self.oldest())..=self.newest).find(|i| {
-                left -= self.count(*i);
-                left + cost <= quota.amount()
-            });
-            needed.map_or(now, |i| leaves_at(quota, i))
-        };
-        settle(quota, used, cost, fits, reset, retry)
+        if used.saturating_add(cost) <= quota.amount() {
+            let whole_at = match cost {
+                0 => whole_at(),
+                _ => leaves_at(quota, now / quota.bucket_micros()),
+            };
+            return allowed(quota, used + cost, whole_at);
+        }
+        if cost > quota.amount() {
+            return never(quota, used, whole_at());
+        }
+        let mut left = used;
+        let needed = alive.find(|i| {
+            left -= self.count(*i);
+            left + cost <= quota.amount()
+        });
+        denied(quota, used, needed.map_or(now, |i| leaves_at(quota, i)))
     }
 
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
@@ -79,8 +82,12 @@ impl SlidingBuckets {
         }
     }
 
-    /// Moves the ring up to `now`, dropping what has left it.
+    /// Moves the ring up to `now`, dropping what has left the window.
     fn roll(&mut self, quota: &Quota, now: u64) {
+        let gone = self.oldest()..first_alive(quota, now).min(self.newest + 1);
+        for i in gone {
+            self.total -= std::mem::take(self.count_mut(i));
+        }
         let newest = now / quota.bucket_micros();
         if newest <= self.newest {
             return;

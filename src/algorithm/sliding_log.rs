@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::settle;
+use super::{allowed, denied, never};
 use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
 
@@ -25,24 +25,23 @@ impl SlidingLog {
         let now = self.latest(now);
         let gone = self.gone(window, now);
         let used = self.total - self.costs(0..gone);
-        let fits = used.saturating_add(cost) <= quota.amount();
-        let reset = || {
-            let last = self.entries.back().filter(|_| used > 0);
-            match last {
-                _ if fits && cost > 0 => now + window,
-                Some(entry) => entry.at + window,
-                None => now,
-            }
+        let whole_at = || match self.entries.back() {
+            Some(last) if used > 0 => last.at + window,
+            _ => now,
         };
-        let retry = || {
-            let mut left = used;
-            let needed = self.entries.iter().skip(gone).find(|entry| {
-                left -= entry.cost;
-                left + cost <= quota.amount()
-            });
-            needed.map_or(now, |entry| entry.at + window)
-        };
-        settle(quota, used, cost, fits, reset, retry)
+        if used.saturating_add(cost) <= quota.amount() {
+            let whole_at = if cost > 0 { now + window } else { whole_at() };
+            return allowed(quota, used + cost, whole_at);
+        }
+        if cost > quota.amount() {
+            return never(quota, used, whole_at());
+        }
+        let mut left = used;
+        let needed = self.entries.iter().skip(gone).find(|entry| {
+            left -= entry.cost;
+            left + cost <= quota.amount()
+        });
+        denied(quota, used, needed.map_or(now, |entry| entry.at + window))
     }
 
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {

@@ -3,7 +3,7 @@
 //! Everything is multiplied by the window in ticks, so that no fraction is ever rounded: a
 //! request fits while `(current + cost) × W + previous × (W − elapsed) ≤ L × W`.
 
-use super::settle;
+use super::{allowed, denied, never};
 use crate::decision::Usage;
 use crate::quota::Quota;
 
@@ -19,7 +19,7 @@ pub(crate) struct SlidingWindow {
 #[inline]
 fn most(quota: &Quota) -> u64 {
     const PRODUCT: u64 = 1 << 51;
-    (PRODUCT / quota.window_ticks()).min(u32::MAX as u64)
+    quota.by_window().divide(PRODUCT).min(u32::MAX as u64)
 }
 
 impl SlidingWindow {
@@ -39,34 +39,41 @@ impl SlidingWindow {
         }
     }
 
-    #[inline]
-    pub(crate) fn assess(self, quota: &Quota, now: u64, cost: u64) -> Usage {
-        let Self {
-            start,
-            current,
-            previous,
-        } = self.roll(quota, now);
+    /// The step: the state after it, and what is said.
+    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+    #[inline(always)]
+    pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+        let at_now = self.roll(quota, now);
         let most = most(quota);
-        let (current, previous) = (current.min(most), previous.min(most));
-        let window = quota.window_ticks();
-        let elapsed = now.saturating_sub(start) / quota.tick_micros();
-        let weighted = current * window + previous * (window - elapsed);
-        let used = weighted.div_ceil(window);
-        let fits = used.saturating_add(cost) <= quota.amount();
-        let end = start + quota.window_micros();
-        let retry = || {
-            // The cost is within the limit here, so there is such an instant: while the
-            // previous window fades, or, failing that, while the current one does.
-            let room = quota.amount() - cost;
-            let (from, counted, fading) = if current <= room {
-                (start, current, previous)
-            } else {
-                (end, 0, current)
+        let (current, previous) = (at_now.current.min(most), at_now.previous.min(most));
+        let window = quota.by_window();
+        let elapsed = quota.by_tick().divide(now.saturating_sub(at_now.start));
+        let weighted = current * window.value() + previous * (window.value() - elapsed);
+        let used = window.divide_up(weighted);
+        let end = at_now.start + quota.window_micros();
+        if used.saturating_add(cost) <= quota.amount() {
+            let after = Self {
+                current: at_now.current + cost,
+                ..at_now
             };
-            let faded = window - (room - counted) * window / fading.max(1);
-            from + faded * quota.tick_micros()
+            return (after, allowed(quota, used + cost, end));
+        }
+        if cost > quota.amount() {
+            return (at_now, never(quota, used, end));
+        }
+        // There is room while the previous window fades, or, failing that, while the current
+        // one does.
+        let room = quota.amount() - cost;
+        let (from, counted, fading) = if current <= room {
+            (at_now.start, current, previous)
+        } else {
+            (end, 0, current)
         };
-        settle(quota, used, cost, fits, || end, retry)
+        let faded = window.value() - (room - counted) * window.value() / fading.max(1);
+        (
+            at_now,
+            denied(quota, used, from + faded * quota.by_tick().value()),
+        )
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //! every tick refills L. Both are whole numbers, while an interval between two permits (1/7 of
 //! a second) is not.
 
-use super::settle;
+use super::{allowed, denied, never};
 use crate::decision::Usage;
 use crate::quota::Quota;
 
@@ -24,77 +24,95 @@ pub(crate) const MAX_LEVEL: u64 = (1 << 48) - 1;
 /// How long it takes to refill what is missing, in microseconds.
 #[inline]
 fn time_to_refill(missing: u64, quota: &Quota) -> u64 {
-    missing
-        .div_ceil(quota.amount())
-        .saturating_mul(quota.tick_micros())
+    let ticks = quota.by_amount().divide_up(missing);
+    ticks.saturating_mul(quota.by_tick().value())
 }
 
 impl TokenBucket {
     /// The state as it stands at `now`. A clock that went back finds the level it left.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+    #[inline(always)]
     pub(crate) fn roll(self, quota: &Quota, now: u64) -> Self {
         let mut at_now = self.in_ticks_of(quota);
-        let tick = quota.tick_micros();
-        let whole = now - now % tick;
+        let tick = quota.by_tick();
+        let whole = tick.multiple_below(now);
         if whole > at_now.filled_until {
-            let ticks = (whole - at_now.filled_until) / tick;
-            at_now.level = at_now
-                .level
-                .saturating_sub(ticks.saturating_mul(quota.amount()));
+            let ticks = tick.divide(whole - at_now.filled_until);
+            let refill = ticks.saturating_mul(quota.amount());
+            at_now.level = at_now.level.saturating_sub(refill);
             at_now.filled_until = whole;
-        }
-        if at_now.level == 0 {
-            // A full bucket starts to refill at the next tick after it was taken from, not at
-            // the tick before: no permit comes earlier than its time.
-            at_now.filled_until = now.next_multiple_of(tick);
         }
         at_now
     }
 
-    #[inline]
-    pub(crate) fn assess(self, quota: &Quota, now: u64, cost: u64) -> Usage {
-        let at_now = self.roll(quota, now);
-        let weight = quota.window_ticks();
-        let used = at_now.level.div_ceil(weight);
-        let fits = used.saturating_add(cost) <= quota.burst();
-        let level = |cost| at_now.level + cost * weight;
-        let refilled = |missing: u64| match missing {
+    /// A state that stands at `now`, with `cost` taken from it.
+    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+    #[inline(always)]
+    fn take(mut self, quota: &Quota, now: u64, cost: u64) -> Self {
+        if cost > 0 && self.level < quota.amount() {
+            // All but full: part of the running tick's refill would have been lost. So the
+            // refill starts with the next tick, and no permit comes before its time.
+            let next = quota.by_tick().multiple_above(now);
+            self.filled_until = self.filled_until.max(next);
+        }
+        let weight = cost.saturating_mul(quota.by_window().value());
+        self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
+        self
+    }
+
+    /// When a state that stands at `now` is whole again.
+    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+    #[inline(always)]
+    fn whole_at(self, quota: &Quota, now: u64) -> u64 {
+        match self.level {
             0 => now,
-            _ => at_now.filled_until + time_to_refill(missing, quota),
-        };
-        let reset = || refilled(level(if fits { cost } else { 0 }));
-        let retry = || refilled(level(cost) - quota.burst() * weight);
-        settle(quota, used, cost, fits, reset, retry)
+            level => self.filled_until + time_to_refill(level, quota),
+        }
+    }
+
+    /// The step: the state after it, and what is said.
+    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+    #[inline(always)]
+    pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+        let at_now = self.roll(quota, now);
+        let weight = quota.by_window();
+        let used = weight.divide_up(at_now.level);
+        if used.saturating_add(cost) <= quota.burst() {
+            let after = at_now.take(quota, now, cost);
+            let whole_at = after.whole_at(quota, now);
+            return (after, allowed(quota, used + cost, whole_at));
+        }
+        if cost > quota.burst() {
+            return (at_now, never(quota, used, at_now.whole_at(quota, now)));
+        }
+        let missing = at_now.level + cost * weight.value() - quota.burst() * weight.value();
+        let free_at = at_now.filled_until + time_to_refill(missing, quota);
+        (at_now, denied(quota, used, free_at))
     }
 
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
-        *self = self.roll(quota, now);
-        let weight = cost.saturating_mul(quota.window_ticks());
-        self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
+        *self = self.roll(quota, now).take(quota, now, cost);
     }
 
     pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         *self = self.roll(quota, now);
-        let tick = quota.tick_micros();
         // Had the charge not been made, the refill since might have been lost on a full
-        // bucket: so all of it is held to have refilled this charge.
-        let ticks = now.div_ceil(tick).saturating_sub(charged_at / tick);
+        // bucket: so all of it, the running tick's too, is held to have refilled this charge.
+        let tick = quota.by_tick();
+        let ticks = tick.divide_up(now).saturating_sub(tick.divide(charged_at));
         let refilled = ticks.saturating_mul(quota.amount());
-        let weight = cost.saturating_mul(quota.window_ticks());
+        let weight = cost.saturating_mul(quota.by_window().value());
         self.level = self.level.saturating_sub(weight.saturating_sub(refilled));
     }
 
     pub(crate) fn expires_at(self, quota: &Quota) -> u64 {
-        let this = self.in_ticks_of(quota);
-        match this.level {
-            0 => 0,
-            level => this.filled_until + time_to_refill(level, quota),
-        }
+        self.in_ticks_of(quota).whole_at(quota, 0)
     }
 
     /// The same level in the quota's tick, rounded up.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+    #[inline(always)]
     fn in_ticks_of(self, quota: &Quota) -> Self {
         let power = quota.tick_power();
         if self.tick_power == power {
@@ -108,7 +126,7 @@ impl TokenBucket {
         };
         Self {
             level,
-            filled_until: self.filled_until.next_multiple_of(quota.tick_micros()),
+            filled_until: quota.by_tick().multiple_above(self.filled_until),
             tick_power: power,
         }
     }

@@ -3,9 +3,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use super::Limiter;
+use super::{Inner, Limiter};
 use crate::batch::{Batch, Check};
-use crate::decision::Decision;
+use crate::clock::Timestamp;
+use crate::decision::{Decision, Usage};
 use crate::error::{Error, Invalid};
 use crate::key::Subject;
 use crate::quota::Quota;
@@ -71,9 +72,17 @@ impl<'a> Ask<'a> {
 
     /// The decision, blocking this thread until it is there. Needs no runtime, so it must not
     /// be called from a task on one unless the store is in memory.
-    #[inline]
-    pub fn wait(self) -> Result<Decision, Error> {
-        self.ask().wait()
+    pub fn wait(&self) -> Result<Decision, Error> {
+        if let Some(answer) = self.ask_one() {
+            return match answer.as_ready() {
+                Some(Ok((usage, at))) => Ok(Decision::of_one(*usage, *at, self.cost)),
+                _ => answer
+                    .wait()
+                    .map(|(usage, at)| Decision::of_one(usage, at, self.cost)),
+            }
+            .map_err(Error::from);
+        }
+        self.ask_all().wait()
     }
 
     /// Asks again when there is room, for as long as `within`.
@@ -96,41 +105,73 @@ impl<'a> Ask<'a> {
         }
     }
 
-    #[inline]
     pub(super) fn ask(&self) -> Answer<Decision, Error> {
-        let other = match self.limit {
-            None => None,
-            Some((index, amount)) => match self.other_quota(index, amount) {
-                Ok(quota) => Some((index, quota)),
-                Err(invalid) => return Answer::ready(Err(invalid.into())),
-            },
-        };
-        let mut batch = Batch::new();
-        for (index, counter) in self.limiter.inner.counters.iter().enumerate() {
-            let mut check = Check::new(&self.subject, counter).with_cost(self.cost);
-            if let Some((_, quota)) = other.as_ref().filter(|(other, _)| *other == index) {
-                check = check.with_quota(quota);
-            }
-            if let Err(invalid) = batch.push(check) {
-                return Answer::ready(Err(invalid.into()));
-            }
+        let cost = self.cost;
+        match self.ask_one() {
+            Some(answer) => answer.map(move |answer| {
+                let (usage, at) = answer?;
+                Ok(Decision::of_one(usage, at, cost))
+            }),
+            None => self.ask_all(),
         }
-        let store = &self.limiter.inner.store;
-        let now = self.limiter.inner.clock.now();
+    }
+
+    /// The short way: a charge to the only quota there is.
+    #[inline]
+    fn ask_one(&self) -> Option<Answer<(Usage, Timestamp)>> {
+        let Inner {
+            counters,
+            store,
+            clock,
+        } = &*self.limiter.inner;
+        match (&**counters, self.verb, self.limit) {
+            ([counter], Verb::Check, None) => {
+                let check = Check::new(&self.subject, counter).with_cost(self.cost);
+                Some(store.decide_one(&check, clock.now()))
+            }
+            _ => None,
+        }
+    }
+
+    fn ask_all(&self) -> Answer<Decision, Error> {
+        let Inner {
+            counters,
+            store,
+            clock,
+        } = &*self.limiter.inner;
+        let other = match self
+            .limit
+            .map(|(index, amount)| self.quota_with(index, amount))
+            .transpose()
+        {
+            Ok(other) => other,
+            Err(invalid) => return Answer::ready(Err(invalid.into())),
+        };
+        let mut checks = self.limiter.checks(&self.subject, self.cost);
+        if let (Some(quota), Some((index, _))) = (&other, self.limit) {
+            checks[index] = checks[index].with_quota(quota);
+        }
+        let batch = match Batch::new(&checks[..counters.len()]) {
+            Ok(batch) => batch,
+            Err(invalid) => return Answer::ready(Err(invalid.into())),
+        };
+        let now = clock.now();
         let answer = match self.verb {
             Verb::Check => store.decide(&batch, now),
             Verb::Peek => store.peek(&batch, now),
             Verb::Record => store.record(&batch, now),
         };
-        let outline = batch.outline();
-        answer.map(move |verdict| match verdict {
-            Ok(verdict) => Ok(Decision::new(verdict, &outline)),
-            Err(error) => Err(error.into()),
-        })
+        let cost = self.cost;
+        // Read where it lies, if it is there: a verdict is large.
+        if let Some(Ok(verdict)) = answer.as_ready() {
+            return Answer::ready(Ok(Decision::new(verdict, cost, batch.order())));
+        }
+        let order: Vec<_> = batch.order().collect();
+        answer.map(move |verdict| Ok(Decision::new(&verdict?, cost, order.into_iter())))
     }
 
     #[cold]
-    fn other_quota(&self, index: usize, amount: u64) -> Result<Quota, Invalid> {
+    fn quota_with(&self, index: usize, amount: u64) -> Result<Quota, Invalid> {
         let counters = self.limiter.counters();
         let counter = counters.get(index).ok_or_else(|| {
             Invalid::new(

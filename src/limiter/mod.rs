@@ -6,9 +6,9 @@ mod builder;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::batch::{Batch, Check};
+use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Clock;
-use crate::decision::Decision;
+use crate::decision::{Decision, Verdict};
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::store::{Answer, Store};
@@ -77,6 +77,7 @@ impl Limiter {
     /// Asks whether `key` may go on, and charges it if so.
     ///
     /// Nothing happens before the [`Ask`] is awaited or waited for.
+    #[inline]
     pub fn check<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
         Ask::new(self, key.into(), Verb::Check)
     }
@@ -91,6 +92,7 @@ impl Limiter {
     /// assert_eq!((stand.used(), stand.remaining()), (1, 2));
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[inline]
     pub fn peek<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
         Ask::new(self, key.into(), Verb::Peek)
     }
@@ -107,6 +109,7 @@ impl Limiter {
     /// assert!(tokens.peek("alice").wait()?.is_denied());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[inline]
     pub fn record<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
         Ask::new(self, key.into(), Verb::Record)
     }
@@ -116,6 +119,22 @@ impl Limiter {
         let peek = Ask::new(self, key.into(), Verb::Peek).cost(0);
         peek.ask()
             .map(|decision| decision.map(|decision| decision.remaining()))
+    }
+
+    /// How every quota of `key` stands, in the order of [`counters`](Limiter::counters).
+    ///
+    /// ```
+    /// # use tollgate::Limiter;
+    /// let limiter = Limiter::builder().quota("10/minute").quota("100/hour").build()?;
+    /// limiter.check("alice").wait()?;
+    /// let left: Vec<u64> =
+    ///     limiter.standing("alice").wait()?.usages().iter().map(|usage| usage.remaining()).collect();
+    /// assert_eq!(left, [9, 99]);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn standing<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<Verdict, Error> {
+        let now = self.inner.clock.now();
+        self.with_batch(&key.into(), 0, |store, batch| store.peek(batch, now))
     }
 
     /// Takes back what `decision` charged `key`, as far as it still counts. A denied decision
@@ -179,7 +198,7 @@ impl Limiter {
             .map(|count| count.map_err(Error::from))
     }
 
-    /// What is counted, in the order of [`Decision::usages`].
+    /// What is counted, in the order in which it was given.
     #[must_use]
     pub fn counters(&self) -> &[Counter] {
         &self.inner.counters
@@ -191,12 +210,19 @@ impl Limiter {
         cost: u64,
         call: impl FnOnce(&dyn Store, &Batch<'_>) -> Answer<T>,
     ) -> Answer<T, Error> {
-        let mut batch = Batch::new();
-        for counter in self.counters() {
-            // There are no more counters than a batch can take.
-            let _ = batch.push(Check::new(subject, counter).with_cost(cost));
+        let checks = self.checks(subject, cost);
+        match Batch::new(&checks[..self.counters().len()]) {
+            Ok(batch) => call(&*self.inner.store, &batch).map(|answer| answer.map_err(Error::from)),
+            Err(invalid) => Answer::ready(Err(invalid.into())),
         }
-        call(&*self.inner.store, &batch).map(|answer| answer.map_err(Error::from))
+    }
+
+    /// A check for each counter; what is over is filled up with the first.
+    fn checks<'b>(&'b self, subject: &'b Subject<'b>, cost: u64) -> [Check<'b>; MAX_CHECKS] {
+        let counters = self.counters();
+        // No limiter is built without a counter.
+        let counter = |index| counters.get(index).unwrap_or(&counters[0]);
+        std::array::from_fn(|index| Check::new(subject, counter(index)).with_cost(cost))
     }
 }
 

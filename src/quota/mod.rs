@@ -1,5 +1,6 @@
 //! "500 per hour": amount, window, algorithm, burst.
 
+mod divisor;
 mod text;
 mod window;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use crate::error::Invalid;
 
+use self::divisor::Divisor;
 pub use self::window::Window;
 
 /// How a quota counts. What each promises, and at what price, is in [`crate::docs::algorithms`].
@@ -79,8 +81,9 @@ pub struct Quota {
     buckets: u32,
     /// The grain of time in which products of amounts and times are taken: 10^n microseconds.
     tick_power: u8,
-    tick: u64,
-    window_ticks: u64,
+    tick: Divisor,
+    window_ticks: Divisor,
+    by_amount: Divisor,
 }
 
 /// Amounts × windows stay below this, with room for debts and for a sum of four, below 2^53.
@@ -161,8 +164,9 @@ impl Quota {
             capacity: amount,
             buckets: 0,
             tick_power: 0,
-            tick: 1,
-            window_ticks: 1_000_000,
+            tick: Divisor::new(1),
+            window_ticks: Divisor::new(1_000_000),
+            by_amount: Divisor::new(1),
         }
     }
 
@@ -240,10 +244,11 @@ impl Quota {
     /// multiples of it.
     #[must_use]
     pub const fn tick(&self) -> Duration {
-        Duration::from_micros(self.tick)
+        Duration::from_micros(self.tick.value())
     }
 
-    pub(crate) const fn tick_micros(&self) -> u64 {
+    /// The tick in microseconds.
+    pub(crate) const fn by_tick(&self) -> Divisor {
         self.tick
     }
 
@@ -251,8 +256,14 @@ impl Quota {
         self.tick_power
     }
 
-    pub(crate) const fn window_ticks(&self) -> u64 {
+    /// The window in ticks.
+    pub(crate) const fn by_window(&self) -> Divisor {
         self.window_ticks
+    }
+
+    /// The amount. Only for algorithms that have a tick, whose amounts are small enough.
+    pub(crate) const fn by_amount(&self) -> Divisor {
+        self.by_amount
     }
 
     pub(crate) const fn window_micros(&self) -> u64 {
@@ -333,30 +344,42 @@ impl QuotaBuilder {
                 "at least 1; write \"blocked\" to refuse everything, \"unlimited\" to allow it",
             ));
         }
-        let mut quota = Quota {
-            amount: self.amount,
-            window: self.window,
-            algorithm: self.algorithm,
-            capacity: self.checked_burst()?,
-            buckets: self.checked_buckets()?,
-            tick_power: 0,
-            tick: 1,
-            window_ticks: self.window.micros(),
-        };
+        let (capacity, buckets) = (self.checked_burst()?, self.checked_buckets()?);
+        let (tick_power, fits) = choose_tick(self.window, self.amount.max(capacity));
         let most = match self.algorithm {
             Algorithm::FixedWindow | Algorithm::SlidingBuckets => MAX_COUNT,
             Algorithm::SlidingLog => MAX_LOG,
-            Algorithm::SlidingWindow => quota.choose_tick().min(u64::from(u32::MAX)),
-            Algorithm::TokenBucket => quota.choose_tick(),
+            Algorithm::SlidingWindow => fits.min(u64::from(u32::MAX)),
+            Algorithm::TokenBucket => fits,
         };
-        if quota.amount > most {
-            return Err(self.too_much("quota amount", quota.amount, most));
+        if most == 0 {
+            return Err(Invalid::new(
+                "quota window",
+                self.window,
+                format!(
+                    "a shorter window with {}, or one of whole seconds",
+                    self.algorithm
+                ),
+            ));
         }
-        if quota.capacity > most {
-            return Err(self.too_much("quota burst", quota.capacity, most));
+        for (field, value) in [("quota amount", self.amount), ("quota burst", capacity)] {
+            if value > most {
+                return Err(self.too_much(field, value, most));
+            }
         }
-        self.check_refill(&quota)?;
-        Ok(quota)
+        self.check_refill(capacity)?;
+        let tick = 10_u64.pow(u32::from(tick_power));
+        Ok(Quota {
+            amount: self.amount,
+            window: self.window,
+            algorithm: self.algorithm,
+            capacity,
+            buckets,
+            tick_power,
+            tick: Divisor::new(tick),
+            window_ticks: Divisor::new(self.window.micros() / tick),
+            by_amount: Divisor::new(self.amount),
+        })
     }
 
     fn checked_burst(&self) -> Result<u64, Invalid> {
@@ -397,14 +420,13 @@ impl QuotaBuilder {
     }
 
     /// A bucket that is whole again only after more than ten years is a mistake.
-    fn check_refill(&self, quota: &Quota) -> Result<(), Invalid> {
-        let longest = u128::from(Window::longest().micros());
-        let refill = u128::from(quota.capacity) * u128::from(quota.window_micros());
-        if quota.algorithm == Algorithm::TokenBucket && refill > longest * u128::from(quota.amount)
-        {
+    fn check_refill(&self, capacity: u64) -> Result<(), Invalid> {
+        let longest = u128::from(Window::longest().micros()) * u128::from(self.amount);
+        let refill = u128::from(capacity) * u128::from(self.window.micros());
+        if self.algorithm == Algorithm::TokenBucket && refill > longest {
             return Err(Invalid::new(
                 "quota burst",
-                quota.capacity,
+                capacity,
                 format!(
                     "a burst that {}/{} refills within ten years",
                     self.amount, self.window
@@ -430,22 +452,18 @@ impl QuotaBuilder {
     }
 }
 
-impl Quota {
-    /// Finds the finest tick that keeps capacity × window exact, and returns the most that
-    /// the coarsest one could carry. A tick divides the window and is at most a thousandth
-    /// of it.
-    fn choose_tick(&mut self) -> u64 {
-        let window = self.window.micros();
-        let most_needed = self.capacity.max(self.amount);
-        let fits = |ticks: u64| MAX_PRODUCT / ticks;
-        while most_needed > fits(self.window_ticks)
-            && window.is_multiple_of(self.tick * 10)
-            && window / (self.tick * 10) >= 1_000
-        {
-            self.tick *= 10;
-            self.tick_power += 1;
-            self.window_ticks = window / self.tick;
-        }
-        fits(self.window_ticks)
+/// Finds the finest tick that keeps `needed` × window exact, as a power of ten of microseconds,
+/// and the most that it can carry. A tick divides the window and is at most a thousandth of it.
+fn choose_tick(window: Window, needed: u64) -> (u8, u64) {
+    let window = window.micros();
+    let mut power = 0;
+    let mut tick = 1;
+    while needed > MAX_PRODUCT / (window / tick)
+        && window.is_multiple_of(tick * 10)
+        && window / (tick * 10) >= 1_000
+    {
+        tick *= 10;
+        power += 1;
     }
+    (power, MAX_PRODUCT / (window / tick))
 }

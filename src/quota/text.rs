@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{Algorithm, Quota, Window};
+use super::{Algorithm, MAX_BUCKETS, Quota, Window};
 use crate::error::Invalid;
 
 const EXPECTED: &str =
@@ -61,7 +61,10 @@ impl FromStr for Quota {
                 Some(("burst", n)) => builder.burst(whole_number("quota burst", n)?),
                 Some(("buckets", n)) => {
                     let buckets = whole_number("quota buckets", n)?;
-                    builder.buckets(u32::try_from(buckets).unwrap_or(u32::MAX))
+                    let fits = u32::try_from(buckets).map_err(|_| {
+                        Invalid::new("quota buckets", buckets, format!("1 to {MAX_BUCKETS}"))
+                    });
+                    builder.buckets(fits?)
                 }
                 _ => builder.algorithm(part.parse()?),
             };
@@ -92,7 +95,7 @@ fn whole_number(field: &'static str, text: &str) -> Result<u64, Invalid> {
     let digits = text.replace('_', "");
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     match digits.parse() {
-        Ok(number) if plain && !text.starts_with('_') => Ok(number),
+        Ok(number) if plain && !text.starts_with('_') && !text.ends_with('_') => Ok(number),
         _ => Err(Invalid::new(
             field,
             text,

@@ -64,14 +64,16 @@ impl Window {
 
     /// A window of `count` calendar months, at most 120.
     pub fn months(count: u32) -> Result<Self, Invalid> {
-        if (1..=Self::MAX_MONTHS).contains(&count) {
-            Ok(Self(Length::Months(count)))
-        } else {
-            Err(Invalid::new(
-                "quota window",
-                format_args!("{count} months"),
-                "1 to 120 months",
-            ))
+        Self::calendar_months(u64::from(count))
+    }
+
+    fn calendar_months(count: u64) -> Result<Self, Invalid> {
+        match u32::try_from(count) {
+            Ok(fits @ 1..=Self::MAX_MONTHS) => Ok(Self(Length::Months(fits))),
+            _ => {
+                let found = format_args!("{count} months");
+                Err(Invalid::new("quota window", found, "1 to 120 months"))
+            }
         }
     }
 
@@ -111,7 +113,7 @@ impl Window {
             "d" | "day" | "days" => DAY,
             "w" | "week" | "weeks" => 7 * DAY,
             "mo" | "month" | "months" => {
-                return Some(Self::months(u32::try_from(count).unwrap_or(u32::MAX)));
+                return Some(Self::calendar_months(count));
             }
             _ => return None,
         };

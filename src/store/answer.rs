@@ -26,7 +26,11 @@ enum Inner<T, E> {
 
 impl<T, E> Answer<T, E> {
     /// An answer that is there.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "built where it goes, not copied there"
+    )]
+    #[inline(always)]
     pub const fn ready(result: Result<T, E>) -> Self {
         Self(Inner::Ready(Some(result)))
     }
@@ -49,6 +53,24 @@ impl<T, E> Answer<T, E> {
         match self.try_ready() {
             Ok(result) => Answer::ready(say(result)),
             Err(pending) => Answer(Inner::Pending(Box::pin(async move { say(pending.await) }))),
+        }
+    }
+
+    /// The answer, if it is there.
+    #[inline]
+    pub const fn as_ready(&self) -> Option<&Result<T, E>> {
+        match &self.0 {
+            Inner::Ready(result) => result.as_ref(),
+            Inner::Pending(_) => None,
+        }
+    }
+
+    /// The answer, if it is there, to be filled in where it lies.
+    #[inline]
+    pub(crate) const fn as_ready_mut(&mut self) -> Option<&mut Result<T, E>> {
+        match &mut self.0 {
+            Inner::Ready(result) => result.as_mut(),
+            Inner::Pending(_) => None,
         }
     }
 

@@ -7,9 +7,10 @@ mod memory;
 
 use std::fmt;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
-use crate::decision::Verdict;
+use crate::decision::{Usage, Verdict};
+use crate::error::StoreError;
 use crate::key::Subject;
 
 pub use self::answer::Answer;
@@ -31,6 +32,22 @@ pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Charges every check if all have room; otherwise charges nothing.
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict>;
+
+    /// [`decide`](Store::decide) for a single check: how its counter stands, and the instant of
+    /// the decision. Most requests have but one quota, and a store may know a shorter way for
+    /// it; what is decided must be the same.
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+        let batch = match Batch::new(std::slice::from_ref(check)) {
+            Ok(batch) => batch,
+            Err(invalid) => return Answer::ready(Err(StoreError::new(invalid.to_string()))),
+        };
+        self.decide(&batch, now).map(|verdict| {
+            let verdict = verdict?;
+            let first = verdict.usages().first().copied();
+            let usage = first.ok_or_else(|| StoreError::new("the store answered no check"))?;
+            Ok((usage, verdict.at()))
+        })
+    }
 
     /// How the counters stand and what [`decide`](Store::decide) would say. Changes nothing.
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict>;

@@ -118,10 +118,7 @@ fn overlapping_batches_are_charged_as_one() {
                         Check::new(all, per_all),
                     ];
                     checks.rotate_left(round % 3);
-                    let mut batch = Batch::new();
-                    for check in checks {
-                        batch.push(check).unwrap();
-                    }
+                    let batch = Batch::new(&checks).unwrap();
                     mine += u64::from(store.decide(&batch, NOW).wait().unwrap().is_allowed());
                 }
                 admitted.fetch_add(mine, Ordering::Relaxed);
@@ -130,8 +127,8 @@ fn overlapping_batches_are_charged_as_one() {
     });
 
     let used = |subject: &Subject<'_>, counter: &Counter| {
-        let mut batch = Batch::new();
-        batch.push(Check::new(subject, counter)).unwrap();
+        let checks = [Check::new(subject, counter)];
+        let batch = Batch::new(&checks).unwrap();
         store.peek(&batch, NOW).wait().unwrap().usages()[0].used()
     };
     let admitted = admitted.into_inner();

@@ -13,16 +13,14 @@ fn decide(
     cost: u64,
     now: Timestamp,
 ) -> bool {
-    let mut batch = Batch::new();
-    batch
-        .push(Check::new(subject, counter).with_cost(cost))
-        .unwrap();
+    let checks = [Check::new(subject, counter).with_cost(cost)];
+    let batch = Batch::new(&checks).unwrap();
     store.decide(&batch, now).wait().unwrap().is_allowed()
 }
 
 fn used(store: &MemoryStore, subject: &Subject<'_>, counter: &Counter, now: Timestamp) -> u64 {
-    let mut batch = Batch::new();
-    batch.push(Check::new(subject, counter)).unwrap();
+    let checks = [Check::new(subject, counter)];
+    let batch = Batch::new(&checks).unwrap();
     store.peek(&batch, now).wait().unwrap().usages()[0].used()
 }
 
@@ -126,9 +124,8 @@ fn a_batch_without_room_is_still_all_or_nothing() {
     let mut admitted = 0;
     for number in 0..10_u64 {
         let subject = Subject::from(number);
-        let mut batch = Batch::new();
-        batch.push(Check::new(&subject, &one)).unwrap();
-        batch.push(Check::new(&subject, &two)).unwrap();
+        let checks = [Check::new(&subject, &one), Check::new(&subject, &two)];
+        let batch = Batch::new(&checks).unwrap();
         admitted += u64::from(store.decide(&batch, now).wait().unwrap().is_allowed());
     }
     assert_eq!(admitted, 3);

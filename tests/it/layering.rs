@@ -28,7 +28,7 @@ const GROUND: [(&str, &[&str]); 8] = [
     ("quota", &["error", "algorithm"]),
     ("key", &["error", "quota"]),
     ("batch", &["error", "key", "quota"]),
-    ("decision", &["batch", "clock"]),
+    ("decision", &["batch", "clock", "quota"]),
     ("algorithm", &["clock", "decision", "quota"]),
 ];
 

@@ -3,12 +3,12 @@
 use super::bench::{
     Bench, FIVE_A_MINUTE, MINUTE, SECOND, START, batch, counter, five_a_minute_in_turn, user,
 };
-use crate::batch::{Batch, Check};
+use crate::batch::Check;
 use crate::decision::Outcome;
 use crate::key::Subject;
 
 pub(super) async fn allows_an_empty_batch(bench: &Bench) {
-    let verdict = bench.decide(&Batch::new(), START).await;
+    let verdict = bench.decide(&batch(&[]), START).await;
     bench.same(
         "nothing to check",
         (verdict.is_allowed(), verdict.usages().len()),
@@ -24,11 +24,11 @@ pub(super) async fn charges_every_check_of_a_batch(bench: &Bench) {
     );
     let counters = FIVE_A_MINUTE.map(|text| counter("all", text));
     let subjects = [&alice, &alice, &acme, &acme, &all];
-    let checks = subjects
-        .iter()
-        .zip(&counters)
-        .map(|(subject, counter)| Check::new(subject, counter));
-    let batch = batch(checks.zip(1..).map(|(check, cost)| check.with_cost(cost)));
+    let checks = subjects.iter().zip(&counters).zip(1..);
+    let checks: Vec<_> = checks
+        .map(|((subject, counter), cost)| Check::new(subject, counter).with_cost(cost))
+        .collect();
+    let batch = batch(&checks);
     let verdict = bench.decide(&batch, START).await;
     bench.same("first", verdict.is_allowed(), true);
     let used: Vec<u64> = verdict.usages().iter().map(|usage| usage.used()).collect();
@@ -57,11 +57,12 @@ pub(super) async fn charges_nothing_when_one_check_is_denied(bench: &Bench) {
                 ),
                 counter("shared", open),
             );
-            let both = batch([
+            let checks = [
                 Check::new(&alice, &mine),
                 Check::new(&acme, &spent),
                 Check::new(&all, &shared),
-            ]);
+            ];
+            let both = batch(&checks);
             for _ in 0..3 {
                 let verdict = bench.decide(&both, START + 1).await;
                 let seen = verdict
@@ -107,13 +108,13 @@ pub(super) async fn records_what_has_happened(bench: &Bench) {
         let counter = counter("record", text);
         let check = Check::new(&alice, &counter);
         let seen = bench
-            .record(&batch([check.with_cost(4)]), start)
+            .record(&batch(&[check.with_cost(4)]), start)
             .await
             .usages()[0];
         bench.same(text, (seen.outcome(), seen.used()), (Outcome::Allowed, 4));
         // Over the limit, because it has happened; then it is as good as denied.
         let seen = bench
-            .record(&batch([check.with_cost(4)]), start)
+            .record(&batch(&[check.with_cost(4)]), start)
             .await
             .usages()[0];
         bench.same(
@@ -136,7 +137,8 @@ pub(super) async fn gives_back_what_was_charged(bench: &Bench) {
         let counter = counter("back", text);
         let one = Check::new(&alice, &counter);
         bench.take(one.with_cost(2), START).await;
-        let both = batch([one.with_cost(3), Check::new(&all, &counter).with_cost(3)]);
+        let checks = [one.with_cost(3), Check::new(&all, &counter).with_cost(3)];
+        let both = batch(&checks);
         bench.same(
             text,
             bench.decide(&both, START + 5).await.is_allowed(),
@@ -159,7 +161,7 @@ pub(super) async fn gives_nothing_back_into_another_window(bench: &Bench) {
         bench.take(check.with_cost(5), later).await;
         // The first five are long forgotten: there is nothing of them to give back.
         bench
-            .give_back(&batch([check.with_cost(5)]), start, later + SECOND)
+            .give_back(&batch(&[check.with_cost(5)]), start, later + SECOND)
             .await;
         let usage = bench.see(check, later + SECOND).await;
         bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 5));
@@ -173,11 +175,11 @@ pub(super) async fn never_gives_back_more_than_is_there(bench: &Bench) {
         let check = Check::new(&alice, &counter);
         // Nothing there at all, then less than is given back.
         bench
-            .give_back(&batch([check.with_cost(5)]), START, START)
+            .give_back(&batch(&[check.with_cost(5)]), START, START)
             .await;
         bench.take(check, START).await;
         bench
-            .give_back(&batch([check.with_cost(u64::MAX)]), START, START)
+            .give_back(&batch(&[check.with_cost(u64::MAX)]), START, START)
             .await;
         let usage = bench.take(check.with_cost(5), START).await;
         bench.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));

@@ -92,21 +92,17 @@ impl Bench {
 
     /// Decides a single check.
     pub(super) async fn take(&self, check: Check<'_>, at: u64) -> Usage {
-        self.decide(&batch([check]), at).await.usages()[0]
+        self.decide(&batch(&[check]), at).await.usages()[0]
     }
 
     /// Looks at a single check.
     pub(super) async fn see(&self, check: Check<'_>, at: u64) -> Usage {
-        self.peek(&batch([check]), at).await.usages()[0]
+        self.peek(&batch(&[check]), at).await.usages()[0]
     }
 }
 
-pub(super) fn batch<'a>(checks: impl IntoIterator<Item = Check<'a>>) -> Batch<'a> {
-    let mut batch = Batch::new();
-    for check in checks {
-        batch.push(check).expect("the suite's batches are small");
-    }
-    batch
+pub(super) fn batch<'a>(checks: &'a [Check<'a>]) -> Batch<'a> {
+    Batch::new(checks).expect("the suite's batches are right")
 }
 
 pub(super) fn counter(rule: &str, quota: &str) -> Counter {

@@ -122,7 +122,8 @@ pub(super) async fn admits_exactly_the_limit_to_a_crowd(bench: &Bench) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
         let counter = counter("crowd", text);
-        let crowd = batch([Check::new(&alice, &counter)]);
+        let checks = [Check::new(&alice, &counter)];
+        let crowd = batch(&checks);
         let verdicts = together((0..64).map(|_| bench.decide(&crowd, START))).await;
         let admitted = verdicts
             .iter()

@@ -18,7 +18,7 @@ pub(super) async fn resets_the_named_counters_only(bench: &Bench) {
     }
     bench
         .store
-        .reset(&batch([Check::new(&alice, &one)]))
+        .reset(&batch(&[Check::new(&alice, &one)]))
         .await
         .expect("reset must not fail");
     for ((subject, counter), used) in pairs.into_iter().zip([0, 5, 5]) {
@@ -52,12 +52,11 @@ pub(super) async fn clears_everything(bench: &Bench) {
     let counters = FIVE_A_MINUTE.map(|text| counter("clear", text));
     for name in &names {
         let subject = user(name);
-        bench
-            .decide(
-                &batch(counters.iter().map(|counter| Check::new(&subject, counter))),
-                START,
-            )
-            .await;
+        let checks: Vec<_> = counters
+            .iter()
+            .map(|counter| Check::new(&subject, counter))
+            .collect();
+        bench.decide(&batch(&checks), START).await;
     }
     bench.store.clear().await.expect("clear must not fail");
     bench.same("counters left", bench.len().await, 0);

@@ -99,7 +99,8 @@ impl Case {
             if let Some(quota) = &other {
                 check = check.with_quota(quota);
             }
-            let batch = batch([check]);
+            let checks = [check];
+            let batch = batch(&checks);
             let verdict = match step.op {
                 Op::Decide => bench.decide(&batch, step.at).await,
                 Op::Peek => bench.peek(&batch, step.at).await,

@@ -1,15 +1,15 @@
 //! 128 bits instead of a string: keyed, so that nobody outside can choose where they land.
 
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hasher as _};
+use std::hash::BuildHasher as _;
+use std::net::IpAddr;
 
-use siphasher::sip128::{Hasher128 as _, SipHasher13};
-
-use crate::key::{Counter, Subject};
+use super::siphash::SipHash;
+use crate::key::{Counter, Subject, Value};
 
 /// The secret of one store.
 #[derive(Clone)]
-pub(super) struct Secret(SipHasher13);
+pub(super) struct Secret(SipHash);
 
 /// A subject under the secret.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -46,49 +46,164 @@ impl Secret {
         Self::from_keys(random.hash_one(0), random.hash_one(1))
     }
 
-    pub(super) fn from_keys(first: u64, second: u64) -> Self {
-        Self(SipHasher13::new_with_keys(first, second))
+    pub(super) const fn from_keys(first: u64, second: u64) -> Self {
+        Self(SipHash::new(first, second))
     }
 
     #[inline]
     pub(super) fn fingerprint(&self, subject: &Subject<'_>) -> Fingerprint {
-        // Most subjects are short: collected first, they are hashed in one go, which is
-        // faster than piece by piece.
-        let mut short = [0_u8; 128];
-        let mut len = 0;
-        let mut fits = true;
-        subject.encode(|bytes| {
-            let end = len + bytes.len();
-            match short.get_mut(len..end) {
-                Some(free) if fits => {
-                    free.copy_from_slice(bytes);
-                    len = end;
-                }
-                _ => fits = false,
+        let mut words = Words::new(self.0);
+        for (name, value) in subject.dimensions() {
+            match value {
+                Value::Text(text) => words.dimension(b't', name, text.as_bytes()),
+                Value::Number(number) => words.dimension(b'n', name, &number.to_le_bytes()),
+                Value::Address(address) => match address.to_canonical() {
+                    IpAddr::V4(v4) => words.dimension(b'4', name, &v4.octets()),
+                    IpAddr::V6(v6) => words.dimension(b'6', name, &v6.octets()),
+                },
             }
-        });
-        let hash = if fits {
-            self.0.hash(&short[..len])
-        } else {
-            let mut hasher = self.0;
-            subject.encode(|bytes| hasher.write(bytes));
-            hasher.finish128()
-        };
-        Fingerprint {
-            place: hash.h1,
-            rest: hash.h2,
         }
+        words.finish()
     }
 
     /// A fingerprint that no subject has but by a chance of 2^-128.
     pub(super) fn reserved(&self, number: u64) -> Fingerprint {
-        let mut hasher = self.0;
-        hasher.write_u8(0); // no encoded dimension starts with 0
-        hasher.write_u64(number);
-        let hash = hasher.finish128();
-        Fingerprint {
-            place: hash.h1,
-            rest: hash.h2,
+        let mut words = Words::new(self.0);
+        words.dimension(b'r', "", &number.to_le_bytes());
+        words.finish()
+    }
+}
+
+/// A subject, word by word: for each dimension its kind and lengths, its name and its value,
+/// each from a word of its own. Two subjects never have the same words.
+struct Words {
+    hash: SipHash,
+    count: u64,
+}
+
+impl Words {
+    #[inline]
+    const fn new(hash: SipHash) -> Self {
+        Self { hash, count: 0 }
+    }
+
+    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
+    #[inline(always)]
+    fn push(&mut self, word: u64) {
+        self.hash = self.hash.absorb(word);
+        self.count += 1;
+    }
+
+    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
+    #[inline(always)]
+    fn dimension(&mut self, kind: u8, name: &str, value: &[u8]) {
+        const FITS: usize = 1 << 28;
+        let lengths = |name: usize, value: usize| (name as u64) << 8 | (value as u64) << 36;
+        if name.len() < FITS && value.len() < FITS {
+            self.push(u64::from(kind) | lengths(name.len(), value.len()));
+        } else {
+            // Whole words for lengths that nobody has, behind a kind that nobody else has.
+            self.push(u64::from(kind.to_ascii_uppercase()));
+            self.push(name.len() as u64);
+            self.push(value.len() as u64);
         }
+        if !name.is_empty() {
+            self.bytes(name.as_bytes());
+        }
+        self.bytes(value);
+    }
+
+    /// Whole words, the last of which overlaps the one before: with the length known, that is
+    /// as good as a shorter one, and nothing has to be copied byte by byte.
+    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
+    #[inline(always)]
+    fn bytes(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.push(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            self.push(match bytes.last_chunk::<8>() {
+                Some(last) => u64::from_le_bytes(*last),
+                None => short_word(bytes),
+            });
+        }
+    }
+
+    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
+    #[inline(always)]
+    fn finish(self) -> Fingerprint {
+        let (place, rest) = self.hash.finish(self.count);
+        Fingerprint { place, rest }
+    }
+}
+
+/// One to seven bytes as a word.
+#[inline]
+fn short_word(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+    }
+    bytes
+        .iter()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Texts of every short length that differ in one place, or only in where a dimension
+    /// ends: all apart.
+    #[test]
+    fn every_byte_counts() {
+        let secret = Secret::from_keys(1, 2);
+        let mut seen = HashSet::new();
+        let mut texts = 0;
+        for len in 0..40_usize {
+            for at in 0..len.max(1) {
+                let mut text = vec![b'a'; len];
+                if let Some(byte) = text.get_mut(at) {
+                    *byte = b'b';
+                }
+                let text = String::from_utf8(text).expect("plain");
+                let (left, right) = text.split_at(at);
+                for subject in [
+                    Subject::from(text.as_str()),
+                    Subject::from([(text.as_str(), "")]),
+                    Subject::from((left, right)),
+                    Subject::from([(left, right)]),
+                ] {
+                    let Fingerprint { place, rest } = secret.fingerprint(&subject);
+                    seen.insert((place, rest));
+                    texts += 1;
+                }
+            }
+        }
+        // Only a name split at 0 or at its end says the same twice.
+        let same = seen.len();
+        let really: HashSet<_> = (0..40_usize)
+            .flat_map(|len| (0..len.max(1)).map(move |at| (len, at)))
+            .flat_map(|(len, at)| {
+                let mut text = vec![b'a'; len];
+                if let Some(byte) = text.get_mut(at) {
+                    *byte = b'b';
+                }
+                let text = String::from_utf8(text).expect("plain");
+                let (left, right) = text.split_at(at);
+                [
+                    vec![(String::new(), text.clone())],
+                    vec![(text.clone(), String::new())],
+                    vec![
+                        (String::new(), left.to_owned()),
+                        (String::new(), right.to_owned()),
+                    ],
+                    vec![(left.to_owned(), right.to_owned())],
+                ]
+            })
+            .collect();
+        assert_eq!(same, really.len(), "of {texts}");
     }
 }

@@ -9,41 +9,44 @@ use crate::sync::{MutexGuard, lock};
 /// Guards over distinct shards, taken in ascending order. Every batch takes them so, hence no
 /// two batches can wait for each other.
 pub(super) struct Locked<'s> {
-    guards: [Option<(usize, MutexGuard<'s, Table>)>; MAX_CHECKS],
+    guards: [Option<MutexGuard<'s, Table>>; MAX_CHECKS],
+    /// Which guard each check's table is behind.
+    guard_of: [u8; MAX_CHECKS],
 }
 
 impl<'s> Locked<'s> {
     #[inline]
     pub(super) fn new(store: &'s MemoryStore, prints: &[Fingerprint]) -> Self {
-        let mut guards = [const { None }; MAX_CHECKS];
-        if let [only] = prints {
-            let shard = store.shard_of(*only);
-            guards[0] = Some((shard, lock(&store.shards[shard].0)));
-            return Self { guards };
-        }
-        let mut shards = [usize::MAX; MAX_CHECKS];
-        for (shard, print) in shards.iter_mut().zip(prints) {
-            *shard = store.shard_of(*print);
-        }
-        let shards = &mut shards[..prints.len()];
-        shards.sort_unstable();
+        let mut locked = Self {
+            guards: [const { None }; MAX_CHECKS],
+            guard_of: [0; MAX_CHECKS],
+        };
+        let shard_of = |index: usize| store.shard_of(prints[index]);
+        // There are so few that choosing the next one is as quick as sorting.
         let mut taken = 0;
-        for (index, shard) in shards.iter().enumerate() {
-            if index == 0 || shards[index - 1] != *shard {
-                guards[taken] = Some((*shard, lock(&store.shards[*shard].0)));
-                taken += 1;
+        let mut next = (0..prints.len()).map(shard_of).min();
+        while let Some(shard) = next {
+            locked.guards[usize::from(taken)] = Some(lock(&store.shards[shard].0));
+            next = None;
+            for index in 0..prints.len() {
+                let other = shard_of(index);
+                if other == shard {
+                    locked.guard_of[index] = taken;
+                } else if other > shard && next.is_none_or(|next| other < next) {
+                    next = Some(other);
+                }
             }
+            taken += 1;
         }
-        Self { guards }
+        locked
     }
 
-    /// The table of a shard that was among the fingerprints.
+    /// The table of the check at `index`.
     #[inline]
-    pub(super) fn table(&mut self, shard: usize) -> &mut Table {
-        let mut guards = self.guards.iter_mut().flatten();
-        match guards.find(|(number, _)| *number == shard) {
-            Some((_, table)) => table,
-            None => unreachable!("every shard of the batch was locked"),
+    pub(super) fn table(&mut self, index: usize) -> &mut Table {
+        match &mut self.guards[usize::from(self.guard_of[index])] {
+            Some(table) => table,
+            None => unreachable!("every check has a guard"),
         }
     }
 
@@ -51,9 +54,9 @@ impl<'s> Locked<'s> {
     /// seen a later one. All of them have seen it from here on.
     #[inline]
     pub(super) fn instant(&mut self, now: u64) -> u64 {
-        let tables = || self.guards.iter().flatten();
-        let latest = tables().map(|(_, table)| table.latest).fold(now, u64::max);
-        for (_, table) in self.guards.iter_mut().flatten() {
+        let tables = self.guards.iter().map_while(Option::as_ref);
+        let latest = tables.map(|table| table.latest).fold(now, u64::max);
+        for table in self.guards.iter_mut().map_while(Option::as_mut) {
             table.latest = latest;
         }
         latest

@@ -4,7 +4,10 @@ mod cell;
 mod decide;
 mod fingerprint;
 mod locked;
+mod room;
+mod siphash;
 mod table;
+mod weigh;
 
 use std::fmt;
 use std::thread;
@@ -13,10 +16,10 @@ use self::fingerprint::{Fingerprint, Secret};
 use self::locked::Locked;
 use self::table::Table;
 use super::{Answer, Store};
-use crate::batch::Batch;
+use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::Verdict;
-use crate::error::Invalid;
+use crate::decision::{Usage, Verdict};
+use crate::error::{Invalid, StoreError};
 use crate::key::Subject;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
@@ -46,8 +49,9 @@ use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 pub struct MemoryStore {
     shards: Box<[Shard]>,
     secret: Secret,
-    /// Where newcomers are counted when there is no place for them.
-    overflow: Fingerprint,
+    /// Where newcomers are counted when there is no place for them. Always the first, unless
+    /// two of one batch would meet on the same counter there.
+    overflow: [Fingerprint; MAX_CHECKS],
     capacity: usize,
     keys: AtomicUsize,
     /// The shard whose turn it is to be swept by whoever comes along.
@@ -91,6 +95,7 @@ impl MemoryStore {
         self.overflowed.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn shard_of(&self, print: Fingerprint) -> usize {
         // The low bits; the bucket within the shard follows from the high ones.
         #[expect(
@@ -131,9 +136,15 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    #[inline]
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        Answer::ready(Ok(self.charge(batch, now, decide::Mode::IfRoom)))
+        self.charge(batch, now, weigh::Mode::IfRoom)
+    }
+
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+        match Batch::new(std::slice::from_ref(check)) {
+            Ok(_) => Answer::ready(Ok(self.charge_one(check, now))),
+            Err(invalid) => Answer::ready(Err(StoreError::new(invalid.to_string()))),
+        }
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
@@ -141,7 +152,7 @@ impl Store for MemoryStore {
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        Answer::ready(Ok(self.charge(batch, now, decide::Mode::Always)))
+        self.charge(batch, now, weigh::Mode::Always)
     }
 
     fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
@@ -151,10 +162,11 @@ impl Store for MemoryStore {
 
     fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
         let prints = self.fingerprints(batch);
-        let mut locked = Locked::new(self, &prints[..batch.len()]);
+        let checks = batch.checks();
+        let mut locked = Locked::new(self, &prints[..checks.len()]);
         let mut gone = 0;
-        for (check, print) in batch.checks().zip(prints) {
-            let table = locked.table(self.shard_of(print));
+        for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
+            let table = locked.table(index);
             if let Some(place) = table.find(print.tag(check.counter())) {
                 table.remove(place);
                 gone += 1;
@@ -260,7 +272,7 @@ impl MemoryStoreBuilder {
         let shard = || Shard(Mutex::new(Table::with_limit(mean + slack)));
         MemoryStore {
             shards: (0..shards).map(|_| shard()).collect(),
-            overflow: secret.reserved(0),
+            overflow: std::array::from_fn(|number| secret.reserved(number as u64)),
             secret,
             capacity: self.capacity,
             keys: AtomicUsize::new(0),

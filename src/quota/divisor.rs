@@ -1,0 +1,112 @@
+//! Division by a number that is known beforehand, without dividing.
+
+/// A divisor for numbers below 2^53, exact.
+///
+/// A decision divides by the quota's window, amount and tick. The processor takes ten times as
+/// long for that as for a multiplication, so these are turned into multiplications by a
+/// reciprocal when the quota is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Divisor {
+    value: u64,
+    /// ⌈2^(54 + bits) / value⌉, where bits = ⌈log2 value⌉: less than 2^55. The error of the
+    /// product then stays below one part in `value` for every number below 2^53.
+    reciprocal: u64,
+    bits: u8,
+}
+
+impl Divisor {
+    const NUMBER_BITS: u32 = 53;
+    /// Moves a number up so that the quotient ends up in the upper half of the product.
+    const LIFT: u32 = 10;
+
+    /// For `value` from 1 to 2^53; 0 is taken for 1.
+    #[expect(clippy::cast_possible_truncation, reason = "55 bits and 6 bits")]
+    pub(crate) const fn new(value: u64) -> Self {
+        let value = if value == 0 { 1 } else { value };
+        let bits = u64::BITS - (value - 1).leading_zeros();
+        let reciprocal = (1_u128 << (u64::BITS - Self::LIFT + bits)).div_ceil(value as u128);
+        Self {
+            value,
+            reciprocal: reciprocal as u64,
+            bits: bits as u8,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn value(self) -> u64 {
+        self.value
+    }
+
+    /// `number / value`, rounded down. The number must be below 2^53.
+    #[inline]
+    pub(crate) const fn divide(self, number: u64) -> u64 {
+        debug_assert!(number >> Self::NUMBER_BITS == 0);
+        let product = (number << Self::LIFT) as u128 * self.reciprocal as u128;
+        ((product >> u64::BITS) as u64) >> self.bits
+    }
+
+    /// `number / value`, rounded up. The number must be below 2^53, less the divisor.
+    #[inline]
+    pub(crate) const fn divide_up(self, number: u64) -> u64 {
+        self.divide(number + (self.value - 1))
+    }
+
+    /// The last multiple of the divisor up to `number`.
+    #[inline]
+    pub(crate) const fn multiple_below(self, number: u64) -> u64 {
+        self.divide(number) * self.value
+    }
+
+    /// The first multiple of the divisor from `number` on.
+    #[inline]
+    pub(crate) const fn multiple_above(self, number: u64) -> u64 {
+        self.divide_up(number) * self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LAST: u64 = (1 << 53) - 1;
+
+    fn check(number: u64, value: u64) {
+        let divisor = Divisor::new(value);
+        assert_eq!(divisor.divide(number), number / value, "{number} / {value}");
+        if number <= LAST - value {
+            assert_eq!(
+                divisor.divide_up(number),
+                number.div_ceil(value),
+                "{number} / {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn is_exact_around_every_edge() {
+        let near = |number: u64| (number.saturating_sub(2)..=number + 2).filter(|n| *n <= LAST);
+        let powers = || (0..54).flat_map(|bit| near((1 << bit) - 1));
+        let round = (0..16).flat_map(|power| near(10_u64.pow(power)));
+        for value in powers().chain(round).filter(|value| *value > 0) {
+            for number in powers() {
+                check(number, value);
+                // The multiples of the divisor, where rounding changes.
+                let multiple = number / value * value;
+                near(multiple).for_each(|number| check(number, value));
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(50_000))]
+        #[test]
+        fn is_exact_anywhere(number in 0..=LAST, value in 1..=LAST, bits in 0..53_u32) {
+            let value = (value >> bits).max(1);
+            check(number, value);
+            check(number / value * value, value);
+            check((number / value * value).saturating_sub(1), value);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! One counter: what it says to a check, and what would have to be written for it.
+
+use super::cell::{Cell, Kind, Rank, Small, Words, heap_words, is_kind};
+use super::table::{Place, Table};
+use crate::algorithm::State;
+use crate::algorithm::fixed_window::FixedWindow;
+use crate::algorithm::sliding_window::SlidingWindow;
+use crate::algorithm::token_bucket::TokenBucket;
+use crate::batch::Check;
+use crate::clock::Timestamp;
+use crate::decision::Usage;
+use crate::quota::Algorithm;
+
+/// When to charge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    IfRoom,
+    Always,
+}
+
+/// What is to be written for one check.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Write {
+    #[default]
+    Nothing,
+    Cell(Words),
+    Heap,
+}
+
+/// Says how a counter stands and what is to be written. Changes nothing yet.
+#[inline]
+pub(super) fn weigh(
+    table: &Table,
+    place: Option<Place>,
+    check: &Check<'_>,
+    now: u64,
+    mode: Mode,
+    write: &mut Write,
+) -> Usage {
+    if let Some(usage) = Usage::without_counting(check.quota(), now) {
+        return usage;
+    }
+    let cell = place.map(|place| table.cell(place));
+    let words = cell.map(|cell| cell.words).unwrap_or_default();
+    let mut small = |step: fn(&mut Words, &Check<'_>, u64, Mode) -> (Usage, bool)| {
+        let mut words = words;
+        let (usage, changed) = step(&mut words, check, now, mode);
+        if changed {
+            *write = Write::Cell(words);
+        }
+        usage
+    };
+    match check.quota().algorithm() {
+        Algorithm::TokenBucket => small(charge_small::<TokenBucket>),
+        Algorithm::SlidingWindow => small(charge_small::<SlidingWindow>),
+        Algorithm::FixedWindow => small(charge_small::<FixedWindow>),
+        Algorithm::SlidingBuckets | Algorithm::SlidingLog => {
+            weigh_heap(table, cell, check, now, mode, write)
+        }
+    }
+}
+
+/// Says how a counter stands, and no more.
+pub(super) fn look_at(table: &Table, place: Option<Place>, check: &Check<'_>, now: u64) -> Usage {
+    weigh(table, place, check, now, Mode::IfRoom, &mut Write::Nothing)
+}
+
+/// Charges a counter that has a place, at once: for a check that is alone.
+#[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+#[inline(always)]
+pub(super) fn charge_at(table: &mut Table, place: Place, check: &Check<'_>, now: u64) -> Usage {
+    if let Some(usage) = Usage::without_counting(check.quota(), now) {
+        return usage;
+    }
+    let mode = Mode::IfRoom;
+    let words = &mut table.cell_mut(place).words;
+    match check.quota().algorithm() {
+        Algorithm::TokenBucket => charge_small::<TokenBucket>(words, check, now, mode).0,
+        Algorithm::SlidingWindow => charge_small::<SlidingWindow>(words, check, now, mode).0,
+        Algorithm::FixedWindow => charge_small::<FixedWindow>(words, check, now, mode).0,
+        Algorithm::SlidingBuckets | Algorithm::SlidingLog => {
+            let mut what = Write::Nothing;
+            let usage = weigh_heap(table, Some(table.cell(place)), check, now, mode, &mut what);
+            write(table, place, check, now, what);
+            usage
+        }
+    }
+}
+
+/// Charges a small state where it lies, if it is to be charged; says how it stands and whether
+/// it has changed.
+#[expect(clippy::inline_always, reason = "one decision is one piece of code")]
+#[inline(always)]
+fn charge_small<S: Small>(
+    words: &mut Words,
+    check: &Check<'_>,
+    now: u64,
+    mode: Mode,
+) -> (Usage, bool) {
+    let (quota, cost) = (check.quota(), check.cost());
+    let state = if is_kind(words, S::KIND) {
+        S::read(*words, quota)
+    } else {
+        S::default()
+    };
+    if mode == Mode::Always {
+        let mut state = state;
+        state.charge(quota, now, cost);
+        let usage = state.step(quota, now, 0).1;
+        if cost > 0 {
+            *words = state.write(quota, &usage);
+        }
+        return (usage, cost > 0);
+    }
+    let (after, usage) = state.step(quota, now, cost);
+    if cost == 0 || !usage.is_allowed() {
+        return (usage, false);
+    }
+    *words = after.write(quota, &usage);
+    (usage, true)
+}
+
+fn weigh_heap(
+    table: &Table,
+    cell: Option<&Cell>,
+    check: &Check<'_>,
+    now: u64,
+    mode: Mode,
+    write: &mut Write,
+) -> Usage {
+    let (quota, cost) = (check.quota(), check.cost());
+    let now = Timestamp::from_micros(now);
+    let kept = cell
+        .and_then(Cell::heap_index)
+        .and_then(|index| table.heap.get(index));
+    let usage = match (kept, mode) {
+        (Some(state), Mode::IfRoom) => state.assess(quota, now, cost),
+        (None, Mode::IfRoom) => State::fresh(quota).assess(quota, now, cost),
+        (_, Mode::Always) => {
+            let mut state = kept.cloned().unwrap_or_else(|| State::fresh(quota));
+            state.charge(quota, now, cost);
+            state.assess(quota, now, 0)
+        }
+    };
+    if cost > 0 && (usage.is_allowed() || mode == Mode::Always) {
+        *write = Write::Heap;
+    }
+    usage
+}
+
+/// Writes to a counter that has a place.
+#[inline]
+pub(super) fn write(table: &mut Table, place: Place, check: &Check<'_>, now: u64, write: Write) {
+    match write {
+        Write::Nothing => {}
+        Write::Cell(words) => table.cell_mut(place).words = words,
+        Write::Heap => change_heap(table, place, check, now, |state, now| {
+            state.charge(check.quota(), now, check.cost());
+        }),
+    }
+}
+
+/// What a newcomer's cell says; `None` if there is nothing to write.
+pub(super) fn new_words(
+    table: &mut Table,
+    check: &Check<'_>,
+    now: u64,
+    write: Write,
+) -> Option<Words> {
+    match write {
+        Write::Nothing => None,
+        Write::Cell(words) => Some(words),
+        Write::Heap => {
+            let now = Timestamp::from_micros(now);
+            let mut state = State::fresh(check.quota());
+            state.charge(check.quota(), now, check.cost());
+            let (expires_at, rank) = outlook(&state, check, now);
+            Some(heap_words(expires_at, rank, table.heap.insert(state)))
+        }
+    }
+}
+
+/// Takes back a charge.
+pub(super) fn give_back(
+    table: &mut Table,
+    place: Place,
+    check: &Check<'_>,
+    charged_at: u64,
+    now: u64,
+) {
+    if Usage::without_counting(check.quota(), now).is_some() {
+        return;
+    }
+    match table.cell(place).kind() {
+        Some(Kind::Fixed) => give_back_small::<FixedWindow>(table, place, check, charged_at, now),
+        Some(Kind::Sliding) => {
+            give_back_small::<SlidingWindow>(table, place, check, charged_at, now)
+        }
+        Some(Kind::Token) => give_back_small::<TokenBucket>(table, place, check, charged_at, now),
+        Some(Kind::Heap) => change_heap(table, place, check, now, |state, now| {
+            let charged_at = Timestamp::from_micros(charged_at);
+            state.give_back(check.quota(), charged_at, now, check.cost());
+        }),
+        None => {}
+    }
+}
+
+fn give_back_small<S: Small>(
+    table: &mut Table,
+    place: Place,
+    check: &Check<'_>,
+    charged_at: u64,
+    now: u64,
+) {
+    let quota = check.quota();
+    let mut state = S::read(table.cell(place).words, quota);
+    state.give_back(quota, charged_at, now, check.cost());
+    let usage = state.step(quota, now, 0).1;
+    table.cell_mut(place).words = state.write(quota, &usage);
+}
+
+/// Changes a state on the heap, and notes in its cell what has come of it.
+fn change_heap(
+    table: &mut Table,
+    place: Place,
+    check: &Check<'_>,
+    now: u64,
+    change: impl FnOnce(&mut State, Timestamp),
+) {
+    let Some(index) = table.cell(place).heap_index() else {
+        return;
+    };
+    if let Some(state) = table.heap.get_mut(index) {
+        let now = Timestamp::from_micros(now);
+        change(state, now);
+        let (expires_at, rank) = outlook(state, check, now);
+        table.cell_mut(place).words = heap_words(expires_at, rank, index);
+    }
+}
+
+/// When a state expires and how it ranks until then.
+fn outlook(state: &State, check: &Check<'_>, now: Timestamp) -> (u64, Rank) {
+    let usage = state.assess(check.quota(), now, 0);
+    (
+        state.expires_at(check.quota()).as_micros(),
+        Rank::of(&usage),
+    )
+}

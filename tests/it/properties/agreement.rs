@@ -1,0 +1,150 @@
+//! The states that the crate keeps say what the whole history says, and keep their word.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+use tollgate::{Algorithm, Outcome};
+
+use super::config;
+use super::counters::{Deed, Op, Plain};
+use super::quotas::{quotas, tiers};
+use super::traces::{Walk, starts, traces};
+use crate::reference::{Reference, Told};
+
+proptest! {
+    #![proptest_config(config(10_000))]
+
+    #[test]
+    fn a_state_says_what_its_history_says(
+        quota in quotas(),
+        start in starts(),
+        trace in traces(40),
+    ) {
+        let mut walk = Walk::new(start, tiers(&quota));
+        let (mut state, mut reference) = (Plain::new(&quota), Reference::default());
+        for step in &trace {
+            let deed = walk.deed(step);
+            let expected = deed.apply(&mut reference);
+            prop_assert_eq!(deed.apply(&mut state), expected, "{:?}", deed);
+            walk.note(&deed, expected);
+        }
+    }
+
+    /// Denied: true to the microsecond on both sides. Allowed: whole again then, or the end of
+    /// the window.
+    #[test]
+    fn what_is_told_comes_true(quota in quotas(), start in starts(), trace in traces(30)) {
+        let mut walk = Walk::new(start, tiers(&quota));
+        let mut state = Plain::new(&quota);
+        for step in &trace {
+            let deed = walk.deed(step);
+            let told = deed.apply(&mut state);
+            if let Some(told) = told {
+                comes_true(&state, &deed, told)?;
+            }
+            walk.note(&deed, told);
+        }
+    }
+
+    #[test]
+    fn what_remains_never_rises_by_itself(
+        quota in quotas(),
+        start in starts(),
+        trace in traces(30),
+    ) {
+        let mut walk = Walk::new(start, vec![quota]);
+        let mut state = Plain::new(&quota);
+        for step in &trace {
+            let deed = walk.deed(step);
+            let before = state.assess(&quota, deed.at, 0);
+            let told = deed.apply(&mut state);
+            let after = state.assess(&quota, deed.at, 0);
+            prop_assert_eq!(after.remaining(), quota.burst().saturating_sub(after.used()));
+            match (deed.op, told.map(|told| told.outcome)) {
+                (Op::GiveBack(_), _) => prop_assert!(after.remaining() >= before.remaining()),
+                (Op::Decide, Some(Outcome::Allowed)) => {
+                    prop_assert_eq!(after.remaining() + deed.cost, before.remaining());
+                }
+                (Op::Record, _) => {
+                    prop_assert_eq!(after.remaining(), before.remaining().saturating_sub(deed.cost));
+                }
+                _ => prop_assert_eq!(after, before),
+            }
+            walk.note(&deed, told);
+        }
+    }
+
+    /// A state alone does not know which instants it was only asked about; but an earlier one
+    /// never finds more room than the instant of the last charge.
+    #[test]
+    fn a_clock_that_goes_back_frees_nothing(
+        quota in quotas(),
+        start in starts(),
+        trace in traces(20),
+        back in 0..u64::MAX,
+    ) {
+        let mut walk = Walk::new(start, vec![quota]);
+        let mut state = Plain::new(&quota);
+        for step in &trace {
+            let deed = walk.deed(step);
+            let told = deed.apply(&mut state);
+            walk.note(&deed, told);
+            if deed.op == Op::Record {
+                let earlier = deed.at - back % (deed.at + 1);
+                let (then, now) = (state.assess(&quota, earlier, 0), state.assess(&quota, deed.at, 0));
+                prop_assert!(then.used() >= now.used(), "{:?}: {:?} at {}", deed, then, earlier);
+                prop_assert!(!then.is_allowed() || now.is_allowed());
+            }
+        }
+    }
+}
+
+fn comes_true(state: &Plain, deed: &Deed, told: Told) -> TestCaseResult {
+    let Deed { quota, at, .. } = *deed;
+    // What is recorded is not asked for.
+    let cost = if deed.op == Op::Record { 0 } else { deed.cost };
+    let says = |at, cost| state.assess(&quota, at, cost);
+    let asks_for_ends = matches!(
+        quota.algorithm(),
+        Algorithm::FixedWindow | Algorithm::SlidingWindow
+    );
+    match told.outcome {
+        Outcome::Denied => {
+            prop_assert!(told.reset_at > at);
+            prop_assert!(
+                says(told.reset_at, cost).is_allowed(),
+                "{:?}: too early",
+                deed
+            );
+            for just_before in [told.reset_at - 1, at + (told.reset_at - at) / 2] {
+                let still = says(just_before, cost);
+                prop_assert_eq!(still.outcome(), Outcome::Denied, "{:?}: too late", deed);
+                prop_assert_eq!(still.reset_at().as_micros(), told.reset_at);
+            }
+        }
+        Outcome::Allowed if asks_for_ends => {
+            prop_assert!(told.reset_at > at);
+            let last = says(told.reset_at - 1, 0);
+            prop_assert_eq!(
+                last.reset_at().as_micros(),
+                told.reset_at.max(last.reset_at().as_micros())
+            );
+            prop_assert!(says(told.reset_at, 0).reset_at().as_micros() > told.reset_at);
+        }
+        Outcome::Allowed => {
+            prop_assert_eq!(says(told.reset_at, 0).used(), 0, "{:?}: not whole", deed);
+            if told.reset_at > at {
+                prop_assert!(
+                    says(told.reset_at - 1, 0).used() > 0,
+                    "{:?}: whole before",
+                    deed
+                );
+            }
+        }
+        _ => {
+            prop_assert!(cost > quota.burst());
+            let much_later = told.reset_at + (1 << 49);
+            prop_assert_eq!(says(much_later, cost).outcome(), Outcome::Never);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! What is promised of each algorithm, checked on what was admitted, without any model: no
+//! more than promised in any span, and nothing denied that the promise has room for.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+use tollgate::{Algorithm, Outcome, Quota};
+
+use super::config;
+use super::counters::{Counts, Plain};
+use super::quotas::{large_quotas, quotas, tiers};
+use super::traces::{Walk, greedy_traces, starts};
+use crate::reference::Told;
+
+proptest! {
+    #![proptest_config(config(6_000))]
+
+    #[test]
+    fn no_span_admits_more_than_promised(
+        quota in prop_oneof![quotas(), large_quotas()],
+        start in starts(),
+        trace in greedy_traces(60),
+    ) {
+        let mut admitted = Admitted::default();
+        let mut walk = Walk::new(start, vec![quota]);
+        let mut state = Plain::new(&quota);
+        for step in &trace {
+            let deed = walk.deed(step);
+            let told = state.decide(&quota, deed.at, deed.cost);
+            match told.outcome {
+                Outcome::Allowed => admitted.push(deed.at, deed.cost),
+                Outcome::Denied => admitted.excuses(&quota, deed.at, deed.cost)?,
+                _ => {}
+            }
+            walk.note(&deed, Some(told));
+        }
+        admitted.keep_the_promise(&[quota])?;
+    }
+
+    /// Raised and lowered, also so far that it is counted in other ticks: a counter never
+    /// admits more than the largest of its amounts would have.
+    #[test]
+    fn another_amount_is_no_fresh_window(
+        quota in prop_oneof![quotas(), large_quotas()],
+        start in starts(),
+        factor in prop::sample::select(vec![2, 10, 1_000, 100_000]),
+        trace in greedy_traces(60),
+    ) {
+        let mut quotas = tiers(&quota);
+        let others = [quota.amount() * factor, quota.amount() / factor];
+        quotas.extend(others.iter().filter_map(|amount| quota.with_amount(*amount).ok()));
+        let mut admitted = Admitted::default();
+        let mut walk = Walk::new(start, quotas.clone());
+        let mut state = Plain::new(&quota);
+        for step in &trace {
+            let deed = walk.deed(step);
+            let told = state.decide(&deed.quota, deed.at, deed.cost);
+            if told.outcome == Outcome::Allowed {
+                admitted.push(deed.at, deed.cost);
+                if deed.cost > 0 {
+                    used_is_kept(&state, &deed.quota, &quotas, deed.at, told)?;
+                }
+            }
+            walk.note(&deed, Some(told));
+        }
+        admitted.keep_the_promise(&quotas)?;
+    }
+}
+
+/// Under every amount, the same is used at the instant of a charge; or more, if the amount is
+/// counted in a coarser tick.
+fn used_is_kept(
+    state: &Plain,
+    charged: &Quota,
+    quotas: &[Quota],
+    now: u64,
+    told: Told,
+) -> TestCaseResult {
+    for other in quotas {
+        let used = state.assess(other, now, 0).used();
+        if other.tick() == charged.tick() {
+            prop_assert_eq!(used, told.used, "{} became {}", charged, other);
+        } else if other.tick() > charged.tick() {
+            prop_assert!(used >= told.used, "{} became {}", charged, other);
+        }
+    }
+    Ok(())
+}
+
+/// What was admitted, in the order of time.
+#[derive(Debug, Default)]
+struct Admitted(Vec<(u64, u64)>);
+
+impl Admitted {
+    fn push(&mut self, at: u64, cost: u64) {
+        self.0.push((at, cost));
+    }
+
+    /// Looks at every span from one admitted request to another, both included.
+    fn keep_the_promise(&self, quotas: &[Quota]) -> TestCaseResult {
+        let Some(first) = quotas.first() else {
+            return Ok(());
+        };
+        let amount = quotas.iter().map(Quota::amount).max().unwrap_or(0);
+        let burst = quotas.iter().map(Quota::burst).max().unwrap_or(0);
+        let (amount, burst) = (u128::from(amount), u128::from(burst));
+        let window = first.window().duration().as_micros();
+        let months = first.window().to_string().ends_with("mo");
+        for (index, (from, _)) in self.0.iter().enumerate() {
+            let mut sum = 0;
+            for (to, cost) in &self.0[index..] {
+                sum += u128::from(*cost);
+                let span = u128::from(to - from);
+                let within = span < window;
+                let most = match first.algorithm() {
+                    // Counted in window-ths of a permit, because a span may earn a fraction.
+                    Algorithm::TokenBucket => burst * window + amount * span,
+                    Algorithm::SlidingLog | Algorithm::SlidingBuckets if within => amount * window,
+                    Algorithm::SlidingWindow if within => 2 * amount * window,
+                    // No aligned window is shorter than the span, unless it is a February.
+                    Algorithm::FixedWindow if within && !months => 2 * amount * window,
+                    _ => continue,
+                };
+                prop_assert!(
+                    sum * window <= most,
+                    "{first}: {sum} admitted from {from} to {to}",
+                );
+            }
+        }
+        self.keep_to_windows(first, amount)
+    }
+
+    /// Fixed and sliding windows: no aligned window has more than the amount.
+    fn keep_to_windows(&self, quota: &Quota, amount: u128) -> TestCaseResult {
+        let ends = match quota.algorithm() {
+            Algorithm::FixedWindow | Algorithm::SlidingWindow => {
+                |quota: &Quota, at| Plain::new(quota).assess(quota, at, 0).reset_at()
+            }
+            _ => return Ok(()),
+        };
+        for (at, _) in &self.0 {
+            let same = |other: &&(u64, u64)| ends(quota, other.0) == ends(quota, *at);
+            let sum: u128 = self
+                .0
+                .iter()
+                .filter(same)
+                .map(|(_, cost)| u128::from(*cost))
+                .sum();
+            prop_assert!(sum <= amount, "{quota}: {sum} admitted around {at}");
+        }
+        Ok(())
+    }
+
+    /// Whether a denial is justified: by what lies within the window, or, where the algorithm
+    /// says so, within a little more.
+    fn excuses(&self, quota: &Quota, now: u64, cost: u64) -> TestCaseResult {
+        let window = quota.window().duration().as_micros();
+        let tick = quota.tick().as_micros();
+        let (amount, burst) = (u128::from(quota.amount()), u128::from(quota.burst()));
+        let since = |span: u128| -> u128 {
+            let recent = self.0.iter().filter(|(at, _)| u128::from(now - at) < span);
+            recent.map(|(_, cost)| u128::from(*cost)).sum()
+        };
+        let over = |sum: u128| sum + u128::from(cost) > amount;
+        let excused = match quota.algorithm() {
+            Algorithm::SlidingLog => over(since(window)),
+            Algorithm::SlidingBuckets => {
+                over(since(window + window.div_ceil(u128::from(quota.buckets()))))
+            }
+            Algorithm::FixedWindow => over(since(u128::from(now) + 1)),
+            Algorithm::SlidingWindow => over(since(2 * window)),
+            _ => {
+                // Some span is full. Time moves in ticks: one is rounded away at the start of
+                // the span, one at its end, one by a bucket that was almost whole.
+                let slack = if tick == 1 { 0 } else { 3 * tick };
+                self.0.iter().any(|(from, _)| {
+                    let span = u128::from(now - from);
+                    let taken = (since(span + 1) + u128::from(cost)) * window;
+                    taken > burst * window + amount * span.saturating_sub(slack)
+                })
+            }
+        };
+        prop_assert!(excused, "{quota}: {cost} denied at {now}, after {self:?}");
+        Ok(())
+    }
+}

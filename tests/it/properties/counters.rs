@@ -1,0 +1,195 @@
+//! One counter, whichever way it is kept: as a history, as a plain state, or in a store.
+
+use tollgate::algorithm::State;
+use tollgate::{
+    Answer, Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Usage,
+};
+
+use crate::reference::{Reference, Told};
+
+/// What can be done to a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Decide,
+    Peek,
+    Record,
+    /// Of what was charged at this instant.
+    GiveBack(u64),
+}
+
+/// One thing that was done to a counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deed {
+    pub(crate) op: Op,
+    pub(crate) quota: Quota,
+    pub(crate) at: u64,
+    pub(crate) cost: u64,
+}
+
+impl Deed {
+    /// Does it to a counter, and says what it told. Giving back tells nothing.
+    pub(crate) fn apply(&self, counter: &mut impl Counts) -> Option<Told> {
+        let Self { op, at, cost, .. } = *self;
+        match op {
+            Op::Decide => Some(counter.decide(&self.quota, at, cost)),
+            Op::Peek => Some(counter.peek(&self.quota, at, cost)),
+            Op::Record => Some(counter.record(&self.quota, at, cost)),
+            Op::GiveBack(charged_at) => {
+                counter.give_back(&self.quota, charged_at, at, cost);
+                None
+            }
+        }
+    }
+}
+
+/// A counter. The quota may have another amount each time.
+pub(crate) trait Counts {
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
+    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
+    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
+}
+
+impl Counts for Reference {
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        self.decide(quota, now, cost)
+    }
+
+    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        self.peek(quota, now, cost)
+    }
+
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        self.record(quota, now, cost)
+    }
+
+    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+        self.give_back(quota, charged_at, now, cost);
+    }
+}
+
+/// A state, and the latest instant that it has seen: all that a store must add to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plain {
+    pub(crate) state: State,
+    /// `None` to take every instant as it comes.
+    latest: Option<Timestamp>,
+}
+
+impl Plain {
+    pub(crate) fn new(quota: &Quota) -> Self {
+        Self {
+            state: State::fresh(quota),
+            latest: Some(Timestamp::EPOCH),
+        }
+    }
+
+    pub(crate) fn without_clock(quota: &Quota) -> Self {
+        Self {
+            state: State::fresh(quota),
+            latest: None,
+        }
+    }
+
+    /// What the state says to `cost` at an instant of its future, or of its past.
+    pub(crate) fn assess(&self, quota: &Quota, now: u64, cost: u64) -> Usage {
+        self.state.assess(quota, Timestamp::from_micros(now), cost)
+    }
+
+    fn at_least_latest(&mut self, now: u64) -> Timestamp {
+        let now = Timestamp::from_micros(now);
+        let Some(latest) = &mut self.latest else {
+            return now;
+        };
+        *latest = now.max(*latest);
+        *latest
+    }
+}
+
+impl Counts for Plain {
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = self.at_least_latest(now);
+        let usage = self.state.assess(quota, now, cost);
+        if usage.outcome() == Outcome::Allowed && cost > 0 {
+            self.state.charge(quota, now, cost);
+        }
+        usage.into()
+    }
+
+    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = self.at_least_latest(now);
+        self.state.peek(quota, now, cost).into()
+    }
+
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = self.at_least_latest(now);
+        if cost > 0 {
+            self.state.charge(quota, now, cost);
+        }
+        self.state.assess(quota, now, 0).into()
+    }
+
+    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+        let now = self.at_least_latest(now);
+        let charged_at = Timestamp::from_micros(charged_at);
+        self.state.give_back(quota, charged_at, now, cost);
+    }
+}
+
+/// A counter of one subject in a memory store.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) store: MemoryStore,
+    counter: Counter,
+}
+
+impl Stored {
+    pub(crate) fn new(quota: &Quota) -> Self {
+        let store = MemoryStore::builder().capacity(64).build();
+        Self {
+            store: store.expect("a valid capacity"),
+            counter: Counter::new("rule", *quota).expect("a valid name"),
+        }
+    }
+
+    fn ask<T: Unpin>(
+        &self,
+        quota: &Quota,
+        cost: u64,
+        ask: impl FnOnce(&MemoryStore, &Batch<'_>) -> Answer<T>,
+    ) -> T {
+        let subject = Subject::from("somebody");
+        let check = Check::new(&subject, &self.counter).with_cost(cost);
+        let checks = [check.with_quota(quota)];
+        let batch = Batch::new(&checks).expect("only the amount differs");
+        ask(&self.store, &batch).wait().expect("memory answers")
+    }
+}
+
+impl Counts for Stored {
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = Timestamp::from_micros(now);
+        let verdict = self.ask(quota, cost, |store, batch| store.decide(batch, now));
+        verdict.usages()[0].into()
+    }
+
+    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = Timestamp::from_micros(now);
+        let verdict = self.ask(quota, cost, |store, batch| store.peek(batch, now));
+        verdict.usages()[0].into()
+    }
+
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = Timestamp::from_micros(now);
+        let verdict = self.ask(quota, cost, |store, batch| store.record(batch, now));
+        verdict.usages()[0].into()
+    }
+
+    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+        let charged_at = Timestamp::from_micros(charged_at);
+        let now = Timestamp::from_micros(now);
+        self.ask(quota, cost, |store, batch| {
+            store.give_back(batch, charged_at, now)
+        });
+    }
+}

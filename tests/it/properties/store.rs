@@ -1,0 +1,140 @@
+//! A memory store answers like the states it packs, and changes only what it says it does.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, Subject, Timestamp, Verdict};
+
+use super::config;
+use super::counters::{Counts, Plain, Stored};
+use super::quotas::{quotas, tiers};
+use super::stores::{QUOTAS, counters, gaps, len, merged, store};
+use super::traces::{NEW_YEAR, Walk, starts, traces};
+use crate::reference::Reference;
+
+proptest! {
+    #![proptest_config(config(4_000))]
+
+    /// Packed into two words and swept in between, by a clock that goes back now and then.
+    #[test]
+    fn packing_sweeping_and_clocks_that_go_back_lose_nothing(
+        quota in quotas(),
+        start in starts(),
+        trace in traces(40),
+        meanwhile in vec((any::<bool>(), prop_oneof![3 => Just(0), 1 => 0..u64::MAX]), 40),
+    ) {
+        // A token bucket is swept by the amount it was last charged under.
+        let quotas = match quota.algorithm() {
+            Algorithm::TokenBucket => vec![quota],
+            _ => tiers(&quota),
+        };
+        let mut walk = Walk::new(start, quotas);
+        let mut stored = Stored::new(&quota);
+        let (mut plain, mut reference) = (Plain::new(&quota), Reference::default());
+        for (step, (swept, back)) in trace.iter().zip(meanwhile) {
+            let mut deed = walk.deed(step);
+            deed.at -= back % (deed.at + 1);
+            let expected = deed.apply(&mut reference);
+            prop_assert_eq!(deed.apply(&mut stored), expected, "{:?}", deed);
+            prop_assert_eq!(deed.apply(&mut plain), expected, "{:?}", deed);
+            walk.note(&deed, expected);
+            if swept {
+                let swept = stored.store.sweep(Timestamp::from_micros(deed.at)).wait();
+                prop_assert!(swept.is_ok_and(|count| count <= 1));
+            }
+        }
+    }
+
+    /// Another amount each time, without sweeping: packing does not depend on it.
+    #[test]
+    fn packing_keeps_the_count_when_the_amount_changes(
+        quota in quotas(),
+        start in starts(),
+        trace in traces(40),
+    ) {
+        let mut walk = Walk::new(start, tiers(&quota));
+        let (mut stored, mut plain) = (Stored::new(&quota), Plain::new(&quota));
+        for step in &trace {
+            let deed = walk.deed(step);
+            let expected = deed.apply(&mut plain);
+            prop_assert_eq!(deed.apply(&mut stored), expected, "{:?}", deed);
+            walk.note(&deed, expected);
+        }
+    }
+
+    #[test]
+    fn a_peek_changes_nothing(quota in quotas(), start in starts(), trace in traces(30)) {
+        let mut walk = Walk::new(start, tiers(&quota));
+        let (mut asked, mut left_alone) = (Stored::new(&quota), Stored::new(&quota));
+        for step in &trace {
+            let deed = walk.deed(step);
+            for cost in [0, 1, deed.cost, u64::MAX] {
+                let first = asked.peek(&deed.quota, deed.at, cost);
+                prop_assert_eq!(asked.peek(&deed.quota, deed.at, cost), first);
+            }
+            let told = deed.apply(&mut asked);
+            prop_assert_eq!(deed.apply(&mut left_alone), told, "{:?}", deed);
+            walk.note(&deed, told);
+        }
+    }
+
+    /// One store sees batches that are denied, its twin does not: nobody can tell them apart.
+    #[test]
+    fn a_denied_batch_never_happened(
+        keys in any::<(u64, u64)>(),
+        requests in vec((vec((0..3_usize, 0..QUOTAS.len(), 0..4_u64), 1..=6), gaps()), 1..40),
+    ) {
+        let counters = counters();
+        let subjects = ["alice", "bob", "carol"].map(Subject::from);
+        let (store, twin) = (store(64, 1, keys), store(64, 1, keys));
+        let mut now = NEW_YEAR;
+        for (checks, gap) in &requests {
+            now += gap;
+            let at = Timestamp::from_micros(now);
+            let checks: Vec<Check<'_>> = merged(checks)
+                .into_iter()
+                .map(|(subject, counter, cost)| {
+                    Check::new(&subjects[subject], &counters[counter]).with_cost(cost)
+                })
+                .collect();
+            let batch = Batch::new(&checks).expect("a valid batch");
+            let before = everything(&store, &subjects, &counters, at);
+            let foretold = store.peek(&batch, at).wait().expect("memory answers");
+            let verdict = store.decide(&batch, at).wait().expect("memory answers");
+            prop_assert_eq!(foretold.is_allowed(), verdict.is_allowed());
+            if verdict.is_allowed() {
+                prop_assert_eq!(twin.decide(&batch, at).wait().expect("memory answers"), verdict);
+            } else {
+                prop_assert_eq!(verdict, foretold, "a denial says how it stands");
+                prop_assert_eq!(everything(&store, &subjects, &counters, at), before);
+            }
+            prop_assert_eq!(
+                everything(&twin, &subjects, &counters, at),
+                everything(&store, &subjects, &counters, at)
+            );
+        }
+        // What has expired may have been swept sooner by one than by the other.
+        let kept = [store, twin].map(|store| {
+            let swept = store.sweep(Timestamp::from_micros(now)).wait();
+            swept.map(|_| len(&store)).expect("memory answers")
+        });
+        prop_assert_eq!(kept[0], kept[1]);
+    }
+}
+
+/// How every counter of everybody stands.
+fn everything(
+    store: &MemoryStore,
+    subjects: &[Subject<'_>],
+    counters: &[Counter],
+    now: Timestamp,
+) -> Vec<Verdict> {
+    let stands = |subject| {
+        let checks: Vec<Check<'_>> = counters
+            .iter()
+            .map(|counter| Check::new(subject, counter))
+            .collect();
+        let batch = Batch::new(&checks).expect("a valid batch");
+        store.peek(&batch, now).wait().expect("memory answers")
+    };
+    subjects.iter().map(stands).collect()
+}

@@ -1,0 +1,106 @@
+//! Bugs that were found here, each with its story.
+
+use tollgate::{
+    Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Verdict,
+};
+
+use super::counters::{Counts, Plain};
+use super::traces::NEW_YEAR;
+
+const SECOND: u64 = 1_000_000;
+
+/// A bucket that misses a little is taken from just before a tick. The tick then refilled it
+/// in full, although all but that little would have been lost on a full bucket: within a
+/// microsecond there was the burst, and a million permits on top.
+#[test]
+fn a_bucket_that_is_almost_full_gains_nothing_from_the_running_tick() {
+    let quota: Quota = "4_000_000_000/1h, token-bucket".parse().unwrap();
+    assert_eq!(quota.tick().as_secs(), 1);
+    let mut bucket = Plain::new(&quota);
+    let (before_tick, tick) = (NEW_YEAR + SECOND - 1, NEW_YEAR + SECOND);
+    bucket.decide(&quota, NEW_YEAR, 1);
+    let burst = bucket.decide(&quota, before_tick, quota.burst() - 1);
+    assert_eq!(burst.outcome, Outcome::Allowed);
+
+    // In that microsecond it has earned one and a bit; one is missing since before.
+    assert_eq!(bucket.decide(&quota, tick, 2).outcome, Outcome::Denied);
+    // A tick later it has earned a whole tick's worth.
+    let a_tick = quota.amount() / 3_600;
+    let next = bucket.decide(&quota, tick + SECOND, a_tick - 1);
+    assert_eq!(next.outcome, Outcome::Allowed);
+}
+
+/// A bucket that had left the window, but not yet the ring, still took from what the counter
+/// could hold: what came next was admitted and not counted.
+#[test]
+fn a_bucket_that_is_gone_takes_no_room() {
+    let quota: Quota = "9007199254740991/1us, sliding-buckets".parse().unwrap();
+    let mut buckets = Plain::new(&quota);
+    for now in [NEW_YEAR, NEW_YEAR + 1, NEW_YEAR + 2] {
+        let all = buckets.decide(&quota, now, quota.amount());
+        assert_eq!(all.outcome, Outcome::Allowed);
+        let more = buckets.decide(&quota, now, 1);
+        assert_eq!(more.outcome, Outcome::Denied);
+    }
+}
+
+/// Two subjects of one batch found no place, and both were sent to the same shared counter:
+/// each was weighed without the other, and the last one wrote over the first.
+#[test]
+fn two_newcomers_of_a_batch_do_not_meet_on_a_shared_counter() {
+    let (store, counter) = full_store();
+    let [alice, bob] = ["alice", "bob"].map(Subject::from);
+    let checks = [
+        Check::new(&alice, &counter),
+        Check::new(&bob, &counter).with_cost(3),
+    ];
+    let batch = Batch::new(&checks).unwrap();
+
+    let first = store.decide(&batch, now()).wait().unwrap();
+    assert!(first.is_allowed());
+    assert_eq!(used(&first), [1, 3]);
+    let second = store.decide(&batch, now()).wait().unwrap();
+    assert!(!second.is_allowed(), "three and three are more than four");
+    assert_eq!(used(&second), [1, 3]);
+    assert_eq!(
+        store.len().wait().unwrap(),
+        3,
+        "who was there, and two shared"
+    );
+}
+
+/// Where there was no place, a peek told of a fresh counter that nobody would get.
+#[test]
+fn a_peek_foretells_a_shared_counter() {
+    let (store, counter) = full_store();
+    let decide = |name| {
+        let subject = Subject::from(name);
+        let checks = [Check::new(&subject, &counter).with_cost(4)];
+        let batch = Batch::new(&checks).unwrap();
+        let foretold = store.peek(&batch, now()).wait().unwrap();
+        let verdict = store.decide(&batch, now()).wait().unwrap();
+        assert_eq!(foretold.is_allowed(), verdict.is_allowed(), "{name}");
+        verdict.is_allowed()
+    };
+    assert!(decide("alice"), "the first to share has it to herself");
+    assert!(!decide("bob"), "nothing is left of what they share");
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(NEW_YEAR)
+}
+
+fn used(verdict: &Verdict) -> Vec<u64> {
+    verdict.usages().iter().map(tollgate::Usage::used).collect()
+}
+
+/// Room for one, and that one is blocked.
+fn full_store() -> (MemoryStore, Counter) {
+    let store = MemoryStore::builder().capacity(1).build().unwrap();
+    let counter = Counter::new("rule", "4/hour, fixed-window".parse().unwrap()).unwrap();
+    let first = Subject::from("first");
+    let checks = [Check::new(&first, &counter).with_cost(4)];
+    let batch = Batch::new(&checks).unwrap();
+    assert!(store.decide(&batch, now()).wait().unwrap().is_allowed());
+    (store, counter)
+}

@@ -1,0 +1,143 @@
+//! The locking of the memory store, model checked: every interleaving that loom can make.
+//!
+//! Only with `RUSTFLAGS="--cfg tollgate_loom"`, which exchanges the store's locks for loom's.
+
+#![cfg(tollgate_loom)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use tollgate::{Batch, Check, Counter, MemoryStore, Quota, Store, Subject, Timestamp};
+
+const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
+
+/// Two shards and fixed places, because a model must run the same way each time.
+fn store(capacity: usize) -> MemoryStore {
+    MemoryStore::builder()
+        .capacity(capacity)
+        .insecure_fixed_layout(2, (1, 2))
+        .build()
+        .unwrap()
+}
+
+fn counter(amount: u64) -> Counter {
+    Counter::new("model", Quota::per_hour(amount).unwrap()).unwrap()
+}
+
+fn decide(store: &MemoryStore, subjects: &[u64], counter: &Counter) -> bool {
+    let subjects: Vec<_> = subjects
+        .iter()
+        .map(|number| Subject::from(*number))
+        .collect();
+    let checks: Vec<_> = subjects
+        .iter()
+        .map(|subject| Check::new(subject, counter))
+        .collect();
+    let batch = Batch::new(&checks).unwrap();
+    store.decide(&batch, NOW).wait().unwrap().is_allowed()
+}
+
+fn used(store: &MemoryStore, subject: u64, counter: &Counter) -> u64 {
+    let subject = Subject::from(subject);
+    let checks = [Check::new(&subject, counter)];
+    let batch = Batch::new(&checks).unwrap();
+    store.peek(&batch, NOW).wait().unwrap().usages()[0].used()
+}
+
+/// Two batches over the same subjects in opposite order: no deadlock, and both or neither.
+#[test]
+fn opposite_orders_neither_deadlock_nor_tear() {
+    loom::model(|| {
+        let (store, counter) = (Arc::new(store(100)), counter(1));
+        let other = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            thread::spawn(move || decide(&store, &[3, 2, 1, 0], &counter))
+        };
+        let mine = decide(&store, &[0, 1, 2, 3], &counter);
+        let theirs = other.join().unwrap();
+        assert!(mine ^ theirs, "one of them takes everything");
+        for subject in 0..4 {
+            assert_eq!(used(&store, subject, &counter), 1);
+        }
+    });
+}
+
+/// Overlapping batches of three threads on a limit of two: exactly two get in.
+#[test]
+fn overlapping_batches_admit_exactly_the_limit() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let (store, counter) = (Arc::new(store(100)), counter(2));
+        let admitted = Arc::new(AtomicU64::new(0));
+        // All three meet on subject 0; the others lie on both shards.
+        let others: Vec<_> = [[0, 1], [2, 0]]
+            .into_iter()
+            .map(|subjects| {
+                let (store, counter, admitted) =
+                    (Arc::clone(&store), counter.clone(), Arc::clone(&admitted));
+                thread::spawn(move || {
+                    let allowed = decide(&store, &subjects, &counter);
+                    admitted.fetch_add(u64::from(allowed), Ordering::SeqCst);
+                })
+            })
+            .collect();
+        let allowed = decide(&store, &[3, 0], &counter);
+        admitted.fetch_add(u64::from(allowed), Ordering::SeqCst);
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(admitted.load(Ordering::SeqCst), 2);
+        assert_eq!(used(&store, 0, &counter), 2);
+        assert_eq!(
+            (1..4)
+                .map(|subject| used(&store, subject, &counter))
+                .sum::<u64>(),
+            2
+        );
+    });
+}
+
+/// A store that is full, and two newcomers at once: never more counters than it may keep.
+#[test]
+fn newcomers_never_exceed_the_capacity() {
+    loom::model(|| {
+        let (store, counter) = (Arc::new(store(2)), counter(10));
+        assert!(decide(&store, &[0, 1], &counter));
+        let other = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            thread::spawn(move || decide(&store, &[5], &counter))
+        };
+        assert!(decide(&store, &[4], &counter));
+        assert!(other.join().unwrap());
+        assert!(store.len().wait().unwrap() <= 2);
+    });
+}
+
+/// A decision, a reset and a sweep at the same time leave a counter that adds up.
+#[test]
+fn upkeep_runs_beside_decisions() {
+    loom::model(|| {
+        let (store, counter) = (Arc::new(store(100)), counter(10));
+        assert!(decide(&store, &[0, 1], &counter));
+        let other = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || {
+                store.sweep(NOW).wait().unwrap();
+                store.reset_subject(&Subject::from(0_u64)).wait().unwrap();
+            })
+        };
+        assert!(decide(&store, &[1, 0], &counter));
+        other.join().unwrap();
+        assert_eq!(used(&store, 1, &counter), 2);
+        let left = used(&store, 0, &counter);
+        assert!(
+            left <= 1,
+            "reset before or after the second charge, never during: {left}"
+        );
+        assert_eq!(
+            store.len().wait().unwrap(),
+            1 + usize::try_from(left).unwrap()
+        );
+    });
+}

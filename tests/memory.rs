@@ -1,0 +1,143 @@
+//! What it costs in memory, counted by the allocator. A binary of its own, because it needs an
+//! allocator of its own; one test at a time, because the counts are of the whole process.
+
+use std::alloc::System;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use tollgate::{
+    Algorithm, Batch, Check, Counter, Limiter, ManualClock, MemoryStore, Quota, Store, Subject,
+    Timestamp, Window,
+};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn bytes_in_use(region: &Region<'_, System>) -> usize {
+    let change = region.change();
+    change.bytes_allocated - change.bytes_deallocated
+}
+
+/// No allocation per decision once a key is known: allowed, denied, peeked at, recorded, given
+/// back; one quota or several; also for buckets. A log allocates only while it grows.
+#[test]
+fn a_decision_allocates_nothing() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let clock = ManualClock::new();
+    for algorithm in [
+        "sliding-window",
+        "fixed-window",
+        "token-bucket",
+        "sliding-buckets",
+        "sliding-log",
+    ] {
+        let limiter = Limiter::builder()
+            .quota(format!("50/second, {algorithm}").as_str())
+            .quota(format!("2000/hour, {algorithm}").as_str())
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        let keys: Vec<String> = (0..100).map(|number| format!("user-{number}")).collect();
+        let everything = || {
+            for _ in 0..60 {
+                for key in &keys {
+                    let decision = limiter.check(key).wait().unwrap();
+                    let _ = limiter.peek(key).wait().unwrap();
+                    if decision.used().is_multiple_of(5) {
+                        limiter.give_back(key, decision).wait().unwrap();
+                    }
+                }
+                clock.advance(Duration::from_millis(10));
+            }
+        };
+        everything();
+        if algorithm == "sliding-log" {
+            // Until the logs have grown to what their quotas hold.
+            (0..60).for_each(|_| everything());
+        }
+        let region = Region::new(ALLOCATOR);
+        everything();
+        let change = region.change();
+        assert_eq!(
+            (change.allocations, change.reallocations),
+            (0, 0),
+            "{algorithm}"
+        );
+    }
+}
+
+/// Ten million random keys into a store for a million, while a victim is blocked: memory stays
+/// under the stated cap, and the victim stays blocked until its reset and not longer.
+#[test]
+fn ten_million_keys_stay_within_the_cap() {
+    const CAPACITY: usize = 1_000_000;
+    const STATED_BYTES_PER_KEY: usize = 48;
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let region = Region::new(ALLOCATOR);
+    let store = MemoryStore::builder().capacity(CAPACITY).build().unwrap();
+    let quota = Quota::builder(10, Window::HOUR)
+        .algorithm(Algorithm::TokenBucket)
+        .build()
+        .unwrap();
+    let counter = Counter::new("flood", quota).unwrap();
+    let start = Timestamp::from_secs(1_735_689_600);
+    let decide = |subject: Subject<'_>, cost: u64, now: Timestamp| {
+        let checks = [Check::new(&subject, &counter).with_cost(cost)];
+        let batch = Batch::new(&checks).unwrap();
+        store.decide(&batch, now).wait().unwrap()
+    };
+    let victim = Subject::from([("user", "victim")]);
+    assert!(decide(victim, 10, start).is_allowed());
+    let reset = decide(victim, 10, start).usages()[0].reset_at();
+    assert_eq!(reset, start.saturating_add(Duration::from_secs(3600)));
+
+    let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut most = 0;
+    for number in 0..10_000_000_u64 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        // The flood takes five minutes, in which the victim refills by less than one.
+        let now = start.saturating_add(Duration::from_micros(number * 30));
+        assert!(decide(Subject::from(random), 1, now).is_allowed());
+        if number.is_multiple_of(1_000) {
+            assert!(!decide(victim, 1, now).is_allowed());
+            most = most.max(bytes_in_use(&region));
+        }
+    }
+    assert!(store.len().wait().unwrap() <= CAPACITY);
+    assert!(
+        most <= CAPACITY * STATED_BYTES_PER_KEY,
+        "{most} bytes for {CAPACITY} keys"
+    );
+
+    let just_before = Timestamp::from_micros(reset.as_micros() - 1);
+    assert!(!decide(victim, 10, just_before).is_allowed());
+    assert!(decide(victim, 10, reset).is_allowed());
+}
+
+/// The stated price of a key, also for stores that are only partly full.
+#[test]
+fn a_key_costs_what_the_docs_say() {
+    const STATED_BYTES_PER_KEY: usize = 60;
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for keys in [20_000_u64, 50_000, 100_000, 300_000, 777_777] {
+        let region = Region::new(ALLOCATOR);
+        let limiter = Limiter::builder()
+            .quota("10/hour")
+            .clock(ManualClock::new())
+            .build()
+            .unwrap();
+        for key in 0..keys {
+            assert!(limiter.check(key).wait().unwrap().is_allowed());
+        }
+        let each = bytes_in_use(&region) / usize::try_from(keys).unwrap();
+        assert!(
+            each <= STATED_BYTES_PER_KEY,
+            "{each} bytes for each of {keys} keys"
+        );
+    }
+}
