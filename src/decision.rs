@@ -172,7 +172,7 @@ impl fmt::Debug for Verdict {
             .field("allowed", &self.allowed)
             .field("at", &self.at)
             .field("usages", &self.usages())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

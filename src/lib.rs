@@ -1,5 +1,80 @@
-//! draft
-#![forbid(unsafe_code)]
+//! Rate limiting that is exact, bounded and honest.
+//!
+//! tollgate decides whether a request may go on: never more than the limit says, with a
+//! `Retry-After` that is true to the microsecond, in bounded memory, whatever keys are thrown
+//! at it. This is its engine, usable without HTTP: from a bot, a mail queue, a socket, a job.
+//!
+//! ```
+//! use tollgate::Limiter;
+//!
+//! let messages = Limiter::new("20/hour")?;
+//!
+//! let decision = messages.check("alice").wait()?;
+//! if decision.is_allowed() {
+//!     println!("{} left", decision.remaining());
+//! } else {
+//!     println!("try again in {:?}", decision.retry_after());
+//! }
+//! # Ok::<(), tollgate::Error>(())
+//! ```
+//!
+//! Several quotas are decided as one, and every setting has a place:
+//!
+//! ```
+//! use tollgate::{Algorithm, Limiter, MemoryStore, Quota, Window};
+//!
+//! let burst = Quota::builder(50, Window::MINUTE)
+//!     .algorithm(Algorithm::TokenBucket)
+//!     .burst(20)
+//!     .build()?;
+//! let api = Limiter::builder()
+//!     .name("api")
+//!     .quota(burst)
+//!     .quota("1000/hour")
+//!     .quota("10_000/month, fixed-window")
+//!     .store(MemoryStore::builder().capacity(200_000).build()?)
+//!     .build()?;
+//!
+//! // A key is a text, a number, an address, or several of them together.
+//! let decision = api.check([("tenant", "acme"), ("user", "alice")]).cost(5).wait()?;
+//! assert_eq!(decision.remaining(), 15);
+//! # Ok::<(), tollgate::Error>(())
+//! ```
+//!
+//! # Where to look
+//!
+//! | you want to | look at |
+//! |---|---|
+//! | limit something | [`Limiter`] |
+//! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
+//! | charge several subjects at once | [`Batch`], [`Store::decide`] |
+//! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
+//! | test your limits without waiting | [`ManualClock`] |
+//! | know why it is built this way | [`docs::design`] |
+//!
+//! # What is promised
+//!
+//! - A batch is decided at one instant: all of its checks are charged, or none.
+//! - No algorithm ever admits more than [its promise](docs::algorithms), under any
+//!   concurrency.
+//! - Who is denied and waits exactly as long as told is admitted; a microsecond earlier, not.
+//! - Hammering while denied changes nothing.
+//! - Changing the amount of a quota keeps what was counted.
+//! - Memory is bounded; a flood of keys frees nobody who is blocked.
+//! - A clock that goes back stands still. Nothing panics, nothing wraps.
+//!
+//! # What is not
+//!
+//! Counters in memory end with the process. A limiter of its own in each of several processes
+//! is several limits.
+//!
+//! # Features
+//!
+//! | feature | |
+//! |---|---|
+//! | `test-util` | the contract suite for stores, with its vectors |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)

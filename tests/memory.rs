@@ -92,7 +92,7 @@ fn ten_million_keys_stay_within_the_cap() {
     let victim = Subject::from([("user", "victim")]);
     assert!(decide(victim, 10, start).is_allowed());
     let reset = decide(victim, 10, start).usages()[0].reset_at();
-    assert_eq!(reset, start.saturating_add(Duration::from_secs(3600)));
+    assert_eq!(reset, start.saturating_add(Duration::from_hours(1)));
 
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
     let mut most = 0;

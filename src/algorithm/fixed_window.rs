@@ -25,7 +25,6 @@ impl FixedWindow {
     }
 
     /// The step: the state after it, and what is said.
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
         let at_now = self.roll(quota, now);

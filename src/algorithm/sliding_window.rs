@@ -19,7 +19,7 @@ pub(crate) struct SlidingWindow {
 #[inline]
 fn most(quota: &Quota) -> u64 {
     const PRODUCT: u64 = 1 << 51;
-    quota.by_window().divide(PRODUCT).min(u32::MAX as u64)
+    quota.by_window().divide(PRODUCT).min(u64::from(u32::MAX))
 }
 
 impl SlidingWindow {
@@ -40,7 +40,6 @@ impl SlidingWindow {
     }
 
     /// The step: the state after it, and what is said.
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
         let at_now = self.roll(quota, now);

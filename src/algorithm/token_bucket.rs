@@ -30,7 +30,6 @@ fn time_to_refill(missing: u64, quota: &Quota) -> u64 {
 
 impl TokenBucket {
     /// The state as it stands at `now`. A clock that went back finds the level it left.
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     pub(crate) fn roll(self, quota: &Quota, now: u64) -> Self {
         let mut at_now = self.in_ticks_of(quota);
@@ -46,7 +45,6 @@ impl TokenBucket {
     }
 
     /// A state that stands at `now`, with `cost` taken from it.
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     fn take(mut self, quota: &Quota, now: u64, cost: u64) -> Self {
         if cost > 0 && self.level < quota.amount() {
@@ -61,7 +59,6 @@ impl TokenBucket {
     }
 
     /// When a state that stands at `now` is whole again.
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     fn whole_at(self, quota: &Quota, now: u64) -> u64 {
         match self.level {
@@ -71,7 +68,6 @@ impl TokenBucket {
     }
 
     /// The step: the state after it, and what is said.
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
         let at_now = self.roll(quota, now);
@@ -111,7 +107,6 @@ impl TokenBucket {
     }
 
     /// The same level in the quota's tick, rounded up.
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     fn in_ticks_of(self, quota: &Quota) -> Self {
         let power = quota.tick_power();

@@ -1,3 +1,7 @@
-//! Guides.
-/// draft
+//! Guides. Every example in them is run as a test.
+
+#[doc = include_str!("algorithms.md")]
 pub mod algorithms {}
+
+#[doc = include_str!("design.md")]
+pub mod design {}

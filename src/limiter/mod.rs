@@ -167,7 +167,7 @@ impl Limiter {
 
     /// Forgets what this limiter has counted for `key`.
     pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<(), Error> {
-        self.with_batch(&key.into(), 0, |store, batch| store.reset(batch))
+        self.with_batch(&key.into(), 0, Store::reset)
     }
 
     /// Forgets everything in the store, also what other limiters have counted there.
@@ -180,10 +180,6 @@ impl Limiter {
 
     /// How many counters the store keeps, also for other limiters, and also those that have
     /// expired but not been swept.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "an empty store is nothing to ask about"
-    )]
     pub fn len(&self) -> Answer<usize, Error> {
         self.inner.store.len().map(|len| len.map_err(Error::from))
     }

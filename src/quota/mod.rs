@@ -133,7 +133,6 @@ impl Quota {
     }
 
     /// All settings, one by one.
-    #[must_use]
     pub fn builder(amount: u64, window: Window) -> QuotaBuilder {
         QuotaBuilder {
             amount,

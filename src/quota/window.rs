@@ -56,7 +56,7 @@ impl Window {
         let refuse = || Invalid::new("quota window", format_args!("{length:?}"), Self::ALLOWED);
         let nanos = length.as_nanos();
         let micros = u64::try_from(nanos / 1_000).map_err(|_| refuse())?;
-        if nanos % 1_000 != 0 || micros == 0 || micros > Self::MAX_MICROS {
+        if !nanos.is_multiple_of(1_000) || micros == 0 || micros > Self::MAX_MICROS {
             return Err(refuse());
         }
         Ok(Self(Length::Span(micros)))
@@ -68,13 +68,11 @@ impl Window {
     }
 
     fn calendar_months(count: u64) -> Result<Self, Invalid> {
-        match u32::try_from(count) {
-            Ok(fits @ 1..=Self::MAX_MONTHS) => Ok(Self(Length::Months(fits))),
-            _ => {
-                let found = format_args!("{count} months");
-                Err(Invalid::new("quota window", found, "1 to 120 months"))
-            }
+        if let Ok(fits @ 1..=Self::MAX_MONTHS) = u32::try_from(count) {
+            return Ok(Self(Length::Months(fits)));
         }
+        let found = format_args!("{count} months");
+        Err(Invalid::new("quota window", found, "1 to 120 months"))
     }
 
     /// The nominal length; a month counts as 30 days.

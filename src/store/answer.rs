@@ -26,10 +26,6 @@ enum Inner<T, E> {
 
 impl<T, E> Answer<T, E> {
     /// An answer that is there.
-    #[expect(
-        clippy::inline_always,
-        reason = "built where it goes, not copied there"
-    )]
     #[inline(always)]
     pub const fn ready(result: Result<T, E>) -> Self {
         Self(Inner::Ready(Some(result)))

@@ -29,6 +29,10 @@ pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 ///
 /// Anyone can write a store: [`State`](crate::algorithm::State) has the arithmetic, and the
 /// contract suite (feature `test-util`) tells whether it keeps the promises.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "whether it is empty is nothing to ask"
+)]
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Charges every check if all have room; otherwise charges nothing.
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict>;

@@ -4,7 +4,7 @@ use super::bench::{
     Bench, FIVE_A_MINUTE, MINUTE, SECOND, START, batch, counter, five_a_minute_in_turn, user,
 };
 use crate::batch::Check;
-use crate::decision::Outcome;
+use crate::decision::{Outcome, Usage};
 use crate::key::Subject;
 
 pub(super) async fn allows_an_empty_batch(bench: &Bench) {
@@ -31,10 +31,10 @@ pub(super) async fn charges_every_check_of_a_batch(bench: &Bench) {
     let batch = batch(&checks);
     let verdict = bench.decide(&batch, START).await;
     bench.same("first", verdict.is_allowed(), true);
-    let used: Vec<u64> = verdict.usages().iter().map(|usage| usage.used()).collect();
+    let used: Vec<u64> = verdict.usages().iter().map(Usage::used).collect();
     bench.same("in the order of the checks", used, vec![1, 2, 3, 4, 5]);
     let used = bench.peek(&batch, START).await;
-    let used: Vec<u64> = used.usages().iter().map(|usage| usage.used()).collect();
+    let used: Vec<u64> = used.usages().iter().map(Usage::used).collect();
     bench.same("and kept", used, vec![1, 2, 3, 4, 5]);
 }
 
@@ -146,7 +146,7 @@ pub(super) async fn gives_back_what_was_charged(bench: &Bench) {
         );
         bench.give_back(&both, START + 5, START + 5).await;
         let left = bench.peek(&both, START + 5).await;
-        let left: Vec<u64> = left.usages().iter().map(|usage| usage.used()).collect();
+        let left: Vec<u64> = left.usages().iter().map(Usage::used).collect();
         bench.same(text, left, vec![2, 0]);
     }
 }

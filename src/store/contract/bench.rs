@@ -48,6 +48,10 @@ impl Bench {
     }
 
     /// Fails the suite if `found` is not `wanted`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "reads better where it is called"
+    )]
     #[track_caller]
     pub(super) fn same<T: PartialEq + std::fmt::Debug>(&self, what: &str, found: T, wanted: T) {
         assert!(

@@ -17,7 +17,6 @@
 //! A broken promise panics, with the promise's name and what was found instead.
 
 #![expect(
-    clippy::panic,
     clippy::expect_used,
     reason = "a promise that is broken, or a store that fails, must fail the test that asks"
 )]

@@ -65,7 +65,6 @@ impl Rank {
         // Eighths of the power of two below the limit: near enough, and no division.
         let share = (used.saturating_mul(8) >> limit.ilog2()).min(14);
         let magnitude = used.max(1).ilog2().min(14);
-        #[expect(clippy::cast_possible_truncation, reason = "both are below 15")]
         Self((share as u8).max(magnitude as u8))
     }
 }
@@ -93,7 +92,7 @@ impl Cell {
         if self.kind() == Some(Kind::Token) {
             let high = self.words[1] >> HORIZON_HIGH_AT;
             let low = self.words[0] >> HORIZON_LOW_AT;
-            time.saturating_add(short_float::read((high << 4 | low) as u16))
+            time.saturating_add(short_float::read(high << 4 | low))
         } else {
             time
         }
@@ -134,7 +133,6 @@ pub(super) trait Small: Copy + Default {
 /// The steps of the algorithm under the same names.
 macro_rules! steps {
     ($state:ty) => {
-        #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
         #[inline(always)]
         fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
             <$state>::step(self, quota, now, cost)
@@ -213,7 +211,6 @@ impl Small for TokenBucket {
         }
     }
 
-    #[expect(clippy::inline_always, reason = "one decision is one piece of code")]
     #[inline(always)]
     fn write(self, quota: &Quota, usage: &Usage) -> Words {
         // Allowed, the reset is when it is whole again: no need to compute that once more.
@@ -222,7 +219,7 @@ impl Small for TokenBucket {
             _ => self.expires_at(quota),
         };
         let left = whole_at.saturating_sub(self.filled_until);
-        let horizon = u64::from(short_float::at_least(left));
+        let horizon = short_float::at_least(left);
         [
             first_word(self.filled_until, Kind::Token, Rank::of(usage))
                 | (horizon & 15) << HORIZON_LOW_AT,
@@ -238,17 +235,15 @@ mod short_float {
     const MANTISSA: u32 = 10;
 
     #[inline]
-    pub(super) fn at_least(value: u64) -> u16 {
+    pub(super) fn at_least(value: u64) -> u64 {
         // Nine bits of the value, and one more: always at least it, and never too many.
         let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(MANTISSA - 1);
         let mantissa = (value >> exponent) + 1;
-        #[expect(clippy::cast_possible_truncation, reason = "10 and 6 bits")]
-        let packed = (mantissa | u64::from(exponent) << MANTISSA) as u16;
-        packed
+        mantissa | u64::from(exponent) << MANTISSA
     }
 
-    pub(super) fn read(packed: u16) -> u64 {
-        let mantissa = u64::from(packed & ((1 << MANTISSA) - 1));
+    pub(super) fn read(packed: u64) -> u64 {
+        let mantissa = packed & ((1 << MANTISSA) - 1);
         let exponent = packed >> MANTISSA;
         mantissa << exponent
     }

@@ -87,14 +87,12 @@ impl Words {
         Self { hash, count: 0 }
     }
 
-    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
     #[inline(always)]
     fn push(&mut self, word: u64) {
         self.hash = self.hash.absorb(word);
         self.count += 1;
     }
 
-    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
     #[inline(always)]
     fn dimension(&mut self, kind: u8, name: &str, value: &[u8]) {
         const FITS: usize = 1 << 28;
@@ -115,7 +113,6 @@ impl Words {
 
     /// Whole words, the last of which overlaps the one before: with the length known, that is
     /// as good as a shorter one, and nothing has to be copied byte by byte.
-    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
     #[inline(always)]
     fn bytes(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -130,7 +127,6 @@ impl Words {
         }
     }
 
-    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
     #[inline(always)]
     fn finish(self) -> Fingerprint {
         let (place, rest) = self.hash.finish(self.count);

@@ -23,7 +23,6 @@ impl SipHash {
         }
     }
 
-    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
     #[inline(always)]
     const fn round(self) -> Self {
         let Self {
@@ -45,7 +44,6 @@ impl SipHash {
         Self { v0, v1, v2, v3 }
     }
 
-    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
     #[inline(always)]
     pub(super) const fn absorb(mut self, word: u64) -> Self {
         self.v3 ^= word;
@@ -55,7 +53,6 @@ impl SipHash {
     }
 
     /// The hash of what was absorbed: `words` whole words.
-    #[expect(clippy::inline_always, reason = "the hash stays in registers")]
     #[inline(always)]
     pub(super) const fn finish(self, words: u64) -> (u64, u64) {
         // SipHash ends with the length in bytes, modulo 256, in the topmost byte.

@@ -66,7 +66,6 @@ pub(super) fn look_at(table: &Table, place: Option<Place>, check: &Check<'_>, no
 }
 
 /// Charges a counter that has a place, at once: for a check that is alone.
-#[expect(clippy::inline_always, reason = "one decision is one piece of code")]
 #[inline(always)]
 pub(super) fn charge_at(table: &mut Table, place: Place, check: &Check<'_>, now: u64) -> Usage {
     if let Some(usage) = Usage::without_counting(check.quota(), now) {
@@ -89,7 +88,6 @@ pub(super) fn charge_at(table: &mut Table, place: Place, check: &Check<'_>, now:
 
 /// Charges a small state where it lies, if it is to be charged; says how it stands and whether
 /// it has changed.
-#[expect(clippy::inline_always, reason = "one decision is one piece of code")]
 #[inline(always)]
 fn charge_small<S: Small>(
     words: &mut Words,
@@ -194,7 +192,7 @@ pub(super) fn give_back(
     match table.cell(place).kind() {
         Some(Kind::Fixed) => give_back_small::<FixedWindow>(table, place, check, charged_at, now),
         Some(Kind::Sliding) => {
-            give_back_small::<SlidingWindow>(table, place, check, charged_at, now)
+            give_back_small::<SlidingWindow>(table, place, check, charged_at, now);
         }
         Some(Kind::Token) => give_back_small::<TokenBucket>(table, place, check, charged_at, now),
         Some(Kind::Heap) => change_heap(table, place, check, now, |state, now| {

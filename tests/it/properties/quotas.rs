@@ -52,8 +52,9 @@ fn quotas_of(
     (algorithms(), amounts, windows, burst, buckets).prop_map(
         |(algorithm, mut amount, window, burst, buckets)| loop {
             if algorithm == Algorithm::SlidingWindow {
-                // A quarter of what its counters hold, to leave room for debts.
-                amount = amount.min(1 << 30);
+                // Its counters end at 2^32: room for debts of thrice the limit, and twice the
+                // amount.
+                amount = amount.min(1 << 29);
             }
             let mut builder = Quota::builder(amount, window).algorithm(algorithm);
             match (algorithm, burst, buckets) {
