@@ -101,7 +101,7 @@ impl Usage {
 ///
 /// All-or-nothing: if one counter has no room, none was charged, and those that had room say
 /// how they stand without the charge.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Verdict {
     usages: [Usage; MAX_CHECKS],
     len: u8,
@@ -113,9 +113,9 @@ impl Verdict {
     /// No usages yet, at the instant that the store decided at.
     #[inline]
     #[must_use]
-    pub fn new(at: Timestamp) -> Self {
+    pub const fn new(at: Timestamp) -> Self {
         Self {
-            usages: [Usage::default(); MAX_CHECKS],
+            usages: [Usage::blocked(at); MAX_CHECKS],
             len: 0,
             allowed: true,
             at,
@@ -165,6 +165,15 @@ impl Verdict {
         &mut self.usages[..usize::from(self.len)]
     }
 }
+
+/// What lies beyond the usages does not count.
+impl PartialEq for Verdict {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at && self.usages() == other.usages()
+    }
+}
+
+impl Eq for Verdict {}
 
 impl fmt::Debug for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,13 +15,6 @@ pub(crate) struct SlidingWindow {
     pub(crate) previous: u64,
 }
 
-/// What a counter stops at: a debt of many limits, in 32 bits and with products below 2^53.
-#[inline]
-fn most(quota: &Quota) -> u64 {
-    const PRODUCT: u64 = 1 << 51;
-    quota.by_window().divide(PRODUCT).min(u64::from(u32::MAX))
-}
-
 impl SlidingWindow {
     /// The state as it stands at `now`. A clock that went back finds the window it left.
     #[inline]
@@ -43,7 +36,7 @@ impl SlidingWindow {
     #[inline(always)]
     pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
         let at_now = self.roll(quota, now);
-        let most = most(quota);
+        let most = quota.most_counted();
         let (current, previous) = (at_now.current.min(most), at_now.previous.min(most));
         let window = quota.by_window();
         let elapsed = quota.by_tick().divide(now.saturating_sub(at_now.start));
@@ -78,7 +71,7 @@ impl SlidingWindow {
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
         *self = self.roll(quota, now);
-        self.current = self.current.saturating_add(cost).min(most(quota));
+        self.current = self.current.saturating_add(cost).min(quota.most_counted());
     }
 
     pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {

@@ -84,10 +84,14 @@ pub struct Quota {
     tick: Divisor,
     window_ticks: Divisor,
     by_amount: Divisor,
+    most_counted: u64,
 }
 
 /// Amounts × windows stay below this, with room for debts and for a sum of four, below 2^53.
 const MAX_PRODUCT: u64 = 1 << 46;
+/// Where the counters of a sliding window stop: at a debt of many limits, and so that the sum of
+/// two products stays below 2^53.
+const MAX_PRODUCT_IN_DEBT: u64 = 1 << 51;
 /// The most that a plain counter counts to, exactly, also in doubles.
 pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
 const MAX_LOG: u64 = 100_000;
@@ -166,6 +170,7 @@ impl Quota {
             tick: Divisor::new(1),
             window_ticks: Divisor::new(1_000_000),
             by_amount: Divisor::new(1),
+            most_counted: 0,
         }
     }
 
@@ -263,6 +268,11 @@ impl Quota {
     /// The amount. Only for algorithms that have a tick, whose amounts are small enough.
     pub(crate) const fn by_amount(&self) -> Divisor {
         self.by_amount
+    }
+
+    /// What the counters of a sliding window stop at: not more than 32 bits.
+    pub(crate) const fn most_counted(&self) -> u64 {
+        self.most_counted
     }
 
     pub(crate) const fn window_micros(&self) -> u64 {
@@ -368,6 +378,7 @@ impl QuotaBuilder {
         }
         self.check_refill(capacity)?;
         let tick = 10_u64.pow(u32::from(tick_power));
+        let window_ticks = self.window.micros() / tick;
         Ok(Quota {
             amount: self.amount,
             window: self.window,
@@ -376,8 +387,9 @@ impl QuotaBuilder {
             buckets,
             tick_power,
             tick: Divisor::new(tick),
-            window_ticks: Divisor::new(self.window.micros() / tick),
+            window_ticks: Divisor::new(window_ticks),
             by_amount: Divisor::new(self.amount),
+            most_counted: (MAX_PRODUCT_IN_DEBT / window_ticks).min(u64::from(u32::MAX)),
         })
     }
 

@@ -72,7 +72,7 @@ impl Rank {
 impl Cell {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.words[0] >> KIND_AT & 7 == 0
+        self.tag.is_nobody()
     }
 
     pub(super) fn kind(&self) -> Option<Kind> {

@@ -14,7 +14,7 @@ pub(super) struct Secret(SipHash);
 /// A subject under the secret.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Fingerprint {
-    /// Chooses the shard and the bucket, so all counters of a subject are neighbours.
+    /// Never 0. Chooses the shard and the bucket, so all counters of a subject are neighbours.
     pub(super) place: u64,
     rest: u64,
 }
@@ -27,6 +27,20 @@ pub(super) struct Fingerprint {
 pub(super) struct Tag {
     pub(super) place: u64,
     rest: u64,
+}
+
+impl Tag {
+    /// Without a branch, which `==` would have between the two halves.
+    #[inline]
+    pub(super) fn is(self, other: Self) -> bool {
+        (self.place ^ other.place) | (self.rest ^ other.rest) == 0
+    }
+
+    /// Whether it is the tag of an empty cell, which no counter has.
+    #[inline]
+    pub(super) fn is_nobody(self) -> bool {
+        self.place == 0
+    }
 }
 
 impl Fingerprint {
@@ -74,17 +88,25 @@ impl Secret {
     }
 }
 
-/// A subject, word by word: for each dimension its kind and lengths, its name and its value,
-/// each from a word of its own. Two subjects never have the same words.
+/// A subject, word by word: for each dimension its name and its value, each from a word of its
+/// own, and after them their lengths. Read from the end, there is only one subject that has
+/// these words.
 struct Words {
     hash: SipHash,
     count: u64,
+    /// The lengths of the last dimension. They wait, because the hash has seven bytes to fill
+    /// up at its end.
+    tail: u64,
 }
 
 impl Words {
     #[inline]
     const fn new(hash: SipHash) -> Self {
-        Self { hash, count: 0 }
+        Self {
+            hash,
+            count: 0,
+            tail: 0,
+        }
     }
 
     #[inline(always)]
@@ -95,20 +117,22 @@ impl Words {
 
     #[inline(always)]
     fn dimension(&mut self, kind: u8, name: &str, value: &[u8]) {
-        const FITS: usize = 1 << 28;
-        let lengths = |name: usize, value: usize| (name as u64) << 8 | (value as u64) << 36;
-        if name.len() < FITS && value.len() < FITS {
-            self.push(u64::from(kind) | lengths(name.len(), value.len()));
-        } else {
-            // Whole words for lengths that nobody has, behind a kind that nobody else has.
-            self.push(u64::from(kind.to_ascii_uppercase()));
-            self.push(name.len() as u64);
-            self.push(value.len() as u64);
+        const FITS: usize = 1 << 24;
+        if self.tail != 0 {
+            self.push(self.tail);
         }
         if !name.is_empty() {
             self.bytes(name.as_bytes());
         }
         self.bytes(value);
+        self.tail = if name.len() < FITS && value.len() < FITS {
+            u64::from(kind) | (name.len() as u64) << 8 | (value.len() as u64) << 32
+        } else {
+            // Whole words for lengths that nobody has, before a kind that nobody else has.
+            self.push(name.len() as u64);
+            self.push(value.len() as u64);
+            u64::from(kind.to_ascii_uppercase())
+        };
     }
 
     /// Whole words, the last of which overlaps the one before: with the length known, that is
@@ -129,8 +153,12 @@ impl Words {
 
     #[inline(always)]
     fn finish(self) -> Fingerprint {
-        let (place, rest) = self.hash.finish(self.count);
-        Fingerprint { place, rest }
+        let (place, rest) = self.hash.finish(self.count, self.tail);
+        // 0 is for empty cells.
+        Fingerprint {
+            place: place.max(1),
+            rest,
+        }
     }
 }
 

@@ -15,30 +15,54 @@ pub(super) struct Locked<'s> {
 }
 
 impl<'s> Locked<'s> {
-    #[inline]
-    pub(super) fn new(store: &'s MemoryStore, prints: &[Fingerprint]) -> Self {
-        let mut locked = Self {
+    pub(super) const fn none() -> Self {
+        Self {
             guards: [const { None }; MAX_CHECKS],
             guard_of: [0; MAX_CHECKS],
-        };
-        let shard_of = |index: usize| store.shard_of(prints[index]);
-        // There are so few that choosing the next one is as quick as sorting.
-        let mut taken = 0;
-        let mut next = (0..prints.len()).map(shard_of).min();
-        while let Some(shard) = next {
-            locked.guards[usize::from(taken)] = Some(lock(&store.shards[shard].0));
-            next = None;
-            for index in 0..prints.len() {
-                let other = shard_of(index);
+        }
+    }
+
+    /// Locks the shards of these fingerprints.
+    #[inline]
+    pub(super) fn lock(&mut self, store: &'s MemoryStore, prints: &[Fingerprint]) {
+        let mut shards = [0; MAX_CHECKS];
+        let (mut low, mut high) = (usize::MAX, 0);
+        for (shard, print) in shards.iter_mut().zip(prints) {
+            *shard = store.shard_of(*print);
+            low = low.min(*shard);
+            high = high.max(*shard);
+        }
+        let shards = &shards[..prints.len()];
+        // Most batches are about one or two subjects.
+        if !shards.iter().all(|shard| *shard == low || *shard == high) {
+            return self.lock_several(store, shards);
+        }
+        if low <= high {
+            self.guards[0] = Some(lock(&store.shards[low].0));
+        }
+        if low < high {
+            self.guards[1] = Some(lock(&store.shards[high].0));
+            for (guard_of, shard) in self.guard_of.iter_mut().zip(shards) {
+                *guard_of = u8::from(*shard == high);
+            }
+        }
+    }
+
+    #[cold]
+    fn lock_several(&mut self, store: &'s MemoryStore, shards: &[usize]) {
+        let mut next = shards.iter().min();
+        for (number, guard) in (0_u8..).zip(&mut self.guards) {
+            let Some(shard) = next else {
+                return;
+            };
+            *guard = Some(lock(&store.shards[*shard].0));
+            for (guard_of, other) in self.guard_of.iter_mut().zip(shards) {
                 if other == shard {
-                    locked.guard_of[index] = taken;
-                } else if other > shard && next.is_none_or(|next| other < next) {
-                    next = Some(other);
+                    *guard_of = number;
                 }
             }
-            taken += 1;
+            next = shards.iter().filter(|other| *other > shard).min();
         }
-        locked
     }
 
     /// The table of the check at `index`.

@@ -163,7 +163,8 @@ impl Store for MemoryStore {
     fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
         let prints = self.fingerprints(batch);
         let checks = batch.checks();
-        let mut locked = Locked::new(self, &prints[..checks.len()]);
+        let mut locked = Locked::none();
+        locked.lock(self, &prints[..checks.len()]);
         let mut gone = 0;
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
             let table = locked.table(index);

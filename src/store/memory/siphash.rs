@@ -52,11 +52,12 @@ impl SipHash {
         self
     }
 
-    /// The hash of what was absorbed: `words` whole words.
+    /// The hash of what was absorbed, `words` whole words, and of seven bytes more: all of
+    /// `tail` but its topmost byte, which must be 0.
     #[inline(always)]
-    pub(super) const fn finish(self, words: u64) -> (u64, u64) {
+    pub(super) const fn finish(self, words: u64, tail: u64) -> (u64, u64) {
         // SipHash ends with the length in bytes, modulo 256, in the topmost byte.
-        let mut state = self.absorb(words << 59);
+        let mut state = self.absorb(tail | (words * 8 + 7) << 56);
         state.v2 ^= 0xee;
         state = state.round().round().round();
         let first = state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
@@ -83,8 +84,14 @@ mod tests {
                 ours = ours.absorb(word);
                 bytes.extend_from_slice(&word.to_le_bytes());
             }
+            let tail = word >> 8;
+            bytes.extend_from_slice(&tail.to_le_bytes()[..7]);
             let hash = theirs.hash(&bytes);
-            assert_eq!(ours.finish(words), (hash.h1, hash.h2), "{words} words");
+            assert_eq!(
+                ours.finish(words, tail),
+                (hash.h1, hash.h2),
+                "{words} words"
+            );
         }
     }
 }

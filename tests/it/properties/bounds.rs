@@ -175,7 +175,7 @@ impl Admitted {
                 self.0.iter().any(|(from, _)| {
                     let span = u128::from(now - from);
                     let taken = (since(span + 1) + u128::from(cost)) * window;
-                    taken > burst * window + amount * span.saturating_sub(slack)
+                    taken + amount * slack > burst * window + amount * span
                 })
             }
         };

@@ -1,0 +1,58 @@
+//! A fixed number of decisions and nothing else, for tools that count instructions.
+
+use std::hint::black_box;
+
+use tollgate::Algorithm::TokenBucket;
+use tollgate_bench::Order::Uniform;
+
+use crate::ours::{One, Three};
+use crate::theirs::{Governor, ThreeGovernors};
+use crate::work::{Allowance, Key as _, User};
+
+const KEYS: usize = 1_000;
+
+/// Runs `--instructions <ours|governor> <one|three|denied> <count>`.
+pub fn run(words: &[String]) -> Result<(), String> {
+    let [side, work, count] = words else {
+        return Err("usage: --instructions <ours|governor> <one|three|denied> <count>".to_owned());
+    };
+    let count = count.parse().map_err(|error| format!("{count}: {error}"))?;
+    match (side.as_str(), work.as_str()) {
+        ("ours", "one") => ours(Allowance::USER, count),
+        ("ours", "denied") => ours(Allowance::EXHAUSTED, count),
+        ("ours", "three") => {
+            let users = User::<String>::all(KEYS);
+            let three = Three::new(&users, Allowance::THREE, TokenBucket);
+            decisions(&Uniform.requests(&users, count), &|user| three.decide(user));
+        }
+        ("governor", "one") => governor(Allowance::USER, count),
+        ("governor", "denied") => governor(Allowance::EXHAUSTED, count),
+        ("governor", "three") => {
+            let users = User::<String>::all(KEYS);
+            let three = ThreeGovernors::new(&users, Allowance::THREE);
+            decisions(&Uniform.requests(&users, count), &|user| three.decide(user));
+        }
+        _ => return Err(format!("{side} {work}: no such side, or no such work")),
+    }
+    Ok(())
+}
+
+fn ours(allowance: Allowance, count: usize) {
+    let keys = String::all(KEYS);
+    let one = One::new(&keys, allowance, TokenBucket);
+    decisions(&Uniform.requests(&keys, count), &|key| one.decide(key));
+}
+
+fn governor(allowance: Allowance, count: usize) {
+    let keys = String::all(KEYS);
+    let one = Governor::new(&keys, allowance);
+    decisions(&Uniform.requests(&keys, count), &|key| one.decide(key));
+}
+
+/// What is counted: the tool starts and stops by this name.
+#[inline(never)]
+fn decisions<T>(requests: &[T], decide: &dyn Fn(&T) -> bool) {
+    for request in requests {
+        black_box(decide(request));
+    }
+}
