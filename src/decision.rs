@@ -159,11 +159,6 @@ impl Verdict {
     pub fn usages(&self) -> &[Usage] {
         &self.usages[..usize::from(self.len)]
     }
-
-    /// Replaces the usages of those that had room, because the batch was denied by another.
-    pub(crate) fn usages_mut(&mut self) -> &mut [Usage] {
-        &mut self.usages[..usize::from(self.len)]
-    }
 }
 
 /// What lies beyond the usages does not count.

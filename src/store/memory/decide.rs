@@ -95,14 +95,13 @@ impl MemoryStore {
             for (index, (place, words)) in before[..index].iter().enumerate() {
                 locked.table(index).cell_mut(*place).words = *words;
             }
-            return false;
-        }
-        for index in 0..checks.len() {
-            let table = locked.table(index);
-            if table.owes_a_share(WORK_OF_A_CALL) {
-                self.sweep_shares(table);
+            if verdict.is_allowed() {
+                return false;
             }
+            self.turn_away(&mut locked, checks, prints, verdict);
+            return true;
         }
+        self.sweep_a_little(&mut locked, checks.len());
         true
     }
 
@@ -183,30 +182,35 @@ impl MemoryStore {
         }
         let plans = &plans[..checks.len()];
         if mode == Mode::IfRoom && !verdict.is_allowed() {
-            self.turn_away(&mut locked, checks, plans, verdict);
+            self.turn_away(&mut locked, checks, prints, verdict);
             return Ok(());
         }
         self.commit(&mut locked, checks, plans, now, newcomers)
     }
 
-    /// Denied: whoever had room says how it stands without the charge. Nothing is written,
-    /// but those who are denied pay for sweeping as well.
-    #[cold]
+    /// Denied: every counter says how it stands, whoever had room without the charge. Nothing
+    /// is written, but those who are denied pay for sweeping as well.
     fn turn_away(
         &self,
         locked: &mut Locked<'_>,
         checks: &[Check<'_>],
-        plans: &[Plan],
+        prints: &[Fingerprint; MAX_CHECKS],
         verdict: &mut Verdict,
     ) {
-        let now = verdict.at().as_micros();
-        for (index, usage) in verdict.usages_mut().iter_mut().enumerate() {
-            if usage.is_allowed() {
-                let check = checks[index].with_cost(0);
-                *usage = look_at(locked.table(index), plans[index].place, &check, now);
-            }
+        let now = verdict.at();
+        verdict.restart(now);
+        for (index, check) in checks.iter().enumerate() {
+            let table = locked.table(index);
+            let place = table.find(prints[index].tag(check.counter()));
+            verdict.push(look_at(table, place, check, now.as_micros()));
         }
-        for index in 0..checks.len() {
+        self.sweep_a_little(locked, checks.len());
+    }
+
+    /// Only when all is written: sweeping may move others about.
+    #[inline]
+    fn sweep_a_little(&self, locked: &mut Locked<'_>, checks: usize) {
+        for index in 0..checks {
             let table = locked.table(index);
             if table.owes_a_share(WORK_OF_A_CALL) {
                 self.sweep_shares(table);
@@ -231,13 +235,7 @@ impl MemoryStore {
                 write(locked.table(index), place, check, now, plan.write);
             }
         }
-        // Only now: sweeping may move others about.
-        for index in 0..checks.len() {
-            let table = locked.table(index);
-            if table.owes_a_share(WORK_OF_A_CALL) {
-                self.sweep_shares(table);
-            }
-        }
+        self.sweep_a_little(locked, checks.len());
         Ok(())
     }
 
@@ -298,12 +296,7 @@ impl MemoryStore {
             if place.is_none() && !self.is_shared(print.place) && !self.has_room(table, *print) {
                 return Err(NoRoom(index));
             }
-            let asked = look_at(table, place, check, now);
-            verdict.push(if asked.is_allowed() {
-                look_at(table, place, &check.with_cost(0), now)
-            } else {
-                asked
-            });
+            verdict.push(look_at(table, place, check, now));
         }
         Ok(verdict)
     }

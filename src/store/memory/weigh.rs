@@ -60,9 +60,15 @@ pub(super) fn weigh(
     }
 }
 
-/// Says how a counter stands, and no more.
+/// Says how a counter stands without the check, and what it would say to it.
 pub(super) fn look_at(table: &Table, place: Option<Place>, check: &Check<'_>, now: u64) -> Usage {
-    weigh(table, place, check, now, Mode::IfRoom, &mut Write::Nothing)
+    let look = |check| weigh(table, place, check, now, Mode::IfRoom, &mut Write::Nothing);
+    let asked = look(check);
+    if asked.is_allowed() && check.cost() > 0 {
+        look(&check.with_cost(0))
+    } else {
+        asked
+    }
 }
 
 /// Charges a counter that has a place, at once: for a check that is alone.
