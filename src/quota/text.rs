@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use super::{Algorithm, MAX_BUCKETS, Quota, Window};
+use super::builder::MAX_BUCKETS;
+use super::{Algorithm, Quota, Window};
 use crate::error::Invalid;
 
 const EXPECTED: &str =
