@@ -13,8 +13,7 @@ use crate::decision::{Usage, Verdict};
 use crate::store::Answer;
 use crate::sync::{Ordering, lock};
 
-/// How much sweeping is owed for a check, and for one that brings a new counter.
-const WORK_OF_A_CALL: u32 = 1;
+/// How much more sweeping is owed for a check that brings a new counter.
 const WORK_OF_A_NEWCOMER: u32 = 16;
 
 /// What is to be done for one check.
@@ -117,7 +116,7 @@ impl MemoryStore {
         let now = table.latest.max(now.as_micros());
         table.latest = now;
         let usage = charge_at(&mut table, place, check, now);
-        if table.owes_a_share(WORK_OF_A_CALL) {
+        if table.owes_a_share() {
             self.sweep_shares(&mut table);
         }
         (usage, Timestamp::from_micros(now))
@@ -212,35 +211,13 @@ impl MemoryStore {
     fn sweep_a_little(&self, locked: &mut Locked<'_>, checks: usize) {
         for index in 0..checks {
             let table = locked.table(index);
-            if table.owes_a_share(WORK_OF_A_CALL) {
+            if table.owes_a_share() {
                 self.sweep_shares(table);
             }
         }
     }
 
-    #[inline]
     fn commit(
-        &self,
-        locked: &mut Locked<'_>,
-        checks: &[Check<'_>],
-        plans: &[Plan],
-        now: u64,
-        newcomers: usize,
-    ) -> Result<(), NoRoom> {
-        if newcomers > 0 {
-            return self.commit_newcomers(locked, checks, plans, now, newcomers);
-        }
-        for (index, (check, plan)) in checks.iter().zip(plans).enumerate() {
-            if let Some(place) = plan.place {
-                write(locked.table(index), place, check, now, plan.write);
-            }
-        }
-        self.sweep_a_little(locked, checks.len());
-        Ok(())
-    }
-
-    #[cold]
-    fn commit_newcomers(
         &self,
         locked: &mut Locked<'_>,
         checks: &[Check<'_>],
@@ -261,11 +238,10 @@ impl MemoryStore {
                 && let Some(words) = new_words(table, check, now, plan.write)
             {
                 self.settle_in(table, plan.tag, words, victims[index]);
-            }
-            if table.owes_a_share(WORK_OF_A_NEWCOMER) {
-                self.sweep_shares(table);
+                table.owe(WORK_OF_A_NEWCOMER);
             }
         }
+        self.sweep_a_little(locked, checks.len());
         Ok(())
     }
 

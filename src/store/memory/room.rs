@@ -23,6 +23,9 @@ impl MemoryStore {
         plans: &[Plan],
         newcomers: usize,
     ) -> Result<Victims, NoRoom> {
+        if newcomers == 0 {
+            return Ok([None; MAX_CHECKS]);
+        }
         let before = self.keys.fetch_add(newcomers, Ordering::Relaxed);
         let crowded = before + newcomers > self.capacity;
         let mut victims = [None; MAX_CHECKS];

@@ -322,11 +322,17 @@ impl Table {
         self.insert(tag, words)
     }
 
-    /// Notes that sweeping is owed, and says whether enough has come together for a share.
+    /// Notes that sweeping is owed.
     #[inline]
-    pub(super) fn owes_a_share(&mut self, work: u32) -> bool {
-        const DUE: u32 = 256;
+    pub(super) fn owe(&mut self, work: u32) {
         self.owed += work;
+    }
+
+    /// A little sweeping is owed for every check. Says whether it has come to a share.
+    #[inline]
+    pub(super) fn owes_a_share(&mut self) -> bool {
+        const DUE: u32 = 256;
+        self.owe(1);
         self.owed >= DUE
     }
 
