@@ -158,7 +158,7 @@ impl<'a> Batch<'a> {
 
     /// How each check ranks among equals, smallest first: by rank, then the longer window.
     #[inline]
-    pub(crate) fn order(&self) -> impl Iterator<Item = (u8, u64)> {
+    pub(crate) fn order(&self) -> impl ExactSizeIterator<Item = (u8, u64)> {
         let order = |check: &Check<'_>| (check.rank, u64::MAX - check.quota.window_micros());
         self.checks.iter().map(order)
     }

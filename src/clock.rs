@@ -4,11 +4,14 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_timer::Delay;
+use slab::Slab;
+
+use crate::calendar;
 
 /// An instant: whole microseconds since the Unix epoch.
 ///
@@ -23,6 +26,7 @@ use futures_timer::Delay;
 /// let later = noon.saturating_add(Duration::from_millis(1500));
 /// assert_eq!(later.duration_since(noon), Duration::from_millis(1500));
 /// assert_eq!(noon.duration_since(later), Duration::ZERO);
+/// assert_eq!(noon.to_string(), "2024-10-30T12:00:00.000000Z");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
@@ -89,9 +93,36 @@ impl Timestamp {
     }
 }
 
+/// RFC 3339 in UTC, to the microsecond: `2025-10-30T14:00:00.000000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = calendar::date(self.0 / calendar::DAY);
+        let (seconds, micros) = (self.0 / 1_000_000 % 86_400, self.0 % 1_000_000);
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
+        )
+    }
+}
+
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:06}s", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// Before the epoch is taken for the epoch, after [`Timestamp::MAX`] for that.
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    fn from(timestamp: Timestamp) -> Self {
+        UNIX_EPOCH + Duration::from_micros(timestamp.0)
     }
 }
 
@@ -110,10 +141,23 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn sleep_until(&self, deadline: Timestamp) -> Sleep;
 }
 
+/// A clock that is shared.
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> Sleep {
+        (**self).sleep_until(deadline)
+    }
+}
+
 /// The machine's clock: read from the wall once, monotonic from there on.
 ///
-/// A step of the wall clock (NTP, an operator) after the start is not followed; windows keep
-/// their length.
+/// A step of the wall clock (NTP, an operator) after the start is not followed, so windows keep
+/// their length. The other side of it: whoever starts before the machine knows the time stays
+/// off by as much, and a machine that was suspended is behind by as long. That moves the ends
+/// of calendar windows and the reset times that are told; waits stay right.
 ///
 /// ```
 /// use tollgate::{Clock, SystemClock};
@@ -131,11 +175,8 @@ impl SystemClock {
     /// A clock aligned to the wall clock now.
     #[must_use]
     pub fn new() -> Self {
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         Self {
-            wall_micros: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+            wall_micros: Timestamp::from(SystemTime::now()).as_micros(),
             started: Instant::now(),
         }
     }
@@ -198,7 +239,8 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct Manual {
     now: AtomicU64,
-    sleepers: Mutex<Vec<(Timestamp, Waker)>>,
+    /// Who sleeps, each under a key of its own, until when.
+    sleepers: Mutex<Slab<(Timestamp, Waker)>>,
 }
 
 impl ManualClock {
@@ -222,17 +264,22 @@ impl ManualClock {
 
     /// Moves the clock forward.
     pub fn advance(&self, duration: Duration) {
-        self.set(self.now().saturating_add(duration));
+        self.change(|now| now.saturating_add(duration));
     }
 
     /// Sets the clock, also backwards.
     pub fn set(&self, now: Timestamp) {
-        self.shared.now.store(now.as_micros(), Ordering::SeqCst);
+        self.change(|_| now);
+    }
+
+    fn change(&self, change: impl FnOnce(Timestamp) -> Timestamp) {
         let due: Vec<Waker> = {
-            let mut sleepers = self.sleepers();
-            let (due, still) = sleepers.drain(..).partition(|(until, _)| *until <= now);
-            *sleepers = still;
-            due.into_iter().map(|(_, waker)| waker).collect()
+            // Under the lock, so that of two changes at once none is lost.
+            let sleepers = self.sleepers();
+            let now = change(self.now());
+            self.shared.now.store(now.as_micros(), Ordering::SeqCst);
+            let due = sleepers.iter().filter(|(_, (until, _))| *until <= now);
+            due.map(|(_, (_, waker))| waker.clone()).collect()
         };
         due.into_iter().for_each(Waker::wake);
     }
@@ -240,10 +287,15 @@ impl ManualClock {
     /// How many futures sleep on this clock. Tells a test that its task has come to rest.
     #[must_use]
     pub fn sleeping(&self) -> usize {
-        self.sleepers().len()
+        let sleepers = self.sleepers();
+        let now = self.now();
+        sleepers
+            .iter()
+            .filter(|(_, (until, _))| *until > now)
+            .count()
     }
 
-    fn sleepers(&self) -> std::sync::MutexGuard<'_, Vec<(Timestamp, Waker)>> {
+    fn sleepers(&self) -> MutexGuard<'_, Slab<(Timestamp, Waker)>> {
         self.shared
             .sleepers
             .lock()
@@ -266,6 +318,7 @@ impl Clock for ManualClock {
         Box::pin(ManualSleep {
             clock: self.clone(),
             deadline,
+            key: None,
         })
     }
 }
@@ -273,23 +326,82 @@ impl Clock for ManualClock {
 struct ManualSleep {
     clock: ManualClock,
     deadline: Timestamp,
+    /// Where it is registered, once it has been polled.
+    key: Option<usize>,
 }
 
 impl Future for ManualSleep {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // Under the lock, so that `set` cannot pass between the look and the registration.
-        let mut sleepers = self.clock.sleepers();
-        if self.clock.now() >= self.deadline {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        // Under the lock, so that no change passes between the look and the registration.
+        let mut sleepers = this.clock.sleepers();
+        if this.clock.now() >= this.deadline {
             return Poll::Ready(());
         }
-        let known = sleepers
-            .iter()
-            .any(|(until, waker)| *until == self.deadline && waker.will_wake(cx.waker()));
-        if !known {
-            sleepers.push((self.deadline, cx.waker().clone()));
+        let entry = (this.deadline, cx.waker().clone());
+        match this.key.and_then(|key| sleepers.get_mut(key)) {
+            Some(known) => *known = entry,
+            None => this.key = Some(sleepers.insert(entry)),
         }
         Poll::Pending
+    }
+}
+
+impl Drop for ManualSleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.clock.sleepers().try_remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleepers_are_counted_one_by_one_and_leave_when_dropped() {
+        let clock = ManualClock::new();
+        let soon = clock.now().saturating_add(Duration::from_secs(1));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut sleeps: Vec<Sleep> = (0..3).map(|_| clock.sleep_until(soon)).collect();
+        assert_eq!(clock.sleeping(), 0);
+        for sleep in &mut sleeps {
+            for _ in 0..2 {
+                assert!(sleep.as_mut().poll(&mut context).is_pending());
+            }
+        }
+        assert_eq!(clock.sleeping(), 3);
+        sleeps.pop();
+        assert_eq!(clock.sleeping(), 2);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(clock.sleeping(), 0);
+        assert!(sleeps[0].as_mut().poll(&mut context).is_ready());
+        drop(sleeps);
+        assert!(clock.sleepers().is_empty());
+    }
+
+    #[test]
+    fn advances_from_several_threads_add_up() {
+        let clock = ManualClock::new();
+        let start = clock.now();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1_000).for_each(|_| clock.advance(Duration::from_micros(1))));
+            }
+        });
+        assert_eq!(clock.now().duration_since(start), Duration::from_millis(4));
+    }
+
+    #[test]
+    fn system_times_go_there_and_back() {
+        let timestamp = Timestamp::from_micros(1_735_689_600_123_456);
+        assert_eq!(Timestamp::from(SystemTime::from(timestamp)), timestamp);
+        let before = UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(Timestamp::from(before), Timestamp::EPOCH);
+        assert_eq!(timestamp.to_string(), "2025-01-01T00:00:00.123456Z");
+        assert_eq!(Timestamp::MAX.to_string(), "2219-10-01T17:49:07.898368Z");
     }
 }

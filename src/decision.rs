@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
+use crate::error::StoreError;
 use crate::quota::Quota;
 
 /// Whether a counter had room.
@@ -102,6 +103,7 @@ impl Usage {
 /// All-or-nothing: if one counter has no room, none was charged, and those that had room say
 /// how they stand without the charge.
 #[derive(Clone, Copy)]
+#[must_use]
 pub struct Verdict {
     usages: [Usage; MAX_CHECKS],
     len: u8,
@@ -112,7 +114,6 @@ pub struct Verdict {
 impl Verdict {
     /// No usages yet, at the instant that the store decided at.
     #[inline]
-    #[must_use]
     pub const fn new(at: Timestamp) -> Self {
         Self {
             usages: [Usage::blocked(at); MAX_CHECKS],
@@ -204,52 +205,65 @@ impl fmt::Debug for Verdict {
 /// assert_eq!(third.retry_after(), Some(Duration::from_secs(90)));
 /// # Ok::<(), tollgate::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Decision {
     binding: Usage,
     index: Option<u8>,
     allowed: bool,
     at: Timestamp,
-    cost: u64,
+    charged: u64,
 }
 
 impl Decision {
-    /// What follows for a batch from its store's verdict. `order` says of each check how it
-    /// ranks among equals, the smallest first.
+    /// What follows from a store's verdict on so many checks. `order` says of each how it ranks
+    /// among equals, the smallest first.
     #[inline]
     pub(crate) fn new(
         verdict: &Verdict,
-        cost: u64,
-        order: impl Iterator<Item = (u8, u64)>,
-    ) -> Self {
-        let (binding, index) = match verdict.usages() {
+        order: impl ExactSizeIterator<Item = (u8, u64)>,
+    ) -> Result<Self, StoreError> {
+        let usages = verdict.usages();
+        if usages.len() != order.len() {
+            return Err(StoreError::new(format!(
+                "asked about {} counters, the store answered for {}",
+                order.len(),
+                usages.len(),
+            )));
+        }
+        let (binding, index) = match usages {
             [] => (
                 Usage::new(u64::MAX, 0, verdict.at(), Outcome::Allowed),
                 None,
             ),
-            [only] => (*only, Some(0)),
             several => tightest(several, order),
         };
-        Self {
+        Ok(Self {
             binding,
             index,
             allowed: verdict.is_allowed(),
             at: verdict.at(),
-            cost,
-        }
+            charged: 0,
+        })
     }
 
     /// What follows from a single check.
     #[inline]
-    pub(crate) const fn of_one(usage: Usage, at: Timestamp, cost: u64) -> Self {
+    pub(crate) const fn of_one(usage: Usage, at: Timestamp) -> Self {
         Self {
             binding: usage,
             index: Some(0),
             allowed: usage.is_allowed(),
             at,
-            cost,
+            charged: 0,
         }
+    }
+
+    /// Notes what has been charged.
+    #[inline]
+    pub(crate) const fn with_charged(mut self, charged: u64) -> Self {
+        self.charged = charged;
+        self
     }
 
     /// Whether the request may go on.
@@ -327,10 +341,11 @@ impl Decision {
         self.at
     }
 
-    /// What was charged, if it was allowed.
+    /// What was charged: nothing if it was denied or only looked at, the cost if it was allowed
+    /// or recorded.
     #[must_use]
-    pub const fn cost(&self) -> u64 {
-        self.cost
+    pub const fn charged(&self) -> u64 {
+        self.charged
     }
 }
 

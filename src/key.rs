@@ -43,13 +43,15 @@ struct Dimension<'a> {
 }
 
 /// A value of one dimension: text, a number or an address.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Value<'a> {
     /// Text, taken byte by byte.
     Text(&'a str),
-    /// A number.
+    /// A number that is not negative.
     Number(u64),
+    /// A negative number.
+    Negative(i64),
     /// An address. One mapped into IPv6 is the same as its IPv4 form.
     Address(IpAddr),
 }
@@ -94,63 +96,6 @@ impl<'a> Subject<'a> {
     fn known(&self) -> impl Iterator<Item = &Dimension<'a>> {
         self.dimensions.iter().map_while(Option::as_ref)
     }
-
-    /// Feeds everything that tells this subject from others into `sink`, each dimension with
-    /// its lengths first. The bytes are the same on every machine and in every version.
-    pub fn encode(&self, mut sink: impl FnMut(&[u8])) {
-        for dimension in self.known() {
-            dimension.with_value(|kind, value| {
-                let (head, len) = dimension.head(kind, value.len());
-                sink(&head[..len]);
-                sink(dimension.name.as_bytes());
-                sink(value);
-            });
-        }
-    }
-}
-
-/// The longest head of a dimension: a kind and two lengths of at most 10 bytes.
-const HEAD: usize = 21;
-
-impl Dimension<'_> {
-    /// A kind, and both lengths before what they measure: no two dimensions, and no two lists
-    /// of them, have the same bytes.
-    #[inline]
-    fn head(&self, kind: u8, value: usize) -> ([u8; HEAD], usize) {
-        let mut bytes = [0; HEAD];
-        bytes[0] = kind;
-        let mut end = 1;
-        for mut length in [self.name.len(), value] {
-            #[expect(clippy::cast_possible_truncation, reason = "seven bits at a time")]
-            while length > 0x7F {
-                bytes[end] = length as u8 | 0x80;
-                length >>= 7;
-                end += 1;
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "seven bits")]
-            let last = length as u8;
-            bytes[end] = last;
-            end += 1;
-        }
-        (bytes, end)
-    }
-
-    /// The kind of the value and its bytes.
-    #[inline]
-    fn with_value<T>(&self, take: impl FnOnce(u8, &[u8]) -> T) -> T {
-        const TEXT: u8 = 1;
-        const NUMBER: u8 = 2;
-        const V4: u8 = 4;
-        const V6: u8 = 6;
-        match self.value {
-            Value::Text(text) => take(TEXT, text.as_bytes()),
-            Value::Number(number) => take(NUMBER, &number.to_le_bytes()),
-            Value::Address(address) => match address.to_canonical() {
-                IpAddr::V4(v4) => take(V4, &v4.octets()),
-                IpAddr::V6(v6) => take(V6, &v6.octets()),
-            },
-        }
-    }
 }
 
 /// Shows which dimensions there are, and not whose they are.
@@ -162,12 +107,29 @@ impl fmt::Debug for Subject<'_> {
     }
 }
 
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (Self::Number(one), Self::Number(other)) => one == other,
+            (Self::Negative(one), Self::Negative(other)) => one == other,
+            (Self::Address(one), Self::Address(other)) => {
+                one.to_canonical() == other.to_canonical()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value<'_> {}
+
 /// Shows what kind of value it is, and not which.
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Text(_) => "Text(…)",
             Self::Number(_) => "Number(…)",
+            Self::Negative(_) => "Negative(…)",
             Self::Address(_) => "Address(…)",
         })
     }
@@ -187,8 +149,13 @@ macro_rules! value_from {
 value_from! {
     &'a str => |text| Self::Text(text);
     &'a String => |text| Self::Text(text);
+    u8 => |number| Self::Number(u64::from(number));
+    u16 => |number| Self::Number(u64::from(number));
     u32 => |number| Self::Number(u64::from(number));
     u64 => |number| Self::Number(number);
+    usize => |number| Self::Number(number as u64);
+    i32 => |number| Self::from(i64::from(number));
+    i64 => |number| u64::try_from(number).map_or(Self::Negative(number), Self::Number);
     IpAddr => |address| Self::Address(address);
     Ipv4Addr => |address| Self::Address(IpAddr::V4(address));
     Ipv6Addr => |address| Self::Address(IpAddr::V6(address));
@@ -279,7 +246,11 @@ impl Counter {
             ));
         }
         let (window, algorithm, buckets) = (quota.window(), quota.algorithm(), quota.buckets());
-        let name = format!("{rule}\0{window}\0{algorithm}\0{buckets}");
+        let name = if quota.is_blocked() || quota.is_unlimited() {
+            format!("{rule}\0{quota}")
+        } else {
+            format!("{rule}\0{window}\0{algorithm}\0{buckets}")
+        };
         Ok(Self {
             rule: rule.into(),
             quota,
@@ -306,9 +277,12 @@ impl Counter {
     }
 }
 
-/// Rule and window: `secrets:1h`.
+/// Rule and window: `secrets:1h`; or `secrets:blocked`, where there is no window.
 impl fmt::Display for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.quota.is_blocked() || self.quota.is_unlimited() {
+            return write!(f, "{}:{}", self.rule, self.quota);
+        }
         write!(f, "{}:{}", self.rule, self.quota.window())
     }
 }

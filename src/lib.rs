@@ -82,6 +82,7 @@
 
 pub mod algorithm;
 mod batch;
+mod calendar;
 mod clock;
 mod decision;
 pub mod docs;

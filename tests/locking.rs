@@ -13,9 +13,13 @@ const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 
 /// Two shards and fixed places, because a model must run the same way each time.
 fn store(capacity: usize) -> MemoryStore {
+    store_of(2, capacity)
+}
+
+fn store_of(shards: usize, capacity: usize) -> MemoryStore {
     MemoryStore::builder()
         .capacity(capacity)
-        .insecure_fixed_layout(2, (1, 2))
+        .insecure_fixed_layout(shards, (1, 2))
         .build()
         .unwrap()
 }
@@ -139,5 +143,34 @@ fn upkeep_runs_beside_decisions() {
             store.len().wait().unwrap(),
             1 + usize::try_from(left).unwrap()
         );
+    });
+}
+
+/// Batches that lie on more shards than two are locked another way, and swept besides.
+#[test]
+fn batches_over_many_shards_neither_deadlock_nor_tear() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let (store, counter) = (Arc::new(store_of(8, 100)), counter(2));
+        let subjects = [0, 1, 2, 3, 4, 5];
+        let other = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            thread::spawn(move || {
+                let mut backwards = subjects;
+                backwards.reverse();
+                [
+                    decide(&store, &backwards, &counter),
+                    decide(&store, &backwards[..3], &counter),
+                ]
+            })
+        };
+        let mine = decide(&store, &subjects, &counter);
+        let [theirs, more] = other.join().unwrap();
+        assert!(mine && theirs, "there is room for both");
+        assert!(!more || !mine, "and not for a third");
+        for subject in subjects {
+            assert_eq!(used(&store, subject, &counter), 2);
+        }
     });
 }

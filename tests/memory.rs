@@ -46,6 +46,12 @@ fn a_decision_allocates_nothing() {
                 for key in &keys {
                     let decision = limiter.check(key).wait().unwrap();
                     let _ = limiter.peek(key).wait().unwrap();
+                    if decision.is_denied() {
+                        // What is over the limit is recorded all the same, and taken back.
+                        let recorded = limiter.record(key).wait().unwrap();
+                        limiter.give_back(key, recorded).wait().unwrap();
+                        continue;
+                    }
                     if decision.used().is_multiple_of(5) {
                         limiter.give_back(key, decision).wait().unwrap();
                     }

@@ -28,7 +28,6 @@
 //! # Ok::<(), tollgate::Invalid>(())
 //! ```
 
-pub(crate) mod calendar;
 pub(crate) mod fixed_window;
 pub(crate) mod sliding_buckets;
 pub(crate) mod sliding_log;
@@ -48,7 +47,8 @@ use self::token_bucket::TokenBucket;
 /// What one counter remembers.
 ///
 /// A state belongs to the algorithm and the window it was made for; the amount may change from
-/// call to call (another tier, an override, a reload) without losing what was counted.
+/// call to call (another tier, an override, a reload) without losing what was counted. To a
+/// quota of another algorithm it is as good as a fresh one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State(Kind);
 
@@ -82,9 +82,20 @@ impl State {
             Algorithm::FixedWindow => Kind::Fixed(FixedWindow::default()),
             Algorithm::SlidingWindow => Kind::Sliding(SlidingWindow::default()),
             Algorithm::TokenBucket => Kind::Token(TokenBucket::default()),
-            Algorithm::SlidingBuckets => Kind::Buckets(SlidingBuckets::fresh(quota)),
+            Algorithm::SlidingBuckets => Kind::Buckets(SlidingBuckets::default()),
             Algorithm::SlidingLog => Kind::Log(SlidingLog::default()),
         })
+    }
+
+    /// Whether it was made for this algorithm, and for as many buckets.
+    fn is_for(&self, quota: &Quota) -> bool {
+        match &self.0 {
+            Kind::Fixed(_) => quota.algorithm() == Algorithm::FixedWindow,
+            Kind::Sliding(_) => quota.algorithm() == Algorithm::SlidingWindow,
+            Kind::Token(_) => quota.algorithm() == Algorithm::TokenBucket,
+            Kind::Log(_) => quota.algorithm() == Algorithm::SlidingLog,
+            Kind::Buckets(state) => state.is_for(quota),
+        }
     }
 
     /// What would come of charging `cost` now: if allowed, the usage after it; if not, the
@@ -93,6 +104,9 @@ impl State {
     pub fn assess(&self, quota: &Quota, now: Timestamp, cost: u64) -> Usage {
         if let Some(usage) = Usage::without_counting(quota, now.as_micros()) {
             return usage;
+        }
+        if !self.is_for(quota) {
+            return Self::fresh(quota).assess(quota, now, cost);
         }
         let now = now.as_micros();
         match &self.0 {
@@ -121,6 +135,9 @@ impl State {
         if quota.is_blocked() || quota.is_unlimited() {
             return;
         }
+        if !self.is_for(quota) {
+            *self = Self::fresh(quota);
+        }
         each!(&mut self.0, state => state.charge(quota, now.as_micros(), cost));
     }
 
@@ -130,7 +147,7 @@ impl State {
     /// gives back what the charge still weighs if it is refilled first: at most the cost,
     /// never so much that the bucket would hold more than if the charge had not been made.
     pub fn give_back(&mut self, quota: &Quota, charged_at: Timestamp, now: Timestamp, cost: u64) {
-        if quota.is_blocked() || quota.is_unlimited() {
+        if quota.is_blocked() || quota.is_unlimited() || !self.is_for(quota) {
             return;
         }
         let charged_at = charged_at.as_micros();
@@ -140,7 +157,7 @@ impl State {
     /// From when on this state is worth no more than a fresh one. The epoch, if it already is.
     #[must_use]
     pub fn expires_at(&self, quota: &Quota) -> Timestamp {
-        if quota.is_blocked() || quota.is_unlimited() {
+        if quota.is_blocked() || quota.is_unlimited() || !self.is_for(quota) {
             return Timestamp::EPOCH;
         }
         Timestamp::end(each!(&self.0, state => state.expires_at(quota)))

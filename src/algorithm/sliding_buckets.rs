@@ -7,24 +7,26 @@ use super::{allowed, denied, never};
 use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlidingBuckets {
-    /// A ring: bucket `i`, counted from the epoch, is at `i % counts.len()`.
+    /// A ring: bucket `i`, counted from the epoch, is at `i % counts.len()`. Empty until the
+    /// first charge.
     counts: Box<[u64]>,
     /// The number of the latest bucket, counted from the epoch.
     newest: u64,
     total: u64,
 }
 
+/// One bucket more than fit into the window: the oldest and the newest each overlap in part.
+fn ring(quota: &Quota) -> usize {
+    let ring = (quota.window_micros() - 1) / quota.bucket_micros() + 2;
+    usize::try_from(ring).unwrap_or(usize::MAX)
+}
+
 impl SlidingBuckets {
-    pub(crate) fn fresh(quota: &Quota) -> Self {
-        // One more than fit into the window: the oldest and the newest each overlap in part.
-        let ring = (quota.window_micros() - 1) / quota.bucket_micros() + 2;
-        Self {
-            counts: vec![0; usize::try_from(ring).unwrap_or(usize::MAX)].into_boxed_slice(),
-            newest: 0,
-            total: 0,
-        }
+    /// Whether it was made for buckets such as the quota's.
+    pub(crate) fn is_for(&self, quota: &Quota) -> bool {
+        quota.buckets() > 0 && (self.counts.is_empty() || self.counts.len() == ring(quota))
     }
 
     pub(crate) fn assess(&self, quota: &Quota, now: u64, cost: u64) -> Usage {
@@ -59,6 +61,9 @@ impl SlidingBuckets {
 
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
         self.roll(quota, now);
+        if self.counts.is_empty() {
+            self.counts = vec![0; ring(quota)].into_boxed_slice();
+        }
         let cost = cost.min(MAX_COUNT - self.total);
         self.total += cost;
         *self.count_mut(self.newest) += cost;

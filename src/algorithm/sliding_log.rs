@@ -109,5 +109,9 @@ impl SlidingLog {
         let gone = self.gone(window, now);
         self.total -= self.costs(0..gone);
         self.entries.drain(..gone);
+        // A log that was long once need not stay so.
+        if self.entries.capacity() > 64 && self.entries.len() < self.entries.capacity() / 8 {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
     }
 }

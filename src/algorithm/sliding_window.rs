@@ -71,7 +71,10 @@ impl SlidingWindow {
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
         *self = self.roll(quota, now);
-        self.current = self.current.saturating_add(cost).min(quota.most_counted());
+        // Never less than it was: under a smaller amount the counter may be past its largest
+        // number already.
+        let most = quota.most_counted().max(self.current);
+        self.current = self.current.saturating_add(cost).min(most);
     }
 
     pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {

@@ -70,6 +70,9 @@ impl TokenBucket {
     /// The step: the state after it, and what is said.
     #[inline(always)]
     pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+        if let Some(factor) = self.overflows(quota) {
+            return self.step_in_debt(quota, now, cost, factor);
+        }
         let at_now = self.roll(quota, now);
         let weight = quota.by_window();
         let used = weight.divide_up(at_now.level);
@@ -88,21 +91,88 @@ impl TokenBucket {
 
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
-        *self = self.roll(quota, now).take(quota, now, cost);
+        if let Some(factor) = self.refill_debt(quota, now) {
+            let weight = cost.saturating_mul(quota.by_window().value());
+            let weight = weight.div_ceil(factor);
+            self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
+        } else {
+            *self = self.roll(quota, now).take(quota, now, cost);
+        }
+    }
+
+    /// A debt under a large amount may be more than a small amount's ticks can count. Then it
+    /// stays in its own ticks, each of which is this many of the quota's.
+    #[inline]
+    fn overflows(self, quota: &Quota) -> Option<u64> {
+        if self.tick_power <= quota.tick_power() {
+            return None;
+        }
+        let factor = 10_u64.pow(u32::from(self.tick_power - quota.tick_power()));
+        (self.level.saturating_mul(factor) > MAX_LEVEL).then_some(factor)
+    }
+
+    /// Refills a debt that the quota cannot count, in its own ticks. Says if it still cannot.
+    fn refill_debt(&mut self, quota: &Quota, now: u64) -> Option<u64> {
+        let factor = self.overflows(quota)?;
+        let tick = quota.by_tick().value() * factor;
+        let ticks = (now - now % tick).saturating_sub(self.filled_until) / tick;
+        self.level = self
+            .level
+            .saturating_sub(ticks.saturating_mul(quota.amount()));
+        self.filled_until += ticks * tick;
+        self.overflows(quota)
+    }
+
+    /// The step of a debt that the quota cannot count: many buckets, so it is a denial, unless
+    /// it has shrunk in the meantime.
+    #[cold]
+    fn step_in_debt(mut self, quota: &Quota, now: u64, cost: u64, factor: u64) -> (Self, Usage) {
+        if self.refill_debt(quota, now).is_none() {
+            return self.step(quota, now, cost);
+        }
+        let window = quota.by_window().value() / factor;
+        let used = self.level.div_ceil(window);
+        if cost > quota.burst() {
+            return (
+                self,
+                never(quota, used, self.debt_gone_at(quota, factor, 0)),
+            );
+        }
+        let room = (quota.burst() - cost) * window;
+        (
+            self,
+            denied(quota, used, self.debt_gone_at(quota, factor, room)),
+        )
+    }
+
+    /// When no more than `room` of a debt is left, to the quota's tick.
+    fn debt_gone_at(self, quota: &Quota, factor: u64, room: u64) -> u64 {
+        let missing = u128::from(self.level.saturating_sub(room)) * u128::from(factor);
+        let ticks = missing.div_ceil(u128::from(quota.amount()));
+        let time = ticks * u128::from(quota.by_tick().value());
+        self.filled_until
+            .saturating_add(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
     pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
-        *self = self.roll(quota, now);
+        let in_debt = self.refill_debt(quota, now);
+        if in_debt.is_none() {
+            *self = self.roll(quota, now);
+        }
         // Had the charge not been made, the refill since might have been lost on a full
         // bucket: so all of it, the running tick's too, is held to have refilled this charge.
         let tick = quota.by_tick();
         let ticks = tick.divide_up(now).saturating_sub(tick.divide(charged_at));
         let refilled = ticks.saturating_mul(quota.amount());
         let weight = cost.saturating_mul(quota.by_window().value());
-        self.level = self.level.saturating_sub(weight.saturating_sub(refilled));
+        let left = weight.saturating_sub(refilled) / in_debt.unwrap_or(1);
+        self.level = self.level.saturating_sub(left);
     }
 
     pub(crate) fn expires_at(self, quota: &Quota) -> u64 {
+        if let Some(factor) = self.overflows(quota) {
+            return self.debt_gone_at(quota, factor, 0);
+        }
         self.in_ticks_of(quota).whole_at(quota, 0)
     }
 

@@ -10,7 +10,7 @@ use crate::decision::{Decision, Usage};
 use crate::error::{Error, Invalid};
 use crate::key::Subject;
 use crate::quota::Quota;
-use crate::store::Answer;
+use crate::store::{Answer, block_on};
 
 /// A question that has not been put yet: `.await` it, [`wait`](Ask::wait) for it, or say more
 /// first.
@@ -30,15 +30,24 @@ pub struct Ask<'a> {
     subject: Subject<'a>,
     verb: Verb,
     cost: u64,
-    /// Which quota has another amount for this call.
-    limit: Option<(usize, u64)>,
+    instead: Instead<'a>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Check,
     Peek,
     Record,
+}
+
+/// What applies for this call instead of the limiter's quotas.
+#[derive(Clone, Copy, Debug)]
+enum Instead<'a> {
+    Nothing,
+    /// Another amount for the first.
+    Amount(u64),
+    /// Another quota for each.
+    Quotas(&'a [Quota]),
 }
 
 impl<'a> Ask<'a> {
@@ -49,7 +58,7 @@ impl<'a> Ask<'a> {
             subject,
             verb,
             cost: 1,
-            limit: None,
+            instead: Instead::Nothing,
         }
     }
 
@@ -59,42 +68,56 @@ impl<'a> Ask<'a> {
         self
     }
 
-    /// For this call, the first quota allows `amount`. What was counted stays counted.
-    pub fn limit(self, amount: u64) -> Self {
-        self.limit_of(0, amount)
+    /// For this call, the first quota allows `amount`; the burst of a token bucket changes in
+    /// proportion. What was counted stays counted.
+    pub fn limit(mut self, amount: u64) -> Self {
+        self.instead = Instead::Amount(amount);
+        self
     }
 
-    /// For this call, the quota at `index` of [`Limiter::counters`] allows `amount`.
-    pub fn limit_of(mut self, index: usize, amount: u64) -> Self {
-        self.limit = Some((index, amount));
+    /// For this call, these quotas apply, in the order of [`Limiter::counters`]: a tier, an
+    /// override, `unlimited` or `blocked`. What was counted stays counted, so windows and
+    /// algorithms must be the same.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::builder().quota("10/minute").quota("100/hour").build()?;
+    /// let team = [Quota::per_minute(50)?, Quota::unlimited()];
+    /// let decision = limiter.check("alice").quotas(&team).wait()?;
+    /// assert_eq!(decision.limit(), 50);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn quotas(mut self, quotas: &'a [Quota]) -> Self {
+        self.instead = Instead::Quotas(quotas);
         self
     }
 
     /// The decision, blocking this thread until it is there. Needs no runtime, so it must not
     /// be called from a task on one unless the store is in memory.
     pub fn wait(&self) -> Result<Decision, Error> {
-        if let Some(answer) = self.ask_one() {
-            return match answer.as_ready() {
-                Some(Ok((usage, at))) => Ok(Decision::of_one(*usage, *at, self.cost)),
-                _ => answer
-                    .wait()
-                    .map(|(usage, at)| Decision::of_one(usage, at, self.cost)),
-            }
-            .map_err(Error::from);
-        }
-        self.ask_all().wait()
+        let Some(answer) = self.ask_one() else {
+            return self.ask_all().wait();
+        };
+        let (usage, at) = match answer.as_ready() {
+            Some(Ok(ready)) => *ready,
+            _ => answer.wait()?,
+        };
+        Ok(decided(usage, at, self.cost))
     }
 
     /// Asks again when there is room, for as long as `within`.
     ///
     /// Waits exactly as long as the limiter says, on its clock. Where waiting cannot help, or
-    /// would take longer than that, the denial comes back at once.
+    /// would take longer than that, the denial comes back at once; so does the answer to
+    /// [`peek`](Limiter::peek) and [`record`](Limiter::record), which have nothing to wait
+    /// for.
     pub async fn until_ready(self, within: Duration) -> Result<Decision, Error> {
         let clock = &self.limiter.inner.clock;
         let deadline = clock.now().saturating_add(within);
         loop {
             let decision = self.ask().await?;
-            let Some(wait) = decision.retry_after() else {
+            let Some(wait) = decision.retry_after().filter(|_| self.verb == Verb::Check) else {
                 return Ok(decision);
             };
             let ready_at = clock.now().saturating_add(wait);
@@ -105,12 +128,17 @@ impl<'a> Ask<'a> {
         }
     }
 
+    /// [`until_ready`](Ask::until_ready) where there is no runtime, blocking this thread.
+    pub fn wait_until_ready(self, within: Duration) -> Result<Decision, Error> {
+        block_on(self.until_ready(within))
+    }
+
     pub(super) fn ask(&self) -> Answer<Decision, Error> {
         let cost = self.cost;
         match self.ask_one() {
             Some(answer) => answer.map(move |answer| {
                 let (usage, at) = answer?;
-                Ok(Decision::of_one(usage, at, cost))
+                Ok(decided(usage, at, cost))
             }),
             None => self.ask_all(),
         }
@@ -124,8 +152,8 @@ impl<'a> Ask<'a> {
             store,
             clock,
         } = &*self.limiter.inner;
-        match (&**counters, self.verb, self.limit) {
-            ([counter], Verb::Check, None) => {
+        match (&**counters, self.verb, self.instead) {
+            ([counter], Verb::Check, Instead::Nothing) => {
                 let check = Check::new(&self.subject, counter).with_cost(self.cost);
                 Some(store.decide_one(&check, clock.now()))
             }
@@ -134,54 +162,65 @@ impl<'a> Ask<'a> {
     }
 
     fn ask_all(&self) -> Answer<Decision, Error> {
+        self.try_ask_all()
+            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())))
+    }
+
+    fn try_ask_all(&self) -> Result<Answer<Decision, Error>, Invalid> {
         let Inner {
             counters,
             store,
             clock,
         } = &*self.limiter.inner;
-        let other = match self
-            .limit
-            .map(|(index, amount)| self.quota_with(index, amount))
-            .transpose()
-        {
-            Ok(other) => other,
-            Err(invalid) => return Answer::ready(Err(invalid.into())),
-        };
         let mut checks = self.limiter.checks(&self.subject, self.cost);
-        if let (Some(quota), Some((index, _))) = (&other, self.limit) {
-            checks[index] = checks[index].with_quota(quota);
+        let amount;
+        match self.instead {
+            Instead::Nothing => {}
+            Instead::Amount(other) => {
+                amount = counters[0].quota().with_amount(other)?;
+                checks[0] = checks[0].with_quota(&amount);
+            }
+            Instead::Quotas(quotas) => {
+                if quotas.len() != counters.len() {
+                    let expected = format!("{}, as many as the limiter has", counters.len());
+                    return Err(Invalid::new("number of quotas", quotas.len(), expected));
+                }
+                for (check, quota) in checks.iter_mut().zip(quotas) {
+                    *check = check.with_quota(quota);
+                }
+            }
         }
-        let batch = match Batch::new(&checks[..counters.len()]) {
-            Ok(batch) => batch,
-            Err(invalid) => return Answer::ready(Err(invalid.into())),
-        };
+        let batch = Batch::new(&checks[..counters.len()])?;
         let now = clock.now();
         let answer = match self.verb {
             Verb::Check => store.decide(&batch, now),
             Verb::Peek => store.peek(&batch, now),
             Verb::Record => store.record(&batch, now),
         };
-        let cost = self.cost;
+        let (verb, cost) = (self.verb, self.cost);
+        let note = move |decision: Decision| {
+            let charged = match verb {
+                Verb::Check if decision.is_allowed() => cost,
+                Verb::Check | Verb::Peek => 0,
+                Verb::Record => cost,
+            };
+            decision.with_charged(charged)
+        };
         // Read where it lies, if it is there: a verdict is large.
         if let Some(Ok(verdict)) = answer.as_ready() {
-            return Answer::ready(Ok(Decision::new(verdict, cost, batch.order())));
+            let decision = Decision::new(verdict, batch.order()).map(note);
+            return Ok(Answer::ready(decision.map_err(Error::from)));
         }
         let order: Vec<_> = batch.order().collect();
-        answer.map(move |verdict| Ok(Decision::new(&verdict?, cost, order.into_iter())))
+        Ok(answer.map(move |verdict| Ok(Decision::new(&verdict?, order.into_iter()).map(note)?)))
     }
+}
 
-    #[cold]
-    fn quota_with(&self, index: usize, amount: u64) -> Result<Quota, Invalid> {
-        let counters = self.limiter.counters();
-        let counter = counters.get(index).ok_or_else(|| {
-            Invalid::new(
-                "index of a per-call limit",
-                index,
-                format!("less than {}, the number of quotas", counters.len()),
-            )
-        })?;
-        counter.quota().with_amount(amount)
-    }
+/// What a single check was charged, if it was.
+#[inline]
+fn decided(usage: Usage, at: Timestamp, cost: u64) -> Decision {
+    let charged = if usage.is_allowed() { cost } else { 0 };
+    Decision::of_one(usage, at).with_charged(charged)
 }
 
 impl IntoFuture for Ask<'_> {

@@ -22,6 +22,24 @@ impl IntoQuota for Quota {
     }
 }
 
+impl IntoQuota for &Quota {
+    fn into_quota(self) -> Result<Quota, Invalid> {
+        Ok(*self)
+    }
+}
+
+impl IntoQuota for String {
+    fn into_quota(self) -> Result<Quota, Invalid> {
+        self.parse()
+    }
+}
+
+impl IntoQuota for &String {
+    fn into_quota(self) -> Result<Quota, Invalid> {
+        self.parse()
+    }
+}
+
 impl IntoQuota for &str {
     fn into_quota(self) -> Result<Quota, Invalid> {
         self.parse()
@@ -63,18 +81,15 @@ impl LimiterBuilder {
         self
     }
 
-    /// Where to count; a [`MemoryStore`] of its own, if not given.
-    pub fn store(self, store: impl Store) -> Self {
-        self.shared_store(Arc::new(store))
-    }
-
-    /// Where to count, together with others.
-    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = Some(store);
+    /// Where to count; a [`MemoryStore`] of its own, if not given. In an [`Arc`], several
+    /// limiters can share it. They should share their clock as well: a store that has seen one
+    /// clock's present does not go back to another's past.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 
-    /// The clock; the machine's, if not given.
+    /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self

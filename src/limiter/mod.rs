@@ -137,8 +137,9 @@ impl Limiter {
         self.with_batch(&key.into(), 0, |store, batch| store.peek(batch, now))
     }
 
-    /// Takes back what `decision` charged `key`, as far as it still counts. A denied decision
-    /// charged nothing, so nothing is taken back.
+    /// Takes back what `decision` has [`charged`](Decision::charged) `key`, as far as it still
+    /// counts. Once: a decision that is cloned and given back twice takes back what others
+    /// were charged.
     ///
     /// ```
     /// # use tollgate::Limiter;
@@ -151,16 +152,20 @@ impl Limiter {
     /// assert_eq!(sends.remaining("alice").wait()?, 3);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "so that it is not given back twice"
+    )]
     pub fn give_back<'a>(
         &self,
         key: impl Into<Subject<'a>>,
         decision: Decision,
     ) -> Answer<(), Error> {
-        if decision.is_denied() {
+        if decision.charged() == 0 {
             return Answer::ready(Ok(()));
         }
         let now = self.inner.clock.now();
-        self.with_batch(&key.into(), decision.cost(), |store, batch| {
+        self.with_batch(&key.into(), decision.charged(), |store, batch| {
             store.give_back(batch, decision.at(), now)
         })
     }

@@ -9,7 +9,7 @@ use crate::error::Invalid;
 const EXPECTED: &str =
     "a quota such as `500/hour`, `10/15m`, `50 per 10 seconds`, `unlimited` or `blocked`";
 
-/// Reads `N/second|minute|hour|day|month`, short forms (`N/s`, `N/15m`), `N per 10 seconds`,
+/// Reads `N/second|minute|hour|day|week|month`, short forms (`N/s`, `N/15m`), `N per 10 seconds`,
 /// `unlimited` and `blocked`; then, each after a comma, an algorithm, `burst N`, `buckets N`.
 ///
 /// ```
@@ -57,17 +57,27 @@ impl FromStr for Quota {
             .ok_or_else(|| Invalid::new("quota", text, EXPECTED))?;
         let mut builder =
             Self::builder(whole_number("quota amount", amount)?, read_window(window)?);
+        let mut said = Vec::new();
         for part in parts {
-            builder = match part.split_once(' ') {
-                Some(("burst", n)) => builder.burst(whole_number("quota burst", n)?),
-                Some(("buckets", n)) => {
-                    let buckets = whole_number("quota buckets", n)?;
+            let (setting, found) = match part.split_once(' ') {
+                Some((setting @ ("burst" | "buckets"), number)) => (setting, number),
+                _ => ("algorithm", part),
+            };
+            if said.contains(&setting) {
+                let expected = format!("the {setting} of a quota just once");
+                return Err(Invalid::new("quota", text, expected));
+            }
+            said.push(setting);
+            builder = match setting {
+                "burst" => builder.burst(whole_number("quota burst", found)?),
+                "buckets" => {
+                    let buckets = whole_number("quota buckets", found)?;
                     let fits = u32::try_from(buckets).map_err(|_| {
                         Invalid::new("quota buckets", buckets, format!("1 to {MAX_BUCKETS}"))
                     });
                     builder.buckets(fits?)
                 }
-                _ => builder.algorithm(part.parse()?),
+                _ => builder.algorithm(found.parse()?),
             };
         }
         builder.build()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::algorithm::calendar;
+use crate::calendar;
 use crate::error::Invalid;
 
 /// The period of a quota: a span of time, or a number of calendar months.

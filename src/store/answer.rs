@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
@@ -101,8 +102,8 @@ impl<T: Unpin, E: Unpin> Future for Answer<T, E> {
         match &mut self.get_mut().0 {
             Inner::Ready(result) => match result.take() {
                 Some(result) => Poll::Ready(result),
-                // Polled after it was done: as good as a future that never ends.
-                None => Poll::Pending,
+                #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
+                None => panic!("an answer was polled after it was given"),
             },
             Inner::Pending(future) => future.as_mut().poll(cx),
         }
@@ -120,21 +121,32 @@ impl<T, E> fmt::Debug for Answer<T, E> {
 
 /// Runs a future on this thread, parking it in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
+    struct Unpark {
+        thread: Thread,
+        // Not only the thread's token, which the future itself might use up.
+        woken: AtomicBool,
+    }
 
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
-            self.0.unpark();
+            self.woken.store(true, Ordering::Release);
+            self.thread.unpark();
         }
     }
 
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let unpark = Arc::new(Unpark {
+        thread: thread::current(),
+        woken: AtomicBool::new(false),
+    });
+    let waker = Waker::from(Arc::clone(&unpark));
     let mut context = Context::from_waker(&waker);
     let mut future = std::pin::pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        thread::park();
+        while !unpark.woken.swap(false, Ordering::Acquire) {
+            thread::park();
+        }
     }
 }

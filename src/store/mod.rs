@@ -6,6 +6,7 @@ pub mod contract;
 mod memory;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
@@ -14,6 +15,7 @@ use crate::error::StoreError;
 use crate::key::Subject;
 
 pub use self::answer::Answer;
+pub(crate) use self::answer::block_on;
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 
 /// Keeps counters and decides batches against them.
@@ -84,5 +86,48 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn sweep(&self, now: Timestamp) -> Answer<usize> {
         let _ = now;
         Answer::ready(Ok(0))
+    }
+}
+
+/// A store that is shared.
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        (**self).decide(batch, now)
+    }
+
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+        (**self).decide_one(check, now)
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        (**self).peek(batch, now)
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        (**self).record(batch, now)
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        (**self).give_back(batch, charged_at, now)
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        (**self).reset(batch)
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        (**self).reset_subject(subject)
+    }
+
+    fn clear(&self) -> Answer<()> {
+        (**self).clear()
+    }
+
+    fn len(&self) -> Answer<usize> {
+        (**self).len()
+    }
+
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        (**self).sweep(now)
     }
 }

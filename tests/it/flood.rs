@@ -153,3 +153,24 @@ fn a_store_that_was_flooded_shrinks_by_itself() {
     }
     assert_eq!(limiter.len().wait().unwrap(), 200);
 }
+
+/// Whoever is blocked only because the limit was lowered is as safe from a flood as others.
+#[test]
+fn a_flood_does_not_free_those_who_a_lower_limit_blocks() {
+    let store = MemoryStore::builder().capacity(500).build().unwrap();
+    let counter = Counter::new("lower", Quota::per_hour(1_000).unwrap()).unwrap();
+    let lower = Quota::per_hour(10).unwrap();
+    let now = Timestamp::from_secs(1_735_689_600);
+    let alice = Subject::from("alice");
+    let ask = || {
+        let check = Check::new(&alice, &counter).with_quota(&lower);
+        store.decide_one(&check, now).wait().unwrap().0
+    };
+    assert!(decide(&store, &alice, &counter, 10, now));
+    assert!(!ask().is_allowed());
+    for number in 0..5_000_u64 {
+        assert!(decide(&store, &Subject::from(number), &counter, 16, now));
+    }
+    assert!(!ask().is_allowed());
+    assert_eq!(ask().used(), 10);
+}

@@ -1,11 +1,12 @@
 //! The limiter as its users use it.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{
-    Answer, Batch, Clock, Error, Limiter, ManualClock, MemoryStore, Store, StoreError, Subject,
-    SystemClock, Timestamp, Verdict,
+    Answer, Batch, Check, Clock, Counter, Error, Limiter, ManualClock, MemoryStore, Quota, Store,
+    StoreError, Subject, SystemClock, Timestamp, Verdict,
 };
 
 fn limiter(quotas: &[&str]) -> (Limiter, ManualClock) {
@@ -65,10 +66,11 @@ fn a_per_call_limit_wins_and_keeps_the_count() {
     }
     assert!(limiter.check("alice").limit(3).wait().unwrap().is_denied());
     assert!(limiter.check("alice").wait().unwrap().is_allowed());
+    let lower = [Quota::per_minute(10).unwrap(), Quota::per_hour(4).unwrap()];
     assert!(
         limiter
             .check("alice")
-            .limit_of(1, 4)
+            .quotas(&lower)
             .wait()
             .unwrap()
             .is_denied()
@@ -79,11 +81,16 @@ fn a_per_call_limit_wins_and_keeps_the_count() {
 #[test]
 fn a_wrong_per_call_limit_is_an_error_and_not_a_denial() {
     let (limiter, _clock) = limiter(&["10/minute"]);
+    let two = [Quota::per_minute(5).unwrap(), Quota::per_hour(5).unwrap()];
     for (ask, says) in [
         (limiter.check("alice").limit(0), "quota amount: found `0`"),
         (
-            limiter.check("alice").limit_of(1, 5),
-            "less than 1, the number of quotas",
+            limiter.check("alice").quotas(&two),
+            "number of quotas: found `2`, expected 1",
+        ),
+        (
+            limiter.check("alice").quotas(&two[1..]),
+            "the window and algorithm of its counter",
         ),
         (limiter.check("alice").limit(u64::MAX), "at most"),
     ] {
@@ -147,7 +154,7 @@ fn resetting_one_limiter_leaves_others_alone() {
         Limiter::builder()
             .name(name)
             .quota("5/hour")
-            .shared_store(Arc::clone(&store))
+            .store(Arc::clone(&store))
             .build()
             .unwrap()
     };
@@ -250,41 +257,142 @@ async fn nobody_waits_in_vain() {
     assert_eq!(clock.sleeping(), 0);
 }
 
-/// On the machine's clock, and without a runtime: a thread of its own, parked in between.
+/// On the machine's clock, and without a runtime: this thread is parked in between.
 #[test]
 fn waiting_needs_no_runtime() {
     let limiter = Limiter::new("1/20ms, fixed-window").unwrap();
     let clock = SystemClock::new();
     let started = clock.now();
-    let third = pollster(async {
-        for _ in 0..2 {
-            let _ = limiter
-                .check("alice")
-                .until_ready(Duration::from_mins(1))
-                .await?;
-        }
-        limiter
+    for _ in 0..3 {
+        let turn = limiter
             .check("alice")
-            .until_ready(Duration::from_mins(1))
-            .await
-    });
-    assert!(third.unwrap().is_allowed());
+            .wait_until_ready(Duration::from_mins(1))
+            .unwrap();
+        assert!(turn.is_allowed());
+    }
     assert!(clock.now().duration_since(started) >= Duration::from_millis(20));
 }
 
-/// Runs a future on this thread, through the answer of a store that is not ready.
-fn pollster<T: Send + Unpin + 'static, E: Send + Unpin + 'static>(
-    future: impl Future<Output = Result<T, E>> + Send,
-) -> Result<T, E> {
-    std::thread::scope(|scope| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        scope
-            .spawn(move || runtime.block_on(future))
-            .join()
+/// `record` and `peek` have nothing to wait for: once a wait on them charged again and again.
+#[tokio::test]
+async fn only_a_check_waits_for_its_turn() {
+    let (limiter, clock) = limiter(&["10/minute, fixed-window"]);
+    let day = Duration::from_hours(24);
+    let recorded = limiter
+        .record("alice")
+        .cost(15)
+        .until_ready(day)
+        .await
+        .unwrap();
+    assert_eq!((recorded.used(), recorded.charged()), (15, 15));
+    assert!(
+        limiter
+            .peek("alice")
+            .until_ready(day)
+            .await
             .unwrap()
-    })
+            .is_denied()
+    );
+    assert_eq!(clock.sleeping(), 0);
+}
+
+/// A decision knows what it charged: a look gives nothing back, and what was recorded over the
+/// limit can be given back although it reads as denied.
+#[test]
+fn only_what_was_charged_is_given_back() {
+    let (limiter, _clock) = limiter(&["10/minute, fixed-window"]);
+    assert_eq!(limiter.check("alice").cost(5).wait().unwrap().charged(), 5);
+    let looked = limiter.peek("alice").cost(5).wait().unwrap();
+    let denied = limiter.check("alice").cost(6).wait().unwrap();
+    for nothing in [looked, denied] {
+        assert_eq!(nothing.charged(), 0);
+        limiter.give_back("alice", nothing).wait().unwrap();
+    }
+    assert_eq!(limiter.peek("alice").wait().unwrap().used(), 5);
+    let recorded = limiter.record("alice").cost(12).wait().unwrap();
+    assert!(recorded.is_denied());
+    limiter.give_back("alice", recorded).wait().unwrap();
+    assert_eq!(limiter.peek("alice").wait().unwrap().used(), 5);
+}
+
+/// An address and its mapped form are one subject, so they cannot be two checks of a batch.
+#[test]
+fn a_mapped_address_is_no_second_subject() {
+    let v4 = Ipv4Addr::new(1, 2, 3, 4);
+    let (plain, mapped) = (Subject::from(v4), Subject::from(v4.to_ipv6_mapped()));
+    assert_eq!(plain, mapped);
+    let counter = Counter::new("twice", Quota::per_hour(3).unwrap()).unwrap();
+    let checks = [Check::new(&plain, &counter), Check::new(&mapped, &counter)];
+    let refused = Batch::new(&checks).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("each counter of a subject just once"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn keys_are_what_people_have() {
+    let (limiter, _clock) = limiter(&["1/minute"]);
+    let owned = String::from("alice");
+    assert!(limiter.check(&owned).wait().unwrap().is_allowed());
+    assert!(limiter.check("alice").wait().unwrap().is_denied());
+    assert!(limiter.check(7).wait().unwrap().is_allowed());
+    assert!(limiter.check(7_u8).wait().unwrap().is_denied());
+    assert!(limiter.check(-7_i64).wait().unwrap().is_allowed());
+    assert!(Limiter::new(format!("{}/hour", 5)).is_ok());
+    // Nothing that is counted, beside what is counted in the shortest window.
+    assert!(
+        Limiter::builder()
+            .quota("unlimited")
+            .quota("5/second, fixed-window")
+            .build()
+            .is_ok()
+    );
+}
+
+/// A store that says less than it was asked must not let anybody pass.
+#[test]
+fn a_store_that_says_too_little_is_an_error() {
+    #[derive(Debug)]
+    struct Silent;
+
+    impl Store for Silent {
+        fn decide(&self, _: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+            Answer::ready(Ok(Verdict::new(now)))
+        }
+        fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+            self.decide(batch, now)
+        }
+        fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+            self.decide(batch, now)
+        }
+        fn give_back(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
+            Answer::ready(Ok(()))
+        }
+        fn reset(&self, _: &Batch<'_>) -> Answer<()> {
+            Answer::ready(Ok(()))
+        }
+        fn reset_subject(&self, _: &Subject<'_>) -> Answer<()> {
+            Answer::ready(Ok(()))
+        }
+        fn clear(&self) -> Answer<()> {
+            Answer::ready(Ok(()))
+        }
+        fn len(&self) -> Answer<usize> {
+            Answer::ready(Ok(0))
+        }
+    }
+
+    for quotas in [&["5/minute"][..], &["5/minute", "blocked"][..]] {
+        let builder = Limiter::builder().store(Silent);
+        let builder = quotas
+            .iter()
+            .fold(builder, |builder, quota| builder.quota(*quota));
+        let error = builder.build().unwrap().check("alice").wait().unwrap_err();
+        assert!(matches!(error, Error::Store(_)), "{error}");
+    }
 }
 
 /// A store that fails is an error, never a denial and never a panic.

@@ -34,7 +34,8 @@ impl From<Usage> for Told {
 pub(crate) struct Reference {
     /// In the order of time.
     charges: Vec<Charge>,
-    /// The latest instant it was asked about: a clock that goes back stands still here.
+    /// The latest instant it has seen, other than by a peek: a clock that goes back stands
+    /// still here.
     latest: u64,
 }
 
@@ -60,9 +61,10 @@ impl Reference {
         told
     }
 
-    /// What `decide` would say; how it stands without the charge.
-    pub(crate) fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
-        let now = self.at_least_latest(now);
+    /// What `decide` would say; how it stands without the charge. Who looks ahead does not
+    /// take the counter along.
+    pub(crate) fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = self.latest.max(now);
         let told = self.assess(quota, now, cost);
         match told.outcome {
             Outcome::Allowed => self.assess(quota, now, 0),

@@ -97,6 +97,11 @@ pub(super) async fn changes_nothing_when_peeked_at(bench: &Bench) {
             };
             bench.same(text, (usage.outcome(), usage.used()), (outcome, 4));
         }
+        // Looking ahead is looking, too.
+        let ahead = bench.see(check.with_cost(5), START + 10 * MINUTE).await;
+        bench.same(text, (ahead.outcome(), ahead.used()), (Outcome::Allowed, 0));
+        let usage = bench.take(check.with_cost(2), START).await;
+        bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 4));
         let usage = bench.take(check, START).await;
         bench.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));
     }

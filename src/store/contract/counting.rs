@@ -103,6 +103,21 @@ pub(super) async fn keeps_the_count_when_the_amount_changes(bench: &Bench) {
         let usage = bench.take(check, START).await;
         bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 5));
     }
+    // Also when one of the amounts is so large that it is counted in other units of time.
+    for text in FIVE_A_MINUTE {
+        let counter = counter("scale", &text.replace("5/minute", "100000/hour"));
+        let check = Check::new(&alice, &counter);
+        let smaller = counter.quota().with_amount(100).expect("small amounts fit");
+        bench.take(check.with_cost(100_000), START).await;
+        let lowered = [check.with_quota(&smaller)];
+        let _ = bench.record(&batch(&lowered), START).await;
+        let usage = bench.see(check, START).await;
+        bench.same(
+            text,
+            (usage.outcome(), usage.used() > 99_999),
+            (Outcome::Denied, true),
+        );
+    }
 }
 
 pub(super) async fn stands_still_when_the_clock_goes_back(bench: &Bench) {

@@ -24,6 +24,8 @@ pub(super) async fn keeps_subjects_apart(bench: &Bench) {
         Subject::from([("ip", address)]),
         Subject::from([("ip", Ipv6Addr::LOCALHOST)]),
         Subject::from(7_u64),
+        Subject::from(-7),
+        Subject::from(i64::MIN),
         Subject::from("7"),
         Subject::from(("a:b", "c")),
         Subject::from(("a", "b:c")),

@@ -81,6 +81,10 @@ impl Cell {
             .find(|kind| is_kind(&self.words, *kind))
     }
 
+    pub(super) fn mark_blocked(&mut self) {
+        self.words[0] |= u64::from(Rank::BLOCKED.0) << RANK_AT;
+    }
+
     pub(super) fn rank(&self) -> Rank {
         Rank((self.words[0] >> RANK_AT & 15) as u8)
     }

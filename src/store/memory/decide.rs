@@ -91,7 +91,7 @@ impl MemoryStore {
                     continue;
                 }
             }
-            for (index, (place, words)) in before[..index].iter().enumerate() {
+            for (index, (place, words)) in before[..index].iter().enumerate().rev() {
                 locked.table(index).cell_mut(*place).words = *words;
             }
             if verdict.is_allowed() {
@@ -184,7 +184,13 @@ impl MemoryStore {
             self.turn_away(&mut locked, checks, prints, verdict);
             return Ok(());
         }
-        self.commit(&mut locked, checks, plans, now, newcomers)
+        self.commit(&mut locked, checks, plans, now, newcomers)?;
+        if mode == Mode::Always {
+            let none = checks.iter().map(|check| check.with_cost(0));
+            Self::say_how_they_stand(&mut locked, none, prints, verdict);
+        }
+        self.sweep_a_little(&mut locked, checks.len());
+        Ok(())
     }
 
     /// Denied: every counter says how it stands, whoever had room without the charge. Nothing
@@ -196,14 +202,24 @@ impl MemoryStore {
         prints: &[Fingerprint; MAX_CHECKS],
         verdict: &mut Verdict,
     ) {
+        Self::say_how_they_stand(locked, checks.iter().copied(), prints, verdict);
+        self.sweep_a_little(locked, checks.len());
+    }
+
+    /// Every counter says how it stands, and what it would say to the check.
+    fn say_how_they_stand<'c>(
+        locked: &mut Locked<'_>,
+        checks: impl Iterator<Item = Check<'c>>,
+        prints: &[Fingerprint; MAX_CHECKS],
+        verdict: &mut Verdict,
+    ) {
         let now = verdict.at();
         verdict.restart(now);
-        for (index, check) in checks.iter().enumerate() {
+        for (index, check) in checks.enumerate() {
             let table = locked.table(index);
             let place = table.find(prints[index].tag(check.counter()));
-            verdict.push(look_at(table, place, check, now.as_micros()));
+            verdict.push(look_at(table, place, &check, now.as_micros()));
         }
-        self.sweep_a_little(locked, checks.len());
     }
 
     /// Only when all is written: sweeping may move others about.
@@ -241,7 +257,6 @@ impl MemoryStore {
                 table.owe(WORK_OF_A_NEWCOMER);
             }
         }
-        self.sweep_a_little(locked, checks.len());
         Ok(())
     }
 
@@ -264,12 +279,14 @@ impl MemoryStore {
         let checks = batch.checks();
         let mut locked = Locked::none();
         locked.lock(self, &prints[..checks.len()]);
-        let now = locked.instant(now.as_micros());
+        // Looking must not move the tables' clock: somebody may look ahead.
+        let now = locked.present(now.as_micros());
         let mut verdict = Verdict::new(Timestamp::from_micros(now));
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
             let table = locked.table(index);
             let place = table.find(print.tag(check.counter()));
-            if place.is_none() && !self.is_shared(print.place) && !self.has_room(table, *print) {
+            if place.is_none() && !self.is_shared(print.place) && !self.has_room(table, *print, now)
+            {
                 return Err(NoRoom(index));
             }
             verdict.push(look_at(table, place, check, now));

@@ -70,6 +70,7 @@ impl Secret {
         for (name, value) in subject.dimensions() {
             match value {
                 Value::Text(text) => words.dimension(b't', name, text.as_bytes()),
+                Value::Negative(number) => words.dimension(b'm', name, &number.to_le_bytes()),
                 Value::Number(number) => words.dimension(b'n', name, &number.to_le_bytes()),
                 Value::Address(address) => match address.to_canonical() {
                     IpAddr::V4(v4) => words.dimension(b'4', name, &v4.octets()),

@@ -74,12 +74,18 @@ impl<'s> Locked<'s> {
         }
     }
 
-    /// The instant at which everything here is decided: `now`, unless one of the tables has
-    /// seen a later one. All of them have seen it from here on.
+    /// The present of these tables: `now`, unless one of them has seen a later instant.
+    #[inline]
+    pub(super) fn present(&self, now: u64) -> u64 {
+        let tables = self.guards.iter().map_while(Option::as_ref);
+        tables.map(|table| table.latest).fold(now, u64::max)
+    }
+
+    /// The instant at which everything here is decided: their present, which all of them have
+    /// seen from here on.
     #[inline]
     pub(super) fn instant(&mut self, now: u64) -> u64 {
-        let tables = self.guards.iter().map_while(Option::as_ref);
-        let latest = tables.map(|table| table.latest).fold(now, u64::max);
+        let latest = self.present(now);
         for table in self.guards.iter_mut().map_while(Option::as_mut) {
             table.latest = latest;
         }

@@ -88,8 +88,8 @@ impl MemoryStore {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// How many decisions fell back to a shared counter, because every counter that could
-    /// have made room was blocked.
+    /// How many times a counter had no place and its check fell back to a shared one, because
+    /// every counter around that could have made room was blocked.
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed.load(Ordering::Relaxed)
@@ -226,7 +226,7 @@ impl Default for MemoryStoreBuilder {
 }
 
 impl MemoryStoreBuilder {
-    const MAX_CAPACITY: usize = 1 << 32;
+    const MAX_CAPACITY: usize = u32::MAX as usize;
 
     /// The most counters it keeps; a million by default.
     ///

@@ -43,7 +43,7 @@ impl MemoryStore {
                     || victims.contains(&Some(other))
                     || plans.iter().any(|plan| plan.tag == other)
             };
-            victims[index] = table.victim(plan.tag.place, spared);
+            victims[index] = table.victim(plan.tag.place, table.latest, spared);
             if victims[index].is_none() && !self.is_shared(plan.tag.place) {
                 self.gone(newcomers);
                 return Err(NoRoom(index));
@@ -52,12 +52,12 @@ impl MemoryStore {
         Ok(victims)
     }
 
-    /// Whether a newcomer would find a place of its own.
-    pub(super) fn has_room(&self, table: &Table, print: Fingerprint) -> bool {
+    /// Whether a newcomer would find a place of its own at this instant.
+    pub(super) fn has_room(&self, table: &Table, print: Fingerprint, now: u64) -> bool {
         let crowded = self.keys.load(Ordering::Relaxed) >= self.capacity || table.is_full();
         !crowded
             || table
-                .victim(print.place, |other| self.is_shared(other.place))
+                .victim(print.place, now, |other| self.is_shared(other.place))
                 .is_some()
     }
 

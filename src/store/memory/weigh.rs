@@ -77,19 +77,26 @@ pub(super) fn charge_at(table: &mut Table, place: Place, check: &Check<'_>, now:
     if let Some(usage) = Usage::without_counting(check.quota(), now) {
         return usage;
     }
-    let mode = Mode::IfRoom;
     let words = &mut table.cell_mut(place).words;
-    match check.quota().algorithm() {
-        Algorithm::TokenBucket => charge_small::<TokenBucket>(words, check, now, mode).0,
-        Algorithm::SlidingWindow => charge_small::<SlidingWindow>(words, check, now, mode).0,
-        Algorithm::FixedWindow => charge_small::<FixedWindow>(words, check, now, mode).0,
+    let usage = match check.quota().algorithm() {
+        Algorithm::TokenBucket => charge_small::<TokenBucket>(words, check, now, Mode::IfRoom).0,
+        Algorithm::SlidingWindow => {
+            charge_small::<SlidingWindow>(words, check, now, Mode::IfRoom).0
+        }
+        Algorithm::FixedWindow => charge_small::<FixedWindow>(words, check, now, Mode::IfRoom).0,
         Algorithm::SlidingBuckets | Algorithm::SlidingLog => {
-            let mut what = Write::Nothing;
-            let usage = weigh_heap(table, Some(table.cell(place)), check, now, mode, &mut what);
+            let (cell, mut what) = (Some(table.cell(place)), Write::Nothing);
+            let usage = weigh_heap(table, cell, check, now, Mode::IfRoom, &mut what);
             write(table, place, check, now, what);
             usage
         }
+    };
+    // Whoever is turned away with nothing left must not be forgotten, also if that is so only
+    // since the limit was lowered. What is counted stays as it is.
+    if usage.used() >= usage.limit() && !usage.is_allowed() {
+        table.cell_mut(place).mark_blocked();
     }
+    usage
 }
 
 /// Charges a small state where it lies, if it is to be charged; says how it stands and whether
@@ -111,9 +118,7 @@ fn charge_small<S: Small>(
         let mut state = state;
         state.charge(quota, now, cost);
         let usage = state.step(quota, now, 0).1;
-        if cost > 0 {
-            *words = state.write(quota, &usage);
-        }
+        *words = state.write(quota, &usage);
         return (usage, cost > 0);
     }
     let (after, usage) = state.step(quota, now, cost);
@@ -137,14 +142,11 @@ fn weigh_heap(
     let kept = cell
         .and_then(Cell::heap_index)
         .and_then(|index| table.heap.get(index));
-    let usage = match (kept, mode) {
-        (Some(state), Mode::IfRoom) => state.assess(quota, now, cost),
-        (None, Mode::IfRoom) => State::fresh(quota).assess(quota, now, cost),
-        (_, Mode::Always) => {
-            let mut state = kept.cloned().unwrap_or_else(|| State::fresh(quota));
-            state.charge(quota, now, cost);
-            state.assess(quota, now, 0)
-        }
+    // What is recorded is charged in place; how it stands then is asked afterwards.
+    let asked = if mode == Mode::Always { 0 } else { cost };
+    let usage = match kept {
+        Some(state) => state.assess(quota, now, asked),
+        None => State::fresh(quota).assess(quota, now, asked),
     };
     if cost > 0 && (usage.is_allowed() || mode == Mode::Always) {
         *write = Write::Heap;

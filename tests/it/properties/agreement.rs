@@ -11,7 +11,7 @@ use super::traces::{Walk, starts, traces};
 use crate::reference::{Reference, Told};
 
 proptest! {
-    #![proptest_config(config(10_000))]
+    #![proptest_config(config(20_000))]
 
     #[test]
     fn a_state_says_what_its_history_says(

@@ -8,17 +8,17 @@ use tollgate::{Algorithm, Outcome, Quota};
 use super::config;
 use super::counters::{Counts, Plain};
 use super::quotas::{large_quotas, quotas, tiers};
-use super::traces::{Walk, greedy_traces, starts};
+use super::traces::{Step, Walk, greedy_traces, starts};
 use crate::reference::Told;
 
 proptest! {
-    #![proptest_config(config(6_000))]
+    #![proptest_config(config(15_000))]
 
     #[test]
     fn no_span_admits_more_than_promised(
         quota in prop_oneof![quotas(), large_quotas()],
         start in starts(),
-        trace in greedy_traces(60),
+        trace in greedy_traces(60, Just(0)),
     ) {
         let mut admitted = Admitted::default();
         let mut walk = Walk::new(start, vec![quota]);
@@ -33,37 +33,55 @@ proptest! {
             }
             walk.note(&deed, Some(told));
         }
-        admitted.keep_the_promise(&[quota])?;
+        admitted.keep_the_promise(&[quota], 0)?;
     }
 
-    /// Raised and lowered, also so far that it is counted in other ticks: a counter never
-    /// admits more than the largest of its amounts would have.
+    /// Raised and lowered: a counter never admits more than the largest of its amounts would
+    /// have.
     #[test]
     fn another_amount_is_no_fresh_window(
-        quota in prop_oneof![quotas(), large_quotas()],
+        quota in quotas(),
         start in starts(),
-        factor in prop::sample::select(vec![2, 10, 1_000, 100_000]),
-        trace in greedy_traces(60),
+        trace in greedy_traces(60, prop_oneof![2 => Just(0), 1 => 1..4_usize]),
     ) {
-        let mut quotas = tiers(&quota);
-        let others = [quota.amount() * factor, quota.amount() / factor];
-        quotas.extend(others.iter().filter_map(|amount| quota.with_amount(*amount).ok()));
-        let mut admitted = Admitted::default();
-        let mut walk = Walk::new(start, quotas.clone());
-        let mut state = Plain::new(&quota);
-        for step in &trace {
-            let deed = walk.deed(step);
-            let told = state.decide(&deed.quota, deed.at, deed.cost);
-            if told.outcome == Outcome::Allowed {
-                admitted.push(deed.at, deed.cost);
-                if deed.cost > 0 {
-                    used_is_kept(&state, &deed.quota, &quotas, deed.at, told)?;
-                }
-            }
-            walk.note(&deed, Some(told));
-        }
-        admitted.keep_the_promise(&quotas)?;
+        // A token bucket that is raised in mid-tick refills that tick by the new amount.
+        let early = match quota.tick().as_micros() {
+            1 => 0,
+            tick => tick,
+        };
+        changing(&tiers(&quota), start, &trace, early)?;
     }
+
+    /// The same between amounts so far apart that they are counted in other ticks.
+    #[test]
+    fn another_tick_is_no_fresh_window(
+        quota in large_quotas(),
+        start in starts(),
+        factor in prop::sample::select(vec![10, 100, 1_000]),
+        trace in greedy_traces(60, 0..2_usize),
+    ) {
+        let mut quotas = vec![quota];
+        quotas.extend(quota.with_amount(quota.amount() / factor).ok());
+        changing(&quotas, start, &trace, 0)?;
+    }
+}
+
+fn changing(quotas: &[Quota], start: u64, trace: &[Step], early: u128) -> TestCaseResult {
+    let mut admitted = Admitted::default();
+    let mut walk = Walk::new(start, quotas.to_vec());
+    let mut state = Plain::new(&quotas[0]);
+    for step in trace {
+        let deed = walk.deed(step);
+        let told = state.decide(&deed.quota, deed.at, deed.cost);
+        if told.outcome == Outcome::Allowed {
+            admitted.push(deed.at, deed.cost);
+            if deed.cost > 0 {
+                used_is_kept(&state, &deed.quota, quotas, deed.at, told)?;
+            }
+        }
+        walk.note(&deed, Some(told));
+    }
+    admitted.keep_the_promise(quotas, early)
 }
 
 /// Under every amount, the same is used at the instant of a charge; or more, if the amount is
@@ -95,8 +113,9 @@ impl Admitted {
         self.0.push((at, cost));
     }
 
-    /// Looks at every span from one admitted request to another, both included.
-    fn keep_the_promise(&self, quotas: &[Quota]) -> TestCaseResult {
+    /// Looks at every span from one admitted request to another, both included. What a token
+    /// bucket earns may come so many microseconds early.
+    fn keep_the_promise(&self, quotas: &[Quota], early: u128) -> TestCaseResult {
         let Some(first) = quotas.first() else {
             return Ok(());
         };
@@ -113,7 +132,7 @@ impl Admitted {
                 let within = span < window;
                 let most = match first.algorithm() {
                     // Counted in window-ths of a permit, because a span may earn a fraction.
-                    Algorithm::TokenBucket => burst * window + amount * span,
+                    Algorithm::TokenBucket => burst * window + amount * (span + early),
                     Algorithm::SlidingLog | Algorithm::SlidingBuckets if within => amount * window,
                     Algorithm::SlidingWindow if within => 2 * amount * window,
                     // No aligned window is shorter than the span, unless it is a February.

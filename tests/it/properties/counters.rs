@@ -3,6 +3,7 @@
 use tollgate::algorithm::State;
 use tollgate::{
     Answer, Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Usage,
+    Verdict,
 };
 
 use crate::reference::{Reference, Told};
@@ -45,26 +46,26 @@ impl Deed {
 /// A counter. The quota may have another amount each time.
 pub(crate) trait Counts {
     fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
-    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told;
     fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
     fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
 }
 
 impl Counts for Reference {
     fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
-        self.decide(quota, now, cost)
+        Reference::decide(self, quota, now, cost)
     }
 
-    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
-        self.peek(quota, now, cost)
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+        Reference::peek(self, quota, now, cost)
     }
 
     fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
-        self.record(quota, now, cost)
+        Reference::record(self, quota, now, cost)
     }
 
     fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
-        self.give_back(quota, charged_at, now, cost);
+        Reference::give_back(self, quota, charged_at, now, cost);
     }
 }
 
@@ -116,8 +117,8 @@ impl Counts for Plain {
         usage.into()
     }
 
-    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
-        let now = self.at_least_latest(now);
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+        let now = Timestamp::from_micros(now).max(self.latest.unwrap_or_default());
         self.state.peek(quota, now, cost).into()
     }
 
@@ -136,53 +137,100 @@ impl Counts for Plain {
     }
 }
 
-/// A counter of one subject in a memory store.
+/// A counter of one subject in a memory store: asked in a batch of its own, in a batch with
+/// another, and by the shorter way for a single check. All three must say the same.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    pub(crate) store: MemoryStore,
+    alone: MemoryStore,
+    in_company: MemoryStore,
+    single: MemoryStore,
     counter: Counter,
+    company: Counter,
 }
 
 impl Stored {
     pub(crate) fn new(quota: &Quota) -> Self {
-        let store = MemoryStore::builder().capacity(64).build();
+        let store = || MemoryStore::builder().capacity(64).build();
+        let boundless = "9007199254740991/3653d, fixed-window".parse();
+        let company = Counter::new("company", boundless.expect("a valid quota"));
         Self {
-            store: store.expect("a valid capacity"),
+            alone: store().expect("a valid capacity"),
+            in_company: store().expect("a valid capacity"),
+            single: store().expect("a valid capacity"),
             counter: Counter::new("rule", *quota).expect("a valid name"),
+            company: company.expect("a valid name"),
         }
     }
 
-    fn ask<T: Unpin>(
+    pub(crate) fn sweep(&self, now: u64) {
+        for store in [&self.alone, &self.in_company, &self.single] {
+            let swept = store.sweep(Timestamp::from_micros(now)).wait();
+            swept.expect("memory answers");
+        }
+    }
+
+    /// Asks all but the store that is asked for single checks.
+    fn ask<T>(
         &self,
         quota: &Quota,
         cost: u64,
-        ask: impl FnOnce(&MemoryStore, &Batch<'_>) -> Answer<T>,
+        ask: impl Fn(&MemoryStore, &Batch<'_>) -> Answer<T>,
+    ) -> [T; 2]
+    where
+        T: Unpin,
+    {
+        let subject = Subject::from("somebody");
+        let check = Check::new(&subject, &self.counter).with_cost(cost);
+        let checks = [check.with_quota(quota), Check::new(&subject, &self.company)];
+        let ways = [(&self.alone, &checks[..1]), (&self.in_company, &checks[..])];
+        ways.map(|(store, checks)| {
+            let batch = Batch::new(checks).expect("only the amount differs");
+            ask(store, &batch).wait().expect("memory answers")
+        })
+    }
+
+    /// Asks the store for single checks, by a batch where there is no other way.
+    fn ask_single<T: Unpin>(
+        &self,
+        quota: &Quota,
+        cost: u64,
+        ask: impl FnOnce(&MemoryStore, &Check<'_>) -> Answer<T>,
     ) -> T {
         let subject = Subject::from("somebody");
         let check = Check::new(&subject, &self.counter).with_cost(cost);
-        let checks = [check.with_quota(quota)];
-        let batch = Batch::new(&checks).expect("only the amount differs");
-        ask(&self.store, &batch).wait().expect("memory answers")
+        let answer = ask(&self.single, &check.with_quota(quota));
+        answer.wait().expect("memory answers")
     }
+}
+
+/// What all three say.
+fn agreed(verdicts: &[Verdict; 2], single: (Usage, Timestamp)) -> Told {
+    let [alone, in_company] = verdicts;
+    assert_eq!(alone.usages()[0], in_company.usages()[0], "in company");
+    assert_eq!((alone.usages()[0], alone.at()), single, "as a single check");
+    alone.usages()[0].into()
 }
 
 impl Counts for Stored {
     fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
         let now = Timestamp::from_micros(now);
-        let verdict = self.ask(quota, cost, |store, batch| store.decide(batch, now));
-        verdict.usages()[0].into()
+        let verdicts = self.ask(quota, cost, |store, batch| store.decide(batch, now));
+        let single = self.ask_single(quota, cost, |store, check| store.decide_one(check, now));
+        agreed(&verdicts, single)
     }
 
-    fn peek(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
         let now = Timestamp::from_micros(now);
-        let verdict = self.ask(quota, cost, |store, batch| store.peek(batch, now));
-        verdict.usages()[0].into()
+        let verdicts = self.ask(quota, cost, |store, batch| store.peek(batch, now));
+        let single = self.ask_single(quota, cost, |store, check| store.peek(&only(check), now));
+        agreed(&verdicts, (single.usages()[0], single.at()))
     }
 
     fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
         let now = Timestamp::from_micros(now);
-        let verdict = self.ask(quota, cost, |store, batch| store.record(batch, now));
-        verdict.usages()[0].into()
+        let verdicts = self.ask(quota, cost, |store, batch| store.record(batch, now));
+        let single = self.ask_single(quota, cost, |store, check| store.record(&only(check), now));
+        agreed(&verdicts, (single.usages()[0], single.at()))
     }
 
     fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
@@ -191,5 +239,12 @@ impl Counts for Stored {
         self.ask(quota, cost, |store, batch| {
             store.give_back(batch, charged_at, now)
         });
+        self.ask_single(quota, cost, |store, check| {
+            store.give_back(&only(check), charged_at, now)
+        });
     }
+}
+
+fn only<'a>(check: &'a Check<'a>) -> Batch<'a> {
+    Batch::new(std::slice::from_ref(check)).expect("only the amount differs")
 }

@@ -12,7 +12,7 @@ use super::stores::{counters, gaps, len, store};
 use super::traces::NEW_YEAR;
 
 proptest! {
-    #![proptest_config(config(1_500))]
+    #![proptest_config(config(4_000))]
 
     #[test]
     fn a_flood_frees_nobody(
@@ -36,13 +36,16 @@ proptest! {
             let at = Timestamp::from_micros(now);
             let foretold = store.peek(&batch, at).wait().expect("memory answers");
             let overflowed = store.overflowed();
-            let verdict = store.decide(&batch, at).wait().expect("memory answers");
-            prop_assert_eq!(foretold.is_allowed(), verdict.is_allowed());
+            // By both ways to ask for one check.
+            let usage = match cost {
+                1 => store.decide_one(&checks[0], at).wait().expect("memory answers").0,
+                _ => store.decide(&batch, at).wait().expect("memory answers").usages()[0],
+            };
+            prop_assert_eq!(foretold.is_allowed(), usage.is_allowed());
             let until = blocked.get(&(subject, kind)).copied().unwrap_or(0);
-            prop_assert!(now >= until || !verdict.is_allowed(), "{subject} was freed at {now}");
-            let usage = verdict.usages()[0];
+            prop_assert!(now >= until || !usage.is_allowed(), "{subject} was freed at {now}");
             let its_own = store.overflowed() == overflowed;
-            if verdict.is_allowed() && its_own && usage.remaining() == 0 {
+            if usage.is_allowed() && its_own && usage.remaining() == 0 {
                 blocked.insert((subject, kind), next_permit(&store, check, at));
             }
             prop_assert!(len(&store) <= capacity + 2, "two counters may be shared");
@@ -68,7 +71,8 @@ proptest! {
         let mut subjects = 0_u64..;
         while store.overflowed() == 0 {
             let key = Subject::from(subjects.next().expect("endless"));
-            decide(&store, &Check::new(&key, counter).with_cost(limit), at);
+            let verdict = decide(&store, &Check::new(&key, counter).with_cost(limit), at);
+            prop_assert!(verdict.is_allowed());
         }
         let mut admitted = limit;
         for (cost, subject) in costs.into_iter().zip(subjects) {

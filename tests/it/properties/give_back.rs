@@ -11,7 +11,7 @@ use super::quotas::quotas;
 use super::traces::{Walk, starts, traces};
 
 proptest! {
-    #![proptest_config(config(6_000))]
+    #![proptest_config(config(15_000))]
 
     #[test]
     fn at_once_it_is_as_if_nothing_had_been_charged(

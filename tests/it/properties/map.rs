@@ -33,7 +33,7 @@ enum Act {
 }
 
 proptest! {
-    #![proptest_config(config(1_500))]
+    #![proptest_config(config(4_000))]
 
     #[test]
     fn a_store_is_a_map_of_states(

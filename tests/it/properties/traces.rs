@@ -95,7 +95,10 @@ pub(super) fn traces(length: usize) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Traces of clients that take all they can get, as soon as they can.
-pub(super) fn greedy_traces(length: usize) -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn greedy_traces(
+    length: usize,
+    tiers: impl Strategy<Value = usize>,
+) -> impl Strategy<Value = Vec<Step>> {
     let off = || -1..=1_i64;
     let gaps = prop_oneof![
         3 => Just(Gap::Told { off: 0 }),
@@ -107,7 +110,6 @@ pub(super) fn greedy_traces(length: usize) -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Cost::Units(1)),
         1 => costs(),
     ];
-    let tiers = prop_oneof![4 => Just(0), 1 => 1..4_usize];
     let steps = (gaps, costs, tiers).prop_map(|(gap, cost, tier)| Step {
         gap,
         cost,

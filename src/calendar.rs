@@ -1,6 +1,6 @@
-//! Calendar months in UTC, in integers that a Lua script can follow.
+//! The calendar in UTC, in integers that a script can follow.
 
-const DAY: u64 = 24 * 60 * 60 * 1_000_000;
+pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Where the aligned block of `count` calendar months that contains `now` ends.
 ///
@@ -10,6 +10,13 @@ pub(crate) const fn months_end(now: u64, count: u32) -> u64 {
     let count = count as u64;
     let month = month_of_day(now / DAY);
     first_day_of_month((month / count + 1) * count) * DAY
+}
+
+/// Year, month and day of a day counted from 1970-01-01.
+pub(crate) const fn date(day: u64) -> (u64, u64, u64) {
+    let month = month_of_day(day);
+    let in_month = day - first_day_of_month(month) + 1;
+    (1_970 + month / 12, month % 12 + 1, in_month)
 }
 
 /// Months since January 1970 of a day counted from 1970-01-01.
@@ -50,6 +57,8 @@ mod tests {
                 u64::try_from(i64::from(day.year() - 1970) * 12 + i64::from(day.month() - 1))
                     .expect("not before 1970");
             assert_eq!(month_of_day(number), month, "{day}");
+            let (y, m, d) = super::date(number);
+            assert_eq!(format!("{y:04}-{m:02}-{d:02}"), day.to_string());
             if day.day() == 1 {
                 assert_eq!(first_day_of_month(month), number, "{day}");
             }
