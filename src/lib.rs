@@ -56,7 +56,8 @@
 //!
 //! - A batch is decided at one instant: all of its checks are charged, or none.
 //! - No algorithm ever admits more than [its promise](docs::algorithms), under any
-//!   concurrency.
+//!   concurrency. (Unless a [`MemoryStore`] is full and has to forget a counter that still
+//!   has room. It says how often that was the case.)
 //! - Who is denied and waits exactly as long as told is admitted; a microsecond earlier, not.
 //! - Hammering while denied changes nothing.
 //! - Changing the amount of a quota keeps what was counted.
@@ -79,6 +80,11 @@
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
+
+/// The program in the README, so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 pub mod algorithm;
 mod batch;

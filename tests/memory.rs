@@ -128,22 +128,53 @@ fn ten_million_keys_stay_within_the_cap() {
 /// The stated price of a key, also for stores that are only partly full.
 #[test]
 fn a_key_costs_what_the_docs_say() {
-    const STATED_BYTES_PER_KEY: usize = 60;
+    const STATED_BYTES_PER_KEY: [(&str, usize); 5] = [
+        ("sliding-window", 60),
+        ("fixed-window", 60),
+        ("token-bucket", 60),
+        ("sliding-log", 200),
+        ("sliding-buckets", 640),
+    ];
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    for keys in [20_000_u64, 50_000, 100_000, 300_000, 777_777] {
-        let region = Region::new(ALLOCATOR);
-        let limiter = Limiter::builder()
-            .quota("10/hour")
-            .clock(ManualClock::new())
-            .build()
-            .unwrap();
-        for key in 0..keys {
-            assert!(limiter.check(key).wait().unwrap().is_allowed());
+    for (algorithm, stated) in STATED_BYTES_PER_KEY {
+        for keys in [20_000_u64, 50_000, 100_000, 177_777] {
+            let region = Region::new(ALLOCATOR);
+            let limiter = Limiter::builder()
+                .quota(format!("10/hour, {algorithm}"))
+                .clock(ManualClock::new())
+                .build()
+                .unwrap();
+            for key in 0..keys {
+                assert!(limiter.check(key).wait().unwrap().is_allowed());
+            }
+            let each = bytes_in_use(&region) / usize::try_from(keys).unwrap();
+            assert!(
+                each <= stated,
+                "{algorithm}: {each} bytes for each of {keys} keys"
+            );
         }
-        let each = bytes_in_use(&region) / usize::try_from(keys).unwrap();
-        assert!(
-            each <= STATED_BYTES_PER_KEY,
-            "{each} bytes for each of {keys} keys"
-        );
     }
+}
+
+/// A log that was full once gives its memory back when the requests have left it.
+#[test]
+fn a_log_does_not_stay_as_long_as_it_was() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let clock = ManualClock::new();
+    let region = Region::new(ALLOCATOR);
+    let limiter = Limiter::builder()
+        .quota("100000/minute, sliding-log")
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    for _ in 0..100_000 {
+        assert!(limiter.check("alice").wait().unwrap().is_allowed());
+        clock.advance(Duration::from_micros(1));
+    }
+    assert!(bytes_in_use(&region) > 1_600_000);
+    clock.advance(Duration::from_mins(1));
+    for _ in 0..2 {
+        assert!(limiter.check("alice").wait().unwrap().is_allowed());
+    }
+    assert!(bytes_in_use(&region) < 100_000, "{}", bytes_in_use(&region));
 }

@@ -26,14 +26,17 @@ use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 /// Counters in this process. The default store.
 ///
 /// - **Bounded.** At most [`capacity`](MemoryStoreBuilder::capacity) counters (one quota of
-///   one subject each), in about 45 bytes apiece; a log adds 16 bytes per request in its
-///   window, buckets 8 bytes each. Names are not kept, only 128-bit fingerprints under a
-///   random key.
+///   one subject each), in 37 to 60 bytes apiece. A sliding log takes about 100 more, and 16
+///   for each request in its window; sliding buckets take about 60 more, and 8 for each
+///   bucket. So the bound is one of counters: of logs and buckets it is as many times their
+///   size. Names are not kept, only 128-bit fingerprints under a random key.
 /// - **No background task.** Every call sweeps a little; what has expired goes first when
 ///   room is needed, and the tables shrink again after a flood.
 /// - **A flood frees nobody.** When it is full, a newcomer takes the place of an expired
 ///   counter, else of the one that forgives least: the least used, and among equals the
-///   latest. A counter with nothing left is never dropped before it resets.
+///   latest. Whoever had used that little starts afresh: that is the one case in which more
+///   is admitted than a quota says, and [`evicted`](MemoryStore::evicted) counts it. A
+///   counter with nothing left is never dropped before it is whole again.
 /// - **Full of blocked counters**, there is no place to give. Newcomers then share one
 ///   counter per quota, so that together they get what one of them would: nothing leaks, and
 ///   nobody who is blocked is freed. [`overflowed`](MemoryStore::overflowed) counts them.

@@ -6,7 +6,7 @@ use tollgate::{Algorithm, Outcome};
 
 use super::config;
 use super::counters::{Deed, Op, Plain};
-use super::quotas::{quotas, tiers};
+use super::quotas::{large_quotas, quotas, tiers};
 use super::traces::{Walk, starts, traces};
 use crate::reference::{Reference, Told};
 
@@ -34,6 +34,28 @@ proptest! {
     #[test]
     fn what_is_told_comes_true(quota in quotas(), start in starts(), trace in traces(30)) {
         let mut walk = Walk::new(start, tiers(&quota));
+        let mut state = Plain::new(&quota);
+        for step in &trace {
+            let deed = walk.deed(step);
+            let told = deed.apply(&mut state);
+            if let Some(told) = told {
+                comes_true(&state, &deed, told)?;
+            }
+            walk.note(&deed, told);
+        }
+    }
+
+    /// Also between amounts so far apart that they are counted in other ticks.
+    #[test]
+    fn what_is_told_comes_true_in_any_tick(
+        quota in large_quotas(),
+        start in starts(),
+        factor in prop::sample::select(vec![10, 100, 1_000]),
+        trace in traces(30),
+    ) {
+        let mut quotas = vec![quota];
+        quotas.extend(quota.with_amount(quota.amount() / factor).ok());
+        let mut walk = Walk::new(start, quotas);
         let mut state = Plain::new(&quota);
         for step in &trace {
             let deed = walk.deed(step);
