@@ -9,8 +9,11 @@ use crate::error::StoreError;
 use crate::quota::Quota;
 
 /// Whether a counter had room.
+// A whole word: a byte that is written and then copied with its neighbours stalls the processor
+// for longer than the arithmetic of a decision takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[repr(u64)]
 pub enum Outcome {
     /// There was room.
     #[default]
@@ -142,6 +145,20 @@ impl Verdict {
         }
     }
 
+    /// The place of the next usage, to be filled in where it lies; [`deny`](Verdict::deny) if
+    /// it is a denial.
+    #[inline]
+    pub(crate) fn next(&mut self) -> &mut Usage {
+        let index = usize::from(self.len).min(MAX_CHECKS - 1);
+        self.len += 1;
+        &mut self.usages[index]
+    }
+
+    #[inline]
+    pub(crate) fn deny(&mut self) {
+        self.allowed = false;
+    }
+
     /// Whether every counter had room.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
@@ -209,8 +226,8 @@ impl fmt::Debug for Verdict {
 #[must_use]
 pub struct Decision {
     binding: Usage,
-    index: Option<u8>,
-    allowed: bool,
+    /// Past the end, if nothing applied.
+    index: usize,
     at: Timestamp,
     charged: u64,
 }
@@ -234,14 +251,13 @@ impl Decision {
         let (binding, index) = match usages {
             [] => (
                 Usage::new(u64::MAX, 0, verdict.at(), Outcome::Allowed),
-                None,
+                MAX_CHECKS,
             ),
             several => tightest(several, order),
         };
         Ok(Self {
             binding,
             index,
-            allowed: verdict.is_allowed(),
             at: verdict.at(),
             charged: 0,
         })
@@ -252,8 +268,7 @@ impl Decision {
     pub(crate) const fn of_one(usage: Usage, at: Timestamp) -> Self {
         Self {
             binding: usage,
-            index: Some(0),
-            allowed: usage.is_allowed(),
+            index: 0,
             at,
             charged: 0,
         }
@@ -269,13 +284,14 @@ impl Decision {
     /// Whether the request may go on.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
-        self.allowed
+        // If any quota has denied it, the binding one has.
+        self.binding.is_allowed()
     }
 
     /// Whether the request must be turned away.
     #[must_use]
     pub const fn is_denied(&self) -> bool {
-        !self.allowed
+        !self.is_allowed()
     }
 
     /// How the binding quota stands. Where nothing applied, a quota of `u64::MAX`.
@@ -288,9 +304,10 @@ impl Decision {
     /// if nothing applied.
     #[must_use]
     pub const fn binding(&self) -> Option<usize> {
-        match self.index {
-            Some(index) => Some(index as usize),
-            None => None,
+        if self.index < MAX_CHECKS {
+            Some(self.index)
+        } else {
+            None
         }
     }
 
@@ -350,9 +367,9 @@ impl Decision {
 }
 
 /// The usage that speaks for all of them. Smaller is tighter; of equals it is the first.
-fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> (Usage, Option<u8>) {
-    let rows = usages.iter().zip(order).zip(0_u8..);
-    let tightest = rows.min_by_key(|((usage, order), _)| {
+fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> (Usage, usize) {
+    let rows = usages.iter().zip(order).enumerate();
+    let tightest = rows.min_by_key(|(_, (usage, order))| {
         let (hope, left) = match usage.outcome() {
             Outcome::Never => (0, 0),
             Outcome::Denied => (1, u64::MAX - usage.reset_at().as_micros()),
@@ -360,7 +377,7 @@ fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> (Usage,
         };
         (hope, left, *order)
     });
-    tightest.map_or((Usage::default(), None), |((usage, _), index)| {
-        (*usage, Some(index))
+    tightest.map_or((Usage::default(), MAX_CHECKS), |(index, (usage, _))| {
+        (*usage, index)
     })
 }

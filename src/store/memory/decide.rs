@@ -85,11 +85,12 @@ impl MemoryStore {
                 && table.cell(place).heap_index().is_none()
             {
                 before[index] = (place, table.cell(place).words);
-                let usage = charge_at(table, place, check, now);
-                verdict.push(usage);
+                let usage = verdict.next();
+                charge_at(table, place, check, now, usage);
                 if usage.is_allowed() {
                     continue;
                 }
+                verdict.deny();
             }
             for (index, (place, words)) in before[..index].iter().enumerate().rev() {
                 locked.table(index).cell_mut(*place).words = *words;
@@ -105,21 +106,28 @@ impl MemoryStore {
     }
 
     /// The short way for most requests: one check, on a counter that is there.
-    #[inline]
-    pub(super) fn charge_one(&self, check: &Check<'_>, now: Timestamp) -> (Usage, Timestamp) {
+    #[inline(always)]
+    pub(super) fn charge_one(
+        &self,
+        check: &Check<'_>,
+        now: Timestamp,
+        usage: &mut Usage,
+        at: &mut Timestamp,
+    ) {
         let print = self.secret.fingerprint(check.subject());
         let mut table = lock(&self.shards[self.shard_of(print)].0);
         let Some(place) = table.find(print.tag(check.counter())) else {
             drop(table);
-            return self.charge_newcomer(check, print, now);
+            (*usage, *at) = self.charge_newcomer(check, print, now);
+            return;
         };
         let now = table.latest.max(now.as_micros());
         table.latest = now;
-        let usage = charge_at(&mut table, place, check, now);
+        charge_at(&mut table, place, check, now, usage);
         if table.owes_a_share() {
             self.sweep_shares(&mut table);
         }
-        (usage, Timestamp::from_micros(now))
+        *at = Timestamp::from_micros(now);
     }
 
     #[cold]

@@ -144,10 +144,15 @@ impl Store for MemoryStore {
     }
 
     fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
-        match Batch::new(std::slice::from_ref(check)) {
-            Ok(_) => Answer::ready(Ok(self.charge_one(check, now))),
-            Err(invalid) => Answer::ready(Err(StoreError::new(invalid.to_string()))),
+        // Filled in where it lies, as in `charge`.
+        let mut answer = Answer::ready(Ok((Usage::blocked(now), now)));
+        if let Err(invalid) = Batch::new(std::slice::from_ref(check)) {
+            return Answer::ready(Err(StoreError::new(invalid.to_string())));
         }
+        if let Some(Ok((usage, at))) = answer.as_ready_mut() {
+            self.charge_one(check, now, usage, at);
+        }
+        answer
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {

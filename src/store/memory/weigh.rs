@@ -71,32 +71,40 @@ pub(super) fn look_at(table: &Table, place: Option<Place>, check: &Check<'_>, no
     }
 }
 
-/// Charges a counter that has a place, at once: for a check that is alone.
+/// Charges a counter that has a place, at once, and says how it stands.
 #[inline(always)]
-pub(super) fn charge_at(table: &mut Table, place: Place, check: &Check<'_>, now: u64) -> Usage {
-    if let Some(usage) = Usage::without_counting(check.quota(), now) {
-        return usage;
+pub(super) fn charge_at(
+    table: &mut Table,
+    place: Place,
+    check: &Check<'_>,
+    now: u64,
+    usage: &mut Usage,
+) {
+    if let Some(said) = Usage::without_counting(check.quota(), now) {
+        *usage = said;
+        return;
     }
     let words = &mut table.cell_mut(place).words;
-    let usage = match check.quota().algorithm() {
-        Algorithm::TokenBucket => charge_small::<TokenBucket>(words, check, now, Mode::IfRoom).0,
-        Algorithm::SlidingWindow => {
-            charge_small::<SlidingWindow>(words, check, now, Mode::IfRoom).0
-        }
-        Algorithm::FixedWindow => charge_small::<FixedWindow>(words, check, now, Mode::IfRoom).0,
+    match check.quota().algorithm() {
+        Algorithm::TokenBucket => charge_if_room::<TokenBucket>(words, check, now, usage),
+        Algorithm::SlidingWindow => charge_if_room::<SlidingWindow>(words, check, now, usage),
+        Algorithm::FixedWindow => charge_if_room::<FixedWindow>(words, check, now, usage),
         Algorithm::SlidingBuckets | Algorithm::SlidingLog => {
             let (cell, mut what) = (Some(table.cell(place)), Write::Nothing);
-            let usage = weigh_heap(table, cell, check, now, Mode::IfRoom, &mut what);
+            *usage = weigh_heap(table, cell, check, now, Mode::IfRoom, &mut what);
             write(table, place, check, now, what);
-            usage
         }
-    };
+    }
     // Whoever is turned away with nothing left must not be forgotten, also if that is so only
     // since the limit was lowered. What is counted stays as it is.
-    if usage.used() >= usage.limit() && !usage.is_allowed() {
+    if !usage.is_allowed() && usage.remaining() == 0 {
         table.cell_mut(place).mark_blocked();
     }
-    usage
+}
+
+#[inline(always)]
+fn charge_if_room<S: Small>(words: &mut Words, check: &Check<'_>, now: u64, usage: &mut Usage) {
+    *usage = charge_small::<S>(words, check, now, Mode::IfRoom).0;
 }
 
 /// Charges a small state where it lies, if it is to be charged; says how it stands and whether

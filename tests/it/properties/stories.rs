@@ -30,6 +30,26 @@ fn a_bucket_that_is_almost_full_gains_nothing_from_the_running_tick() {
     assert_eq!(next.outcome, Outcome::Allowed);
 }
 
+/// A debt under a large amount, asked about under a small one with finer ticks: it was more
+/// than those can count, and what was charged on top of it did not show. All was admitted,
+/// again and again.
+#[test]
+fn a_debt_in_other_ticks_is_a_debt() {
+    let large: Quota = "6255004/90s, token-bucket".parse().unwrap();
+    let small = large.with_amount(625_500).unwrap();
+    assert!(small.tick() < large.tick());
+    let mut bucket = Plain::new(&large);
+    bucket.decide(&large, NEW_YEAR, large.burst());
+    let denied = bucket.decide(&small, NEW_YEAR, small.burst());
+    assert_eq!(denied.outcome, Outcome::Denied);
+    assert_eq!(denied.used, large.burst());
+
+    let all = bucket.decide(&small, denied.reset_at, small.burst());
+    assert_eq!(all.outcome, Outcome::Allowed);
+    let more = bucket.decide(&small, denied.reset_at, 1);
+    assert_eq!(more.outcome, Outcome::Denied);
+}
+
 /// A bucket that had left the window, but not yet the ring, still took from what the counter
 /// could hold: what came next was admitted and not counted.
 #[test]
