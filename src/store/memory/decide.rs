@@ -75,16 +75,21 @@ impl MemoryStore {
         locked.lock(self, &prints[..checks.len()]);
         let now = locked.instant(now.as_micros());
         verdict.restart(Timestamp::from_micros(now));
+        // All are looked for before any is looked at: so the processor fetches them at once.
+        let mut places = [Place::default(); MAX_CHECKS];
+        for (index, check) in checks.iter().enumerate() {
+            match locked.table(index).find(prints[index].tag(check.counter())) {
+                Some(place) => places[index] = place,
+                None => return false,
+            }
+        }
         // Charges as it goes, and puts back what was there should a later check say no. The
         // locks are held, so nobody sees it.
-        let mut before = [(Place::default(), Words::default()); MAX_CHECKS];
+        let mut before = [Words::default(); MAX_CHECKS];
         for (index, check) in checks.iter().enumerate() {
-            let table = locked.table(index);
-            let place = table.find(prints[index].tag(check.counter()));
-            if let Some(place) = place
-                && table.cell(place).heap_index().is_none()
-            {
-                before[index] = (place, table.cell(place).words);
+            let (table, place) = (locked.table(index), places[index]);
+            if table.cell(place).heap_index().is_none() {
+                before[index] = table.cell(place).words;
                 let usage = verdict.next();
                 charge_at(table, place, check, now, usage);
                 if usage.is_allowed() {
@@ -92,8 +97,8 @@ impl MemoryStore {
                 }
                 verdict.deny();
             }
-            for (index, (place, words)) in before[..index].iter().enumerate().rev() {
-                locked.table(index).cell_mut(*place).words = *words;
+            for (index, words) in before[..index].iter().enumerate().rev() {
+                locked.table(index).cell_mut(places[index]).words = *words;
             }
             if verdict.is_allowed() {
                 return false;
