@@ -89,8 +89,7 @@ impl<'a> Check<'a> {
         let (own, other) = (self.counter.quota(), self.quota);
         // `blocked` and `unlimited` have no window: they go on whichever counter they are put.
         std::ptr::eq(own, other)
-            || other.is_blocked()
-            || other.is_unlimited()
+            || other.counts_nothing()
             || (own.window() == other.window()
                 && own.algorithm() == other.algorithm()
                 && own.buckets() == other.buckets())

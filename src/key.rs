@@ -246,7 +246,7 @@ impl Counter {
             ));
         }
         let (window, algorithm, buckets) = (quota.window(), quota.algorithm(), quota.buckets());
-        let name = if quota.is_blocked() || quota.is_unlimited() {
+        let name = if quota.counts_nothing() {
             format!("{rule}\0{quota}")
         } else {
             format!("{rule}\0{window}\0{algorithm}\0{buckets}")
@@ -280,7 +280,7 @@ impl Counter {
 /// Rule and window: `secrets:1h`; or `secrets:blocked`, where there is no window.
 impl fmt::Display for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.quota.is_blocked() || self.quota.is_unlimited() {
+        if self.quota.counts_nothing() {
             return write!(f, "{}:{}", self.rule, self.quota);
         }
         write!(f, "{}:{}", self.rule, self.quota.window())

@@ -132,7 +132,7 @@ impl State {
     /// Charges `cost`, whether there is room for it or not. Counters stop at their largest
     /// number; they never wrap. `blocked` and `unlimited` count nothing.
     pub fn charge(&mut self, quota: &Quota, now: Timestamp, cost: u64) {
-        if quota.is_blocked() || quota.is_unlimited() {
+        if quota.counts_nothing() {
             return;
         }
         if !self.is_for(quota) {
@@ -147,7 +147,7 @@ impl State {
     /// gives back what the charge still weighs if it is refilled first: at most the cost,
     /// never so much that the bucket would hold more than if the charge had not been made.
     pub fn give_back(&mut self, quota: &Quota, charged_at: Timestamp, now: Timestamp, cost: u64) {
-        if quota.is_blocked() || quota.is_unlimited() || !self.is_for(quota) {
+        if quota.counts_nothing() || !self.is_for(quota) {
             return;
         }
         let charged_at = charged_at.as_micros();
@@ -157,7 +157,7 @@ impl State {
     /// From when on this state is worth no more than a fresh one. The epoch, if it already is.
     #[must_use]
     pub fn expires_at(&self, quota: &Quota) -> Timestamp {
-        if quota.is_blocked() || quota.is_unlimited() || !self.is_for(quota) {
+        if quota.counts_nothing() || !self.is_for(quota) {
             return Timestamp::EPOCH;
         }
         Timestamp::end(each!(&self.0, state => state.expires_at(quota)))

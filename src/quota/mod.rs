@@ -172,7 +172,7 @@ impl Quota {
 
     /// The same quota with another amount. A burst keeps its proportion to the amount.
     pub fn with_amount(&self, amount: u64) -> Result<Self, Invalid> {
-        if self.is_unlimited() || self.is_blocked() {
+        if self.counts_nothing() {
             return Err(Invalid::new(
                 "quota amount",
                 amount,
@@ -238,6 +238,11 @@ impl Quota {
     #[must_use]
     pub const fn is_blocked(&self) -> bool {
         self.amount == BLOCKED
+    }
+
+    /// Whether there is no counter behind it: `blocked` and `unlimited`.
+    pub(crate) const fn counts_nothing(&self) -> bool {
+        self.is_blocked() || self.is_unlimited()
     }
 
     /// The grain of time of this quota, a power of ten of microseconds. Capacity comes free at

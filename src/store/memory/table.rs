@@ -54,6 +54,11 @@ impl Bucket {
     }
 }
 
+fn occupied(buckets: &[Bucket]) -> impl Iterator<Item = &Cell> {
+    let cells = buckets.iter().flat_map(|bucket| &bucket.cells);
+    cells.filter(|cell| !cell.is_empty())
+}
+
 /// Where a cell is. Good until the table changes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
@@ -116,13 +121,19 @@ impl Table {
 
     #[inline]
     pub(super) fn find(&self, tag: Tag) -> Option<Place> {
+        self.probe(tag.place, |bucket| bucket.position(tag))
+    }
+
+    /// Asks one bucket after the other, from the home of `place` on, for a slot.
+    #[inline(always)]
+    fn probe(&self, place: u64, position: impl Fn(&Bucket) -> Option<usize>) -> Option<Place> {
         if self.buckets.is_empty() {
             return None;
         }
-        let mut at = Self::home(tag.place, self.buckets.len());
+        let mut at = Self::home(place, self.buckets.len());
         loop {
             let bucket = &self.buckets[at];
-            if let Some(slot) = bucket.position(tag) {
+            if let Some(slot) = position(bucket) {
                 return Some(Place { bucket: at, slot });
             }
             if !bucket.is_full() {
@@ -171,8 +182,7 @@ impl Table {
 
     /// Half as many cells again, unless dropping expired ones is enough.
     fn grow(&mut self) -> usize {
-        let expired = self
-            .cells()
+        let expired = occupied(&self.buckets)
             .filter(|cell| cell.expires_at() <= self.latest)
             .count();
         let alive = self.len - expired;
@@ -187,11 +197,7 @@ impl Table {
         let mut buckets = vec![Bucket::default(); wanted.div_ceil(CELLS).next_multiple_of(2)];
         let old = std::mem::take(&mut self.buckets);
         let before = std::mem::take(&mut self.len);
-        for cell in old
-            .iter()
-            .flat_map(|bucket| &bucket.cells)
-            .filter(|cell| !cell.is_empty())
-        {
+        for cell in occupied(&old) {
             if cell.expires_at() <= self.latest {
                 self.free(cell);
             } else {
@@ -202,11 +208,6 @@ impl Table {
         self.buckets = buckets;
         self.hand = 0;
         before - self.len
-    }
-
-    fn cells(&self) -> impl Iterator<Item = &Cell> {
-        let cells = self.buckets.iter().flat_map(|bucket| &bucket.cells);
-        cells.filter(|cell| !cell.is_empty())
     }
 
     fn free(&mut self, cell: &Cell) {
@@ -249,31 +250,14 @@ impl Table {
     /// Forgets every counter of the subject at this place; says how many.
     pub(super) fn remove_subject(&mut self, place: u64) -> usize {
         let before = self.len;
-        while let Some(found) = self.find_subject(place) {
+        let any = |bucket: &Bucket| {
+            let mut cells = bucket.cells.iter();
+            cells.position(|cell| !cell.is_empty() && cell.tag.place == place)
+        };
+        while let Some(found) = self.probe(place, any) {
             self.remove(found);
         }
         before - self.len
-    }
-
-    fn find_subject(&self, place: u64) -> Option<Place> {
-        if self.buckets.is_empty() {
-            return None;
-        }
-        let mut at = Self::home(place, self.buckets.len());
-        loop {
-            let bucket = &self.buckets[at];
-            let found = bucket
-                .cells
-                .iter()
-                .position(|cell| !cell.is_empty() && cell.tag.place == place);
-            if let Some(slot) = found {
-                return Some(Place { bucket: at, slot });
-            }
-            if !bucket.is_full() {
-                return None;
-            }
-            at = self.after(at);
-        }
     }
 
     /// Who has to go, so that a newcomer at `place` can stay: near its home, what has expired,

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use tollgate::{Algorithm, Outcome, Timestamp};
+use tollgate::{Algorithm, Outcome, Quota, Timestamp};
 
 use super::config;
 use super::counters::{Deed, Op, Plain};
 use super::quotas::{large_quotas, quotas, tiers};
-use super::traces::{Walk, starts, traces};
+use super::traces::{Step, Walk, starts, traces};
 use crate::reference::{Reference, Told};
 
 proptest! {
@@ -33,16 +33,7 @@ proptest! {
     /// the window.
     #[test]
     fn what_is_told_comes_true(quota in quotas(), start in starts(), trace in traces(30)) {
-        let mut walk = Walk::new(start, tiers(&quota));
-        let mut state = Plain::new(&quota);
-        for step in &trace {
-            let deed = walk.deed(step);
-            let told = deed.apply(&mut state);
-            if let Some(told) = told {
-                comes_true(&state, &deed, told)?;
-            }
-            walk.note(&deed, told);
-        }
+        all_comes_true(tiers(&quota), start, &trace)?;
     }
 
     /// Also between amounts so far apart that they are counted in other ticks.
@@ -55,16 +46,7 @@ proptest! {
     ) {
         let mut quotas = vec![quota];
         quotas.extend(quota.with_amount(quota.amount() / factor).ok());
-        let mut walk = Walk::new(start, quotas);
-        let mut state = Plain::new(&quota);
-        for step in &trace {
-            let deed = walk.deed(step);
-            let told = deed.apply(&mut state);
-            if let Some(told) = told {
-                comes_true(&state, &deed, told)?;
-            }
-            walk.note(&deed, told);
-        }
+        all_comes_true(quotas, start, &trace)?;
     }
 
     #[test]
@@ -118,6 +100,22 @@ proptest! {
             }
         }
     }
+}
+
+/// Walks a trace under these quotas, the first of which the state is made for, and holds every
+/// answer to what it says.
+fn all_comes_true(quotas: Vec<Quota>, start: u64, trace: &[Step]) -> TestCaseResult {
+    let mut state = Plain::new(&quotas[0]);
+    let mut walk = Walk::new(start, quotas);
+    for step in trace {
+        let deed = walk.deed(step);
+        let told = deed.apply(&mut state);
+        if let Some(told) = told {
+            comes_true(&state, &deed, told)?;
+        }
+        walk.note(&deed, told);
+    }
+    Ok(())
 }
 
 fn comes_true(state: &Plain, deed: &Deed, told: Told) -> TestCaseResult {
