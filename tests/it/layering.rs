@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 
 /// Rooms from the top floor to the ground; a room may use those of its own floor that are
 /// listed for it, and everything on lower floors.
-const FLOORS: [&[&str]; 3] = [
+const FLOORS: [&[&str]; 5] = [
+    &["layer", "service", "future", "extract"],
+    &["gate"],
     &["limiter"],
-    &["store"],
+    &[
+        "identity", "tier", "policy", "store", "response", "headers", "observe",
+    ],
     &[
         "algorithm",
         "quota",
@@ -17,13 +21,17 @@ const FLOORS: [&[&str]; 3] = [
         "clock",
         "calendar",
         "error",
+        "head",
         "sync",
+        "who",
     ],
 ];
 
 /// What each room on the ground floor may use of its neighbours: words before mathematics.
-const GROUND: [(&str, &[&str]); 9] = [
+const GROUND: [(&str, &[&str]); 11] = [
     ("error", &[]),
+    ("head", &[]),
+    ("who", &[]),
     ("sync", &[]),
     ("calendar", &[]),
     ("clock", &["calendar"]),
@@ -32,6 +40,14 @@ const GROUND: [(&str, &[&str]); 9] = [
     ("batch", &["error", "key", "quota"]),
     ("decision", &["batch", "clock", "error", "quota"]),
     ("algorithm", &["clock", "decision", "quota"]),
+];
+
+/// What rooms on the upper floors may use of their own floor.
+const SIDEWAYS: [(&str, &[&str]); 4] = [
+    ("layer", &["service"]),
+    ("service", &["future"]),
+    ("extract", &["layer"]),
+    ("response", &["headers"]),
 ];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -96,8 +112,9 @@ fn arrows_point_down_only() {
             let allowed = match floor_of(&used) {
                 _ if used == room => true,
                 None => used == "docs",
-                Some(other) if other == floor && floor == FLOORS.len() - 1 => GROUND
+                Some(other) if other == floor => GROUND
                     .iter()
+                    .chain(&SIDEWAYS)
                     .any(|(name, may)| *name == room && may.contains(&used.as_str())),
                 Some(other) => other > floor,
             };

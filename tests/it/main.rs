@@ -3,9 +3,13 @@
 mod concurrency;
 mod extremes;
 mod flood;
+mod headers;
+mod identity;
 mod layering;
 mod limiter;
 mod properties;
 mod reference;
+mod response;
 mod store_contract;
+mod tier;
 mod vectors;

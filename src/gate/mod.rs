@@ -1,0 +1,1 @@
+//! One request: who, which rules, one decision.

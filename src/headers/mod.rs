@@ -1,0 +1,1 @@
+//! The wire format of rate limit headers, written and read in one place.

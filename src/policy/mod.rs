@@ -1,0 +1,1 @@
+//! Which rules apply to a request, and with which numbers.

@@ -1,0 +1,1 @@
+//! What a request that was turned away is told.

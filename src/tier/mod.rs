@@ -1,0 +1,1 @@
+//! Subscription tiers that have to be looked up.

@@ -1,0 +1,126 @@
+//! Who is asking: [`Identity`], verified facts only.
+
+use std::fmt;
+
+/// An authenticated caller: named dimensions, a tier, roles.
+///
+/// Only verified facts belong here. Whoever asks without any is anonymous, and known by
+/// address.
+///
+/// ```
+/// use tollgate::Identity;
+///
+/// let alice = Identity::user("alice").tenant("acme").tier("team").role("editor");
+/// assert_eq!(alice.get("tenant"), Some("acme"));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Identity {
+    /// The first is whom quotas count per, where a rule does not say otherwise.
+    dimensions: Vec<(Box<str>, Box<str>)>,
+    tier: Option<Box<str>>,
+    roles: Vec<Box<str>>,
+}
+
+impl Identity {
+    /// The dimension of users.
+    pub const USER: &'static str = "user";
+    /// The dimension of tenants.
+    pub const TENANT: &'static str = "tenant";
+    /// The dimension of API keys.
+    pub const API_KEY: &'static str = "api-key";
+    /// The dimension of client addresses, which every caller has anyway.
+    pub const IP: &'static str = "ip";
+
+    /// A user.
+    pub fn user(id: impl Into<String>) -> Self {
+        Self::new(Self::USER, id)
+    }
+
+    /// A caller who is no user: known by `dimension` (`device`, `api-key`, …), which is what
+    /// quotas count per where a rule does not say otherwise.
+    pub fn new(dimension: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            dimensions: vec![(dimension.into().into(), value.into().into())],
+            tier: None,
+            roles: Vec::new(),
+        }
+    }
+
+    /// One more dimension, which rules can count per; the same name again replaces the value.
+    pub fn with(mut self, dimension: impl Into<String>, value: impl Into<String>) -> Self {
+        let (name, value) = (dimension.into(), value.into().into());
+        match self
+            .dimensions
+            .iter_mut()
+            .find(|(known, _)| **known == name)
+        {
+            Some((_, place)) => *place = value,
+            None => self.dimensions.push((name.into(), value)),
+        }
+        self
+    }
+
+    /// The tenant that the caller belongs to.
+    pub fn tenant(self, id: impl Into<String>) -> Self {
+        self.with(Self::TENANT, id)
+    }
+
+    /// The subscription tier.
+    pub fn tier(mut self, name: impl Into<String>) -> Self {
+        self.tier = Some(name.into().into());
+        self
+    }
+
+    /// One more role.
+    pub fn role(mut self, name: impl Into<String>) -> Self {
+        self.roles.push(name.into().into());
+        self
+    }
+
+    /// The dimension that the caller is known by, and its value.
+    #[must_use]
+    pub fn primary(&self) -> (&str, &str) {
+        let (name, value) = &self.dimensions[0];
+        (name, value)
+    }
+
+    /// The value of a dimension.
+    #[must_use]
+    pub fn get(&self, dimension: &str) -> Option<&str> {
+        let mut known = self.dimensions.iter();
+        known
+            .find(|(name, _)| **name == *dimension)
+            .map(|(_, value)| &**value)
+    }
+
+    /// All dimensions, the one that the caller is known by first.
+    pub fn dimensions(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.dimensions
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The name of the tier, if one is known.
+    #[must_use]
+    pub fn tier_name(&self) -> Option<&str> {
+        self.tier.as_deref()
+    }
+
+    /// The roles.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        self.roles.iter().map(|role| &**role)
+    }
+}
+
+/// Shows which dimensions there are, and not whose they are.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.dimensions().map(|(name, _)| name).collect();
+        f.debug_struct("Identity")
+            .field("dimensions", &names)
+            .field("tier", &self.tier)
+            .field("roles", &self.roles)
+            .finish()
+    }
+}

@@ -1,0 +1,1 @@
+//! Header families, as written and as read.

@@ -1,0 +1,1 @@
+//! Who is asking, also when they lie.

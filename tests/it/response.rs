@@ -1,0 +1,1 @@
+//! What the denied are told.

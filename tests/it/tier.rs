@@ -1,0 +1,1 @@
+//! Tiers that have to be looked up.
