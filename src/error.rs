@@ -40,6 +40,13 @@ impl Invalid {
         }
     }
 
+    /// The same problem, with the place where it is: `login: quota amount`.
+    #[must_use]
+    pub(crate) fn within(mut self, place: &str) -> Self {
+        self.field = format!("{place}: {}", self.field).into();
+        self
+    }
+
     /// What was set: `quota amount`, `store capacity`, …
     #[must_use]
     pub fn field(&self) -> &str {
@@ -70,6 +77,65 @@ impl fmt::Display for Invalid {
 }
 
 impl StdError for Invalid {}
+
+/// Everything that is wrong with a policy or a layer, at once.
+///
+/// ```
+/// use tollgate::policy::{Policy, Rule};
+///
+/// let problems = Policy::builder()
+///     .anonymous("0/hour")
+///     .endpoint("GET v1/items", "10/minute")
+///     .build()
+///     .unwrap_err();
+/// assert_eq!(problems.iter().count(), 2);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(Vec<Invalid>);
+
+impl Problems {
+    /// Each problem, in the order of the settings.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Invalid> {
+        self.0.iter()
+    }
+
+    /// Adds a problem.
+    pub(crate) fn push(&mut self, problem: Invalid) {
+        self.0.push(problem);
+    }
+
+    /// The value, or the problem noted.
+    pub(crate) fn note<T>(&mut self, result: Result<T, Invalid>) -> Option<T> {
+        result.map_err(|problem| self.push(problem)).ok()
+    }
+
+    /// `value`, if there was no problem.
+    pub(crate) fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.0.is_empty() {
+            Ok(value)
+        } else {
+            Err(self)
+        }
+    }
+}
+
+impl From<Invalid> for Problems {
+    fn from(problem: Invalid) -> Self {
+        Self(vec![problem])
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Problems {}
 
 /// A store could not answer. The memory store never returns this.
 ///
@@ -112,14 +178,16 @@ impl StdError for StoreError {
     }
 }
 
-/// Why a [`Limiter`](crate::Limiter) call gave no decision.
+/// Why something could not be built, or a [`Limiter`](crate::Limiter) call gave no decision.
 ///
 /// A denial is never an error: it is a [`Decision`](crate::Decision).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The call itself made no sense, for instance a per-call limit of 0.
+    /// A setting was wrong, or a call made no sense, for instance a per-call limit of 0.
     Invalid(Invalid),
+    /// Several settings were wrong.
+    Problems(Problems),
     /// The store failed.
     Store(StoreError),
 }
@@ -128,6 +196,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(invalid) => invalid.fmt(f),
+            Self::Problems(problems) => problems.fmt(f),
             Self::Store(error) => write!(f, "the rate limit store failed: {error}"),
         }
     }
@@ -136,7 +205,7 @@ impl fmt::Display for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Invalid(_) => None,
+            Self::Invalid(_) | Self::Problems(_) => None,
             Self::Store(error) => Some(error),
         }
     }
@@ -145,6 +214,12 @@ impl StdError for Error {
 impl From<Invalid> for Error {
     fn from(invalid: Invalid) -> Self {
         Self::Invalid(invalid)
+    }
+}
+
+impl From<Problems> for Error {
+    fn from(problems: Problems) -> Self {
+        Self::Problems(problems)
     }
 }
 

@@ -85,6 +85,14 @@ impl<'a> Subject<'a> {
         Ok(subject)
     }
 
+    /// One named dimension.
+    #[inline]
+    pub(crate) const fn named((name, value): (&'a str, Value<'a>)) -> Self {
+        Self {
+            dimensions: [Some(Dimension { name, value }), None, None, None],
+        }
+    }
+
     /// The names and values of its dimensions.
     #[inline]
     pub fn dimensions(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {

@@ -7,44 +7,8 @@ use crate::batch::MAX_CHECKS;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Invalid;
 use crate::key::Counter;
-use crate::quota::Quota;
+use crate::quota::{IntoQuota, Quota};
 use crate::store::{MemoryStore, Store};
-
-/// A quota, or text that says one.
-pub trait IntoQuota {
-    /// The quota.
-    fn into_quota(self) -> Result<Quota, Invalid>;
-}
-
-impl IntoQuota for Quota {
-    fn into_quota(self) -> Result<Quota, Invalid> {
-        Ok(self)
-    }
-}
-
-impl IntoQuota for &Quota {
-    fn into_quota(self) -> Result<Quota, Invalid> {
-        Ok(*self)
-    }
-}
-
-impl IntoQuota for String {
-    fn into_quota(self) -> Result<Quota, Invalid> {
-        self.parse()
-    }
-}
-
-impl IntoQuota for &String {
-    fn into_quota(self) -> Result<Quota, Invalid> {
-        self.parse()
-    }
-}
-
-impl IntoQuota for &str {
-    fn into_quota(self) -> Result<Quota, Invalid> {
-        self.parse()
-    }
-}
 
 /// Settings of a [`Limiter`].
 #[derive(Debug)]

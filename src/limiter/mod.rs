@@ -11,11 +11,12 @@ use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
+use crate::quota::IntoQuota;
 use crate::store::{Answer, Store};
 
 pub use self::ask::Ask;
 use self::ask::Verb;
-pub use self::builder::{IntoQuota, LimiterBuilder};
+pub use self::builder::LimiterBuilder;
 
 /// One rule, counted per key: what to use where there is no HTTP request to look at.
 ///

@@ -1,1 +1,257 @@
 //! Which rules apply to a request, and with which numbers.
+//!
+//! A [`Policy`] is all rules together, checked and compiled once:
+//!
+//! ```
+//! use tollgate::policy::{Count, Policy, Rule, Tiers};
+//!
+//! let policy = Policy::builder()
+//!     .tiers(Tiers::new("free").tier("team", 5).tier("enterprise", 10))
+//!     .authenticated("1000/hour")
+//!     .anonymous("100/hour")
+//!     .category("secrets", Rule::new("500/hour").suggestion("Team has 2,500 an hour."))
+//!     .endpoint("GET /v1/secrets/{id}", Rule::in_category("secrets"))
+//!     .endpoint("PUT /v1/secrets/{id}", Rule::in_category("secrets"))
+//!     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).unscaled())
+//!     .rule("tenant", Rule::new("100_000/day").per(["tenant"]))
+//!     .exempt_route("GET /health")
+//!     .build()?;
+//! # let _ = policy;
+//! # Ok::<(), tollgate::Problems>(())
+//! ```
+//!
+//! # Which rules count a request
+//!
+//! 1. Is it exempt? Then none.
+//! 2. The rule of its endpoint: the endpoint's own quotas, or else those of its category. (Both,
+//!    if the category is [`stacked`](Rule::stacked).)
+//! 3. The global rule: [`authenticated`](PolicyBuilder::authenticated) per caller, or
+//!    [`anonymous`](PolicyBuilder::anonymous) per address; unless the endpoint is
+//!    [`without_global`](Rule::without_global).
+//! 4. Every always-on [`rule`](PolicyBuilder::rule).
+//!
+//! All their quotas are decided at one instant: all are charged, or none. What matches no
+//! endpoint, such as a scan that gets a 404, counts on the caller's global rule.
+
+mod builder;
+mod compile;
+mod cost;
+mod count;
+mod exempt;
+mod per;
+mod route;
+mod rule;
+mod tiers;
+
+use std::fmt;
+use std::net::IpAddr;
+
+use self::cost::Cost;
+use self::exempt::Exemptions;
+use self::route::Routes;
+use self::tiers::TierTable;
+use crate::decision::Usage;
+use crate::error::Problems;
+use crate::head::Head;
+use crate::key::Counter;
+use crate::quota::Quota;
+use crate::who::Identity;
+
+pub use self::builder::PolicyBuilder;
+pub use self::count::Count;
+pub use self::exempt::Exemption;
+pub(crate) use self::per::{Caller, Per};
+pub use self::rule::{IntoRule, OnStoreFailure, Rule};
+pub use self::tiers::Tiers;
+
+/// All rules together, checked and compiled; see [the module](self).
+pub struct Policy {
+    tiers: TierTable,
+    lines: Box<[Line]>,
+    terms: Box<[Terms]>,
+    /// For each endpoint, and at last for what matches none: two, for anonymous and
+    /// authenticated callers.
+    plans: Box<[Plan]>,
+    routes: Routes,
+    exempt: Exemptions,
+    warn_thousandths: u64,
+}
+
+/// One quota of one rule.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) counter: Counter,
+    /// What it is for each tier.
+    by_tier: Box<[Quota]>,
+    /// How specific its rule is, 0 being the most.
+    pub(crate) rank: u8,
+}
+
+/// What a rule says besides its quotas.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    pub(crate) rule: Box<str>,
+    pub(crate) count: Count,
+    pub(crate) cost: Cost,
+    pub(crate) message: Option<Box<str>>,
+    pub(crate) suggestion: Option<Box<str>>,
+    pub(crate) on_store_failure: OnStoreFailure,
+}
+
+/// Everything that counts a request.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) entries: Box<[Entry]>,
+    /// Each only once: most quotas of a request are one caller's.
+    pub(crate) subjects: Box<[Per]>,
+    /// Whether some of it depends on the response.
+    pub(crate) by_outcome: bool,
+}
+
+/// One counter to charge: places in the lists of the policy and of the plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) line: usize,
+    pub(crate) terms: usize,
+    pub(crate) subject: usize,
+}
+
+/// What there is to know of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts<'a> {
+    pub(crate) head: Head<'a>,
+    /// The whole path, whatever routers have taken off it.
+    pub(crate) path: &'a str,
+    /// The pattern that a router says it matched.
+    pub(crate) pattern: Option<&'a str>,
+    pub(crate) identity: Option<&'a Identity>,
+    /// The client's address, to the last bit.
+    pub(crate) ip: Option<IpAddr>,
+}
+
+/// What follows from the facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    Exempt(Exemption),
+    /// The number of the plan.
+    Plan(usize),
+}
+
+impl Policy {
+    /// A policy with settings.
+    pub fn builder() -> PolicyBuilder {
+        PolicyBuilder::default()
+    }
+
+    /// Which plan counts a request.
+    #[inline]
+    pub(crate) fn resolve(&self, facts: &Facts<'_>) -> Resolution {
+        let endpoints = self.plans.len() / 2 - 1;
+        let found = self
+            .routes
+            .find(facts.head.method(), facts.path, facts.pattern);
+        let endpoint = found.unwrap_or(endpoints);
+        if endpoint > endpoints {
+            return Resolution::Exempt(Exemption::Route);
+        }
+        if let Some(exemption) = self.exempt.find(&facts.head, facts.identity, facts.ip) {
+            return Resolution::Exempt(exemption);
+        }
+        Resolution::Plan(endpoint * 2 + usize::from(facts.identity.is_some()))
+    }
+
+    /// Whether it matters which route a request took.
+    #[inline]
+    pub(crate) const fn has_routes(&self) -> bool {
+        !self.routes.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn plan(&self, number: usize) -> &Plan {
+        &self.plans[number]
+    }
+
+    #[inline]
+    pub(crate) fn line(&self, entry: &Entry) -> &Line {
+        &self.lines[entry.line]
+    }
+
+    #[inline]
+    pub(crate) fn terms(&self, entry: &Entry) -> &Terms {
+        &self.terms[entry.terms]
+    }
+
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    pub(crate) fn all_terms(&self) -> &[Terms] {
+        &self.terms
+    }
+
+    pub(crate) const fn tiers(&self) -> &TierTable {
+        &self.tiers
+    }
+
+    /// Whether a warning is due.
+    #[inline]
+    pub(crate) fn warns(&self, usage: &Usage) -> bool {
+        let (used, limit) = (u128::from(usage.used()), u128::from(usage.limit()));
+        used * 1_000 >= limit * u128::from(self.warn_thousandths)
+    }
+}
+
+impl Line {
+    /// The quota for a tier.
+    #[inline]
+    pub(crate) fn quota(&self, tier: usize) -> &Quota {
+        self.by_tier
+            .get(tier)
+            .unwrap_or_else(|| self.counter.quota())
+    }
+}
+
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules: Vec<&str> = self.terms.iter().map(|terms| &*terms.rule).collect();
+        f.debug_struct("Policy")
+            .field("rules", &rules)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A policy, or a quota that is all of it: per caller, and per address for the anonymous.
+pub trait IntoPolicy {
+    /// The policy.
+    fn into_policy(self) -> Result<Policy, Problems>;
+}
+
+impl IntoPolicy for Policy {
+    fn into_policy(self) -> Result<Policy, Problems> {
+        Ok(self)
+    }
+}
+
+impl IntoPolicy for PolicyBuilder {
+    fn into_policy(self) -> Result<Policy, Problems> {
+        self.build()
+    }
+}
+
+impl IntoPolicy for &str {
+    fn into_policy(self) -> Result<Policy, Problems> {
+        Policy::builder().everyone(self).build()
+    }
+}
+
+impl IntoPolicy for Quota {
+    fn into_policy(self) -> Result<Policy, Problems> {
+        Policy::builder().everyone(self).build()
+    }
+}
+
+impl IntoPolicy for Rule {
+    fn into_policy(self) -> Result<Policy, Problems> {
+        Policy::builder().everyone(self).build()
+    }
+}

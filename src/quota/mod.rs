@@ -2,6 +2,7 @@
 
 mod builder;
 mod divisor;
+mod into;
 mod text;
 mod window;
 
@@ -13,6 +14,7 @@ use crate::error::Invalid;
 use self::divisor::Divisor;
 
 pub use self::builder::QuotaBuilder;
+pub use self::into::IntoQuota;
 pub use self::window::Window;
 
 /// How a quota counts. What each promises, and at what price, is in [`crate::docs::algorithms`].

@@ -20,18 +20,22 @@ const FLOORS: [&[&str]; 5] = [
         "decision",
         "clock",
         "calendar",
+        "calm",
         "error",
         "head",
+        "network",
         "sync",
         "who",
     ],
 ];
 
 /// What each room on the ground floor may use of its neighbours: words before mathematics.
-const GROUND: [(&str, &[&str]); 11] = [
+const GROUND: [(&str, &[&str]); 13] = [
+    ("calm", &[]),
     ("error", &[]),
     ("head", &[]),
     ("who", &[]),
+    ("network", &["error"]),
     ("sync", &[]),
     ("calendar", &[]),
     ("clock", &["calendar"]),

@@ -1,0 +1,59 @@
+//! What handlers of axum can take as arguments.
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::request::Parts;
+use std::convert::Infallible;
+use std::fmt;
+
+use crate::decision::Decision;
+use crate::gate::Charge;
+
+/// A handler asked for a [`Decision`] or a [`Charge`] that is not there: answered with 500 and
+/// what to do about it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct NotLimited;
+
+impl fmt::Display for NotLimited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "this handler takes the decision of a `RateLimitLayer`, and there is none: put the layer \
+             around its route and build it with `handlers_see_decision()`, or take an `Option` where \
+             requests may be exempt",
+        )
+    }
+}
+
+impl std::error::Error for NotLimited {}
+
+impl IntoResponse for NotLimited {
+    fn into_response(self) -> Response {
+        (StatusCode::INTERNAL_SERVER_ERROR, self.to_string()).into_response()
+    }
+}
+
+macro_rules! extract {
+    ($($type:ty),+) => {$(
+        /// From the extensions of the request; see `RateLimitLayerBuilder::handlers_see_decision`.
+        impl<S: Send + Sync> FromRequestParts<S> for $type {
+            type Rejection = NotLimited;
+
+            async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotLimited> {
+                parts.extensions.get().cloned().ok_or(NotLimited)
+            }
+        }
+
+        /// `None` if the request was exempt, or no rule counted it.
+        impl<S: Send + Sync> OptionalFromRequestParts<S> for $type {
+            type Rejection = Infallible;
+
+            async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
+                Ok(parts.extensions.get().cloned())
+            }
+        }
+    )+};
+}
+
+extract!(Decision, Charge);

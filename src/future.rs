@@ -1,0 +1,256 @@
+//! The response, from the decision on.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use crate::gate::{Admission, Asked, Gate, Pending, settled};
+use crate::head::Head;
+use crate::response::DenialBody;
+use crate::store::Answer;
+
+pin_project! {
+    /// The response of a [`RateLimit`](crate::RateLimit): that of the service within, or a
+    /// denial.
+    pub struct ResponseFuture<S, ReqBody>
+    where
+        S: Service<Request<ReqBody>>,
+    {
+        #[pin]
+        state: State<S, ReqBody>,
+    }
+}
+
+pin_project! {
+    #[project = Now]
+    enum State<S, ReqBody>
+    where
+        S: Service<Request<ReqBody>>,
+    {
+        // On the heap, since it is already the slow way.
+        Waiting {
+            waiting: Option<Box<Waiting<S, ReqBody>>>,
+        },
+        Calling {
+            #[pin]
+            future: S::Future,
+            admitted: Option<Admitted>,
+        },
+        Settling {
+            answer: Answer<()>,
+            admitted: Option<Admitted>,
+            response: Option<Result<S::Response, S::Error>>,
+        },
+        Denied {
+            response: Option<Response<Bytes>>,
+        },
+    }
+}
+
+struct Waiting<S, ReqBody> {
+    gate: Arc<Gate>,
+    pending: Pending,
+    request: Request<ReqBody>,
+    service: S,
+}
+
+/// A request that went on, and the gate that let it through.
+pub(crate) struct Admitted {
+    gate: Arc<Gate>,
+    admission: Admission,
+}
+
+impl<S, ReqBody> ResponseFuture<S, ReqBody>
+where
+    S: Service<Request<ReqBody>>,
+{
+    pub(crate) const fn calling(future: S::Future, admitted: Option<Admitted>) -> Self {
+        Self {
+            state: State::Calling { future, admitted },
+        }
+    }
+
+    pub(crate) const fn denied(response: Response<Bytes>) -> Self {
+        Self {
+            state: State::Denied {
+                response: Some(response),
+            },
+        }
+    }
+
+    pub(crate) fn waiting(
+        gate: Arc<Gate>,
+        pending: Pending,
+        request: Request<ReqBody>,
+        service: S,
+    ) -> Self {
+        let waiting = Waiting {
+            gate,
+            pending,
+            request,
+            service,
+        };
+        Self {
+            state: State::Waiting {
+                waiting: Some(Box::new(waiting)),
+            },
+        }
+    }
+
+    /// Tells the handler, if it is to be told.
+    pub(crate) fn admit(
+        gate: &Arc<Gate>,
+        admission: Admission,
+        request: &mut Request<ReqBody>,
+    ) -> Admitted {
+        if gate.tells_handlers() {
+            let extensions = request.extensions_mut();
+            extensions.insert(admission.decision().clone());
+            extensions.insert(admission.charge(gate));
+        }
+        Admitted {
+            gate: Arc::clone(gate),
+            admission,
+        }
+    }
+}
+
+impl<S, ReqBody, ResBody> Future for ResponseFuture<S, ReqBody>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>>,
+    ResBody: DenialBody,
+{
+    type Output = Result<S::Response, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.project().state;
+        loop {
+            let next = match state.as_mut().project() {
+                Now::Waiting { waiting } => {
+                    let judged = match waiting {
+                        Some(waiting) => ready!(Pin::new(&mut waiting.pending).poll(context)),
+                        None => polled_after_the_end(),
+                    };
+                    match waiting.take() {
+                        Some(waiting) => waiting.go_on(judged),
+                        None => polled_after_the_end(),
+                    }
+                }
+                Now::Calling { future, admitted } => {
+                    let mut response = ready!(future.poll(context));
+                    let Some(mut admitted) = admitted.take() else {
+                        return Poll::Ready(response);
+                    };
+                    let status = match &response {
+                        Ok(response) => response.status(),
+                        // Whoever handles the error will make something like it.
+                        Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
+                    };
+                    let Some(answer) = admitted.gate.settle(&mut admitted.admission, status) else {
+                        admitted.annotate(&mut response);
+                        return Poll::Ready(response);
+                    };
+                    State::Settling {
+                        answer,
+                        admitted: Some(admitted),
+                        response: Some(response),
+                    }
+                }
+                Now::Settling {
+                    answer,
+                    admitted,
+                    response,
+                } => {
+                    settled(ready!(Pin::new(answer).poll(context)));
+                    match (response.take(), admitted.take()) {
+                        (Some(mut response), Some(admitted)) => {
+                            admitted.annotate(&mut response);
+                            return Poll::Ready(response);
+                        }
+                        _ => polled_after_the_end(),
+                    }
+                }
+                Now::Denied { response } => match response.take() {
+                    Some(response) => return Poll::Ready(Ok(response.map(ResBody::from_bytes))),
+                    None => polled_after_the_end(),
+                },
+            };
+            state.set(next);
+        }
+    }
+}
+
+impl<S, ReqBody> Waiting<S, ReqBody>
+where
+    S: Service<Request<ReqBody>>,
+{
+    /// The answer is there.
+    fn go_on(self: Box<Self>, judged: crate::gate::Judged) -> State<S, ReqBody> {
+        let Self {
+            gate,
+            mut request,
+            mut service,
+            ..
+        } = *self;
+        match gate.conclude(judged, &Head::of(&request)) {
+            Asked::Pass => State::Calling {
+                future: service.call(request),
+                admitted: None,
+            },
+            Asked::Allowed(admission) => {
+                let admitted = ResponseFuture::<S, _>::admit(&gate, admission, &mut request);
+                State::Calling {
+                    future: service.call(request),
+                    admitted: Some(admitted),
+                }
+            }
+            Asked::Denied(response) => State::Denied {
+                response: Some(response),
+            },
+            Asked::Pending(pending) => State::Waiting {
+                waiting: Some(Box::new(Self {
+                    gate,
+                    pending,
+                    request,
+                    service,
+                })),
+            },
+        }
+    }
+}
+
+impl Admitted {
+    fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
+        if let Ok(response) = response {
+            self.gate.annotate(&self.admission, response.headers_mut());
+        }
+    }
+}
+
+#[cold]
+fn polled_after_the_end() -> ! {
+    #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
+    {
+        panic!("a response was polled after it was given");
+    }
+}
+
+impl<S, ReqBody> fmt::Debug for ResponseFuture<S, ReqBody>
+where
+    S: Service<Request<ReqBody>>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.state {
+            State::Waiting { .. } => "ResponseFuture(waiting)",
+            State::Calling { .. } => "ResponseFuture(calling)",
+            State::Settling { .. } => "ResponseFuture(settling)",
+            State::Denied { .. } => "ResponseFuture(denied)",
+        })
+    }
+}

@@ -1,0 +1,291 @@
+//! One request that is counted: who asks, on which plan, at what cost.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::Rules;
+use crate::batch::{Batch, Check, MAX_CHECKS};
+use crate::clock::Timestamp;
+use crate::decision::{Decision, Outcome, Usage, Verdict};
+use crate::error::{Invalid, StoreError};
+use crate::head::Head;
+use crate::headers::{Label, Standing};
+use crate::key::Subject;
+use crate::policy::{Caller, Entry, OnStoreFailure, Plan};
+use crate::store::{Answer, Store};
+use crate::who::Identity;
+
+/// Everything that is needed to decide a request, to settle it, and to charge it later. Owned,
+/// because the request goes on without it.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    rules: Arc<Rules>,
+    identity: Option<Arc<Identity>>,
+    ip: Option<IpAddr>,
+    plan: usize,
+    tier: usize,
+    costs: [u64; MAX_CHECKS],
+}
+
+impl Case {
+    pub(super) fn new(
+        rules: Arc<Rules>,
+        identity: Option<Arc<Identity>>,
+        ip: Option<IpAddr>,
+        plan: usize,
+        head: &Head<'_>,
+    ) -> Self {
+        let mut case = Self {
+            rules,
+            identity,
+            ip,
+            plan,
+            tier: 0,
+            costs: [1; MAX_CHECKS],
+        };
+        let (rules, mut costs) = (&case.rules, case.costs);
+        for (cost, entry) in costs.iter_mut().zip(&*case.plan().entries) {
+            *cost = rules.policy.terms(entry).cost.of(head);
+        }
+        case.costs = costs;
+        case
+    }
+
+    pub(super) fn with_tier(mut self, tier: usize) -> Self {
+        self.tier = tier;
+        self
+    }
+
+    pub(super) const fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    pub(super) const fn identity(&self) -> Option<&Arc<Identity>> {
+        self.identity.as_ref()
+    }
+
+    pub(super) fn tier_name(&self) -> &str {
+        self.rules.policy.tiers().name(self.tier)
+    }
+
+    fn plan(&self) -> &Plan {
+        self.rules.policy.plan(self.plan)
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            identity: self.identity.as_deref(),
+            ip: self.ip,
+        }
+    }
+
+    /// Whether some of it depends on the response.
+    pub(super) fn is_by_outcome(&self) -> bool {
+        self.plan().by_outcome
+    }
+
+    /// The entries that apply to this caller, with their places in the plan.
+    fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        let (plan, caller) = (self.plan(), self.caller());
+        let applies = move |entry: &Entry| plan.subjects[entry.subject].subject(&caller).is_some();
+        let entries = plan.entries.iter().enumerate();
+        entries.filter(move |(_, entry)| applies(entry))
+    }
+
+    /// Charges the whole of it, or nothing. One usage comes back for each entry that applies.
+    #[inline]
+    pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> Answer<Verdict> {
+        if let [only] = &*self.plan().entries {
+            return self.decide_one(only, store, now);
+        }
+        self.with_batch(
+            |index, _| Some(self.costs[index]),
+            |batch| store.decide(batch, now),
+        )
+    }
+
+    /// The short way: most requests are counted once.
+    #[inline]
+    fn decide_one(&self, entry: &Entry, store: &dyn Store, now: Timestamp) -> Answer<Verdict> {
+        let caller = self.caller();
+        let Some(subject) = self.plan().subjects[entry.subject].subject(&caller) else {
+            return Answer::ready(Ok(Verdict::new(now)));
+        };
+        let check = self.check(entry, &subject).with_cost(self.costs[0]);
+        let answer = store.decide_one(&check, now);
+        let verdict = |usage: Usage, at: Timestamp| {
+            let mut verdict = Verdict::new(at);
+            verdict.push(usage);
+            verdict
+        };
+        if let Some(Ok((usage, at))) = answer.as_ready() {
+            return Answer::ready(Ok(verdict(*usage, *at)));
+        }
+        answer.map(move |answer| answer.map(|(usage, at)| verdict(usage, at)))
+    }
+
+    /// Charges more for what has happened, whether there was room or not: the rule of this
+    /// name, or all.
+    pub(super) fn record(
+        &self,
+        store: &dyn Store,
+        rule: Option<&str>,
+        cost: u64,
+        now: Timestamp,
+    ) -> Answer<Verdict> {
+        let is_meant =
+            |entry: &Entry| rule.is_none_or(|rule| *self.rules.policy.terms(entry).rule == *rule);
+        self.with_batch(
+            |_, entry| is_meant(entry).then_some(cost),
+            |batch| store.record(batch, now),
+        )
+    }
+
+    /// Whether a rule of this name counts the request.
+    pub(super) fn has_rule(&self, rule: &str) -> bool {
+        self.entries()
+            .any(|(_, entry)| *self.rules.policy.terms(entry).rule == *rule)
+    }
+
+    /// Gives back what does not count, now that the response is known. The usages in `verdict`
+    /// follow.
+    pub(super) fn settle(
+        &self,
+        verdict: &mut Verdict,
+        status: StatusCode,
+        store: &dyn Store,
+        now: Timestamp,
+    ) -> Option<Answer<()>> {
+        let counts = |entry: &Entry| self.rules.policy.terms(entry).count.includes(status);
+        if !verdict.is_allowed() || self.entries().all(|(_, entry)| counts(entry)) {
+            return None;
+        }
+        let charged_at = verdict.at();
+        let mut settled = Verdict::new(charged_at);
+        for ((index, entry), usage) in self.entries().zip(verdict.usages()) {
+            let used = if counts(entry) {
+                usage.used()
+            } else {
+                usage.used().saturating_sub(self.costs[index])
+            };
+            settled.push(Usage::new(
+                usage.limit(),
+                used,
+                usage.reset_at(),
+                Outcome::Allowed,
+            ));
+        }
+        *verdict = settled;
+        Some(self.with_batch(
+            |index, entry| (!counts(entry)).then_some(self.costs[index]),
+            |batch| store.give_back(batch, charged_at, now),
+        ))
+    }
+
+    /// What follows from a verdict for the whole request.
+    #[inline]
+    pub(super) fn decision(&self, verdict: &Verdict) -> Result<Decision, StoreError> {
+        let charged = if verdict.is_allowed() {
+            self.costs[0]
+        } else {
+            0
+        };
+        if let ([_], [usage]) = (&*self.plan().entries, verdict.usages()) {
+            return Ok(Decision::of_one(*usage, verdict.at()).with_charged(charged));
+        }
+        let mut order = [(0, 0); MAX_CHECKS];
+        let mut count = 0;
+        for (place, (_, entry)) in order.iter_mut().zip(self.entries()) {
+            let line = self.rules.policy.line(entry);
+            let window = line.quota(self.tier).window_micros();
+            *place = (line.rank, u64::MAX - window);
+            count += 1;
+        }
+        let decision = Decision::new(verdict, order[..count].iter().copied())?;
+        Ok(decision.with_charged(charged))
+    }
+
+    /// Each quota with its label and how it stands.
+    pub(super) fn standings<'a>(
+        &'a self,
+        verdict: &'a Verdict,
+    ) -> impl Iterator<Item = Standing<'a>> {
+        let entries = self.entries().zip(verdict.usages());
+        entries
+            .filter_map(|((_, entry), usage)| Some(Standing::new(self.label(entry).ok()?, *usage)))
+    }
+
+    /// The entry that speaks for all of them.
+    #[inline]
+    pub(super) fn binding(&self, decision: &Decision) -> Option<&Entry> {
+        self.entries()
+            .nth(decision.binding()?)
+            .map(|(_, entry)| entry)
+    }
+
+    #[inline]
+    pub(super) fn label(&self, entry: &Entry) -> Result<&Label, Invalid> {
+        let Rules { policy, labels, .. } = &*self.rules;
+        let who = self.plan().subjects[entry.subject].who(&self.caller());
+        labels.get(policy, who, entry.line, self.tier)
+    }
+
+    /// What happens while the store cannot answer: the strictest rule decides.
+    pub(super) fn on_store_failure(&self) -> OnStoreFailure {
+        let denies = |(_, entry): (usize, &Entry)| {
+            self.rules.policy.terms(entry).on_store_failure == OnStoreFailure::Deny
+        };
+        if self.entries().any(denies) {
+            OnStoreFailure::Deny
+        } else {
+            OnStoreFailure::Allow
+        }
+    }
+
+    fn check<'a>(&'a self, entry: &Entry, subject: &'a Subject<'a>) -> Check<'a> {
+        let line = self.rules.policy.line(entry);
+        Check::new(subject, &line.counter)
+            .with_quota(line.quota(self.tier))
+            .with_rank(line.rank)
+    }
+
+    /// Puts a batch together of the entries that apply and that `cost` has a cost for.
+    fn with_batch<T: Unpin + Send + 'static>(
+        &self,
+        cost: impl Fn(usize, &Entry) -> Option<u64>,
+        call: impl FnOnce(&Batch<'_>) -> Answer<T>,
+    ) -> Answer<T> {
+        let (plan, caller) = (self.plan(), self.caller());
+        let everyone = Subject::all();
+        let mut subjects = [None; MAX_CHECKS];
+        for (place, per) in subjects.iter_mut().zip(&*plan.subjects) {
+            *place = per.subject(&caller);
+        }
+        let Some(first) = plan.entries.first() else {
+            return self.call(&[], call);
+        };
+        let mut checks = [self.check(first, &everyone); MAX_CHECKS];
+        let mut count = 0;
+        for (index, entry) in plan.entries.iter().enumerate() {
+            let subject = subjects.get(entry.subject).and_then(Option::as_ref);
+            if let (Some(subject), Some(cost)) = (subject, cost(index, entry)) {
+                checks[count] = self.check(entry, subject).with_cost(cost);
+                count += 1;
+            }
+        }
+        self.call(&checks[..count], call)
+    }
+
+    fn call<T: Unpin + Send + 'static>(
+        &self,
+        checks: &[Check<'_>],
+        call: impl FnOnce(&Batch<'_>) -> Answer<T>,
+    ) -> Answer<T> {
+        match Batch::new(checks) {
+            Ok(batch) => call(&batch),
+            Err(invalid) => Answer::ready(Err(StoreError::new(invalid.to_string()))),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The names of quotas as callers see them, made when they are first needed.
+
+use std::sync::OnceLock;
+
+use crate::error::Invalid;
+use crate::headers::Label;
+use crate::policy::Policy;
+
+/// Labels by who is counted (`user`, `ip`, …), line and tier.
+#[derive(Debug)]
+pub(super) struct Labels {
+    /// One for each kind of caller that was seen. There are few: they come from code, not from
+    /// requests. The last is for all those that would be too many, or cannot be written.
+    slots: [OnceLock<Slot>; SLOTS],
+    lines: usize,
+    tiers: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    who: Box<str>,
+    labels: Box<[OnceLock<Box<Label>>]>,
+}
+
+const SLOTS: usize = 16;
+
+impl Labels {
+    pub(super) fn new(policy: &Policy) -> Self {
+        Self {
+            slots: [const { OnceLock::new() }; SLOTS],
+            lines: policy.lines().len(),
+            tiers: policy.tiers().len(),
+        }
+    }
+
+    /// The label of a line for callers of this kind and tier.
+    #[inline]
+    pub(super) fn get(
+        &self,
+        policy: &Policy,
+        who: &str,
+        line: usize,
+        tier: usize,
+    ) -> Result<&Label, Invalid> {
+        let slot = self.slot(who);
+        let place = &slot.labels[line * self.tiers + tier];
+        if let Some(label) = place.get() {
+            return Ok(label);
+        }
+        let described = &policy.lines()[line];
+        let label = Label::new(&slot.who, &described.counter, described.quota(tier))?;
+        Ok(place.get_or_init(|| Box::new(label)))
+    }
+
+    #[inline]
+    fn slot(&self, who: &str) -> &Slot {
+        let (last, slots) = (&self.slots[SLOTS - 1], &self.slots[..SLOTS - 1]);
+        for place in slots {
+            let slot = match place.get() {
+                Some(slot) => slot,
+                None if is_plain(who) => place.get_or_init(|| self.new_slot(who)),
+                None => break,
+            };
+            if *slot.who == *who {
+                return slot;
+            }
+        }
+        last.get_or_init(|| self.new_slot("caller"))
+    }
+
+    fn new_slot(&self, who: &str) -> Slot {
+        Slot {
+            who: who.into(),
+            labels: (0..self.lines * self.tiers)
+                .map(|_| OnceLock::new())
+                .collect(),
+        }
+    }
+}
+
+/// Whether it can be a part of a header.
+fn is_plain(who: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    (1..=64).contains(&who.len()) && who.bytes().all(plain)
+}

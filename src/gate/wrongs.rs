@@ -1,0 +1,111 @@
+//! How many wrong credentials one address may show.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+
+use crate::batch::{Batch, Check};
+use crate::clock::Timestamp;
+use crate::decision::Usage;
+use crate::error::Invalid;
+use crate::headers::Label;
+use crate::key::{Counter, Subject, Value};
+use crate::quota::Quota;
+use crate::store::{MemoryStore, Store};
+use crate::who::Identity;
+
+/// Counts credentials that had to be verified and turned out to be wrong, per address.
+///
+/// Always in this process's memory, whatever store the policy has: it is this process's time
+/// that they cost, and whether to spend it must be known without waiting.
+#[derive(Debug)]
+pub(super) struct Wrongs {
+    counter: Counter,
+    label: Label,
+    store: MemoryStore,
+}
+
+/// What one request has been charged for its credentials.
+pub(super) struct Tab<'a> {
+    wrongs: &'a Wrongs,
+    address: Option<IpAddr>,
+    now: Timestamp,
+    charged: Cell<bool>,
+    denied: Cell<Option<Usage>>,
+}
+
+impl Wrongs {
+    /// More addresses than this share one counter. Each costs an attacker a connection.
+    const ADDRESSES: usize = 100_000;
+
+    pub(super) fn new(quota: Quota) -> Result<Self, Invalid> {
+        let counter = Counter::new("invalid-credentials", quota)?;
+        Ok(Self {
+            label: Label::new(Identity::IP, &counter, &quota)?,
+            counter,
+            store: MemoryStore::builder().capacity(Self::ADDRESSES).build()?,
+        })
+    }
+
+    pub(super) const fn label(&self) -> &Label {
+        &self.label
+    }
+
+    pub(super) const fn tab(&self, address: Option<IpAddr>, now: Timestamp) -> Tab<'_> {
+        Tab {
+            wrongs: self,
+            address,
+            now,
+            charged: Cell::new(false),
+            denied: Cell::new(None),
+        }
+    }
+}
+
+impl Tab<'_> {
+    /// Charges in advance for credentials that are about to be verified; whether there was
+    /// room.
+    pub(super) fn charge(&self) -> bool {
+        let usage = self.with_check(|check| self.wrongs.store.decide_one(check, self.now).wait());
+        match usage {
+            Ok((usage, _)) if !usage.is_allowed() => {
+                self.denied.set(Some(usage));
+                false
+            }
+            // Memory does not fail; if it did, verifying is the safe thing to do.
+            _ => {
+                self.charged.set(true);
+                true
+            }
+        }
+    }
+
+    /// The credentials were right: what was charged last for them is given back.
+    pub(super) fn forgive(&self) {
+        if !self.charged.replace(false) {
+            return;
+        }
+        self.with_check(|check| {
+            if let Ok(batch) = Batch::new(std::slice::from_ref(check)) {
+                let given_back = self.wrongs.store.give_back(&batch, self.now, self.now);
+                // As above.
+                let _ = given_back.wait();
+            }
+        });
+    }
+
+    /// Whether anything was charged.
+    pub(super) const fn is_charged(&self) -> bool {
+        self.charged.get()
+    }
+
+    /// How the counter stood when it denied.
+    pub(super) const fn denied(&self) -> Option<Usage> {
+        self.denied.get()
+    }
+
+    fn with_check<T>(&self, call: impl FnOnce(&Check<'_>) -> T) -> T {
+        let address = self.address.map_or(Value::Text("unknown"), Value::Address);
+        let subject = Subject::named((Identity::IP, address));
+        call(&Check::new(&subject, &self.wrongs.counter))
+    }
+}

@@ -1,0 +1,317 @@
+//! The layer: what goes around a service.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use tower_layer::Layer;
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::{Invalid, Problems};
+use crate::gate::{Gate, OnInvalid, Parts};
+use crate::head::Head;
+use crate::headers::HeaderStyle;
+use crate::identity::{Chain, ClientIp, Custom, Identify};
+use crate::policy::{IntoPolicy, Policy};
+use crate::quota::{IntoQuota, Quota};
+use crate::response::{Auto, Denial, Render, render_with};
+use crate::service::RateLimit;
+use crate::store::{MemoryStore, Store};
+use crate::tier::TierResolver;
+use crate::who::Identity;
+
+/// Limits the requests to a service: a [`Layer`] for axum, hyper, tonic and everything else
+/// that is a tower service over HTTP.
+///
+/// ```
+/// # #[cfg(feature = "axum")] {
+/// use axum::{Router, routing::get};
+/// use tollgate::RateLimitLayer;
+///
+/// let app: Router = Router::new()
+///     .route("/", get(|| async { "hello" }))
+///     .layer(RateLimitLayer::new("100/minute")?);
+/// # }
+/// # Ok::<(), tollgate::Problems>(())
+/// ```
+///
+/// With rules for routes and tiers, and callers known by a token:
+///
+/// ```
+/// # #[cfg(feature = "jwt")] {
+/// use tollgate::RateLimitLayer;
+/// use tollgate::headers::HeaderSet;
+/// use tollgate::identity::Jwt;
+/// use tollgate::policy::{Policy, Rule, Tiers};
+///
+/// let policy = Policy::builder()
+///     .tiers(Tiers::new("free").tier("team", 5))
+///     .authenticated("1000/hour")
+///     .anonymous("100/hour")
+///     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).unscaled());
+///
+/// let limits = RateLimitLayer::builder(policy)
+///     .identify(Jwt::hs256("a secret of at least 32 characters").tier("app_metadata.plan").build()?)
+///     .trusted_proxies(["10.0.0.0/8"])
+///     .headers(HeaderSet::Both)
+///     .build()?;
+/// # let _ = limits;
+/// # }
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+///
+/// # Where to put it
+///
+/// Clones share their counters, and so do all services that one layer was put around: axum
+/// calls it once for each route and method, and a limit is still one limit.
+///
+/// - `Router::layer` puts it inside the router: after routing, around each handler. Layers added
+///   *later* run *earlier*, so add authentication, tracing and CORS after it.
+/// - Around the whole router (`ServiceBuilder::new().layer(limits).service(router)`) it is
+///   cheaper, since axum boxes what is added route by route, and it also counts what no route
+///   matches. Rules for routes match the path themselves there.
+///
+/// # The address of the client
+///
+/// Whoever is not authenticated is known by address, so the server has to tell it: with axum,
+/// `into_make_service_with_connect_info::<SocketAddr>()`; with hyper, a
+/// [`PeerAddr`](crate::identity::PeerAddr) in the extensions; tonic does it by itself. Where
+/// nobody does, all anonymous callers share one counter, and a warning says so, once. Behind a
+/// proxy the address is the proxy's, until [`trusted_proxies`](RateLimitLayerBuilder::trusted_proxies)
+/// names it.
+///
+/// # What it does not do
+///
+/// It never looks at a body, and does not shed load: requests that are allowed run all at once.
+#[derive(Clone)]
+pub struct RateLimitLayer {
+    gate: Arc<Gate>,
+}
+
+impl RateLimitLayer {
+    /// A layer for this policy, or for this one quota per caller, counted in memory.
+    pub fn new(policy: impl IntoPolicy) -> Result<Self, Problems> {
+        Self::builder(policy).build()
+    }
+
+    /// A layer with settings.
+    pub fn builder(policy: impl IntoPolicy) -> RateLimitLayerBuilder {
+        RateLimitLayerBuilder {
+            policy: policy.into_policy(),
+            chain: Chain::new(),
+            client_ip: None,
+            trusted_proxies: Vec::new(),
+            invalid_credentials: Quota::per_minute(60),
+            on_invalid: OnInvalid::default(),
+            resolver: None,
+            store: None,
+            clock: None,
+            style: HeaderStyle::default(),
+            renderer: Arc::new(Auto),
+            tells_handlers: false,
+        }
+    }
+}
+
+impl<S> Layer<S> for RateLimitLayer {
+    type Service = RateLimit<S>;
+
+    fn layer(&self, inner: S) -> RateLimit<S> {
+        RateLimit::new(inner, Arc::clone(&self.gate))
+    }
+}
+
+impl fmt::Debug for RateLimitLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RateLimitLayer").field(&self.gate).finish()
+    }
+}
+
+/// Settings of a [`RateLimitLayer`].
+#[derive(Debug)]
+#[must_use]
+pub struct RateLimitLayerBuilder {
+    policy: Result<Policy, Problems>,
+    chain: Chain,
+    client_ip: Option<ClientIp>,
+    trusted_proxies: Vec<String>,
+    invalid_credentials: Result<Quota, Invalid>,
+    on_invalid: OnInvalid,
+    resolver: Option<TierResolver>,
+    store: Option<Arc<dyn Store>>,
+    clock: Option<Arc<dyn Clock>>,
+    style: HeaderStyle,
+    renderer: Arc<dyn Render>,
+    tells_handlers: bool,
+}
+
+impl RateLimitLayerBuilder {
+    /// Asks this source who is asking, after those that were given before: the first that knows
+    /// wins. See [`identity`](crate::identity).
+    pub fn identify(mut self, source: impl Identify) -> Self {
+        self.chain = self.chain.then(source);
+        self
+    }
+
+    /// Asks a closure who is asking.
+    ///
+    /// ```
+    /// # use tollgate::{Identity, RateLimitLayer};
+    /// let limits = RateLimitLayer::builder("100/minute")
+    ///     .identify_with(|head| head.extension::<Identity>().cloned())
+    ///     .build()?;
+    /// # let _ = limits;
+    /// # Ok::<(), tollgate::Problems>(())
+    /// ```
+    pub fn identify_with(
+        self,
+        closure: impl Fn(&Head<'_>) -> Option<Identity> + Send + Sync + 'static,
+    ) -> Self {
+        self.identify(Custom::new(closure))
+    }
+
+    /// Believes `X-Forwarded-For` if it comes from one of these: addresses or networks. For
+    /// other headers and settings, use [`client_ip`](Self::client_ip).
+    pub fn trusted_proxies<N: Into<String>>(
+        mut self,
+        networks: impl IntoIterator<Item = N>,
+    ) -> Self {
+        self.trusted_proxies
+            .extend(networks.into_iter().map(Into::into));
+        self
+    }
+
+    /// How the client's address is found.
+    pub fn client_ip(mut self, client_ip: ClientIp) -> Self {
+        self.client_ip = Some(client_ip);
+        self
+    }
+
+    /// How many wrong credentials one address may show before they are not looked at any more:
+    /// verifying them costs time. `60/minute`, if nothing is said.
+    pub fn invalid_credentials(mut self, quota: impl IntoQuota) -> Self {
+        self.invalid_credentials = quota.into_quota();
+        self
+    }
+
+    /// Answers 401 to wrong credentials. If this is not said, whoever shows them is anonymous.
+    pub fn reject_invalid_credentials(mut self) -> Self {
+        self.on_invalid = OnInvalid::Reject;
+        self
+    }
+
+    /// Where to look up the tier of callers whose identity does not say it.
+    pub fn tier_resolver(mut self, resolver: TierResolver) -> Self {
+        self.resolver = Some(resolver);
+        self
+    }
+
+    /// Where to count; a [`MemoryStore`] of its own, if not given. In an [`Arc`], it can be
+    /// shared.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Which headers responses carry: a [`HeaderSet`](crate::headers::HeaderSet), or a whole
+    /// [`HeaderStyle`].
+    pub fn headers(mut self, style: impl Into<HeaderStyle>) -> Self {
+        self.style = style.into();
+        self
+    }
+
+    /// What those are told who are turned away; see [`response`](crate::response).
+    pub fn render(mut self, renderer: impl Render) -> Self {
+        self.renderer = Arc::new(renderer);
+        self
+    }
+
+    /// What those are told who are turned away, by a closure.
+    ///
+    /// ```
+    /// # use http::Response;
+    /// # use tollgate::RateLimitLayer;
+    /// let limits = RateLimitLayer::builder("20/hour")
+    ///     .render_with(|_denial| Response::new(r#"{"ok":true}"#))
+    ///     .build()?;
+    /// # let _ = limits;
+    /// # Ok::<(), tollgate::Problems>(())
+    /// ```
+    pub fn render_with<B: Into<Bytes>>(
+        self,
+        closure: impl Fn(&Denial<'_>) -> Response<B> + Send + Sync + 'static,
+    ) -> Self {
+        self.render(render_with(closure))
+    }
+
+    /// Handlers can take the [`Decision`](crate::Decision) and a [`Charge`](crate::Charge), as
+    /// extractors of axum or from the extensions of the request. Not the default, because it
+    /// costs every request two allocations.
+    pub fn handlers_see_decision(mut self) -> Self {
+        self.tells_handlers = true;
+        self
+    }
+
+    /// Checks everything and builds the layer.
+    pub fn build(self) -> Result<RateLimitLayer, Problems> {
+        let mut problems = Problems::default();
+        let client_ip = match (self.client_ip, self.trusted_proxies) {
+            (None, proxies) => {
+                let client_ip = ClientIp::builder().trusted_proxies(proxies).build();
+                problems.note(client_ip).unwrap_or_default()
+            }
+            (Some(client_ip), proxies) => {
+                if !proxies.is_empty() {
+                    let expected = "the proxies in `client_ip`, where that is given";
+                    problems.push(Invalid::new(
+                        "trusted_proxies",
+                        proxies.join(", "),
+                        expected,
+                    ));
+                }
+                client_ip
+            }
+        };
+        let invalid_credentials = problems.note(
+            self.invalid_credentials
+                .map_err(|wrong| wrong.within("invalid_credentials")),
+        );
+        let policy = match self.policy {
+            Ok(policy) => Some(policy),
+            Err(wrong) => {
+                wrong
+                    .iter()
+                    .cloned()
+                    .for_each(|problem| problems.push(problem));
+                None
+            }
+        };
+        let (Some(policy), Some(invalid_credentials)) = (policy, invalid_credentials) else {
+            return Err(problems);
+        };
+        problems.or(())?;
+        let gate = Gate::new(Parts {
+            policy,
+            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
+            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            client_ip,
+            chain: self.chain,
+            invalid_credentials,
+            on_invalid: self.on_invalid,
+            resolver: self.resolver,
+            style: self.style,
+            renderer: self.renderer,
+            tells_handlers: self.tells_handlers,
+        })?;
+        Ok(RateLimitLayer {
+            gate: Arc::new(gate),
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! What is told to those who watch. Without the feature `tracing`, nothing is.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::StoreError;
+use crate::head::Head;
+
+/// What has been told already and is not told again.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    no_peer_address: AtomicBool,
+    unknown_tiers: Mutex<HashSet<Box<str>>>,
+}
+
+impl Watch {
+    /// Names beyond this many are not told of: they may be made up.
+    const MOST_TIERS: usize = 64;
+
+    /// Nobody has told where requests come from. Said once, with what to do about it.
+    #[cold]
+    pub(crate) fn no_peer_address(&self) {
+        if self.no_peer_address.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        event::no_peer_address();
+    }
+
+    /// A caller has a tier that the policy does not know. Said once for each name.
+    #[cold]
+    pub(crate) fn unknown_tier(&self, name: &str) {
+        let mut told = self
+            .unknown_tiers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if told.len() < Self::MOST_TIERS && !told.contains(name) {
+            told.insert(name.into());
+            event::unknown_tier(name);
+        }
+    }
+}
+
+/// What an operator should know of a request that was turned away.
+pub(crate) struct Exceeded<'a> {
+    pub(crate) head: Head<'a>,
+    pub(crate) policy: &'a str,
+    pub(crate) limit: u64,
+    pub(crate) used: u64,
+    pub(crate) window: u64,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) request_id: &'a str,
+}
+
+pub(crate) use event::{exceeded, exempt, store_failed};
+
+#[cfg(feature = "tracing")]
+mod event {
+    use super::{Exceeded, Head, StoreError};
+
+    pub(super) fn no_peer_address() {
+        tracing::warn!(
+            target: "tollgate",
+            "the peer address of requests is not known, so all anonymous callers share one counter; \
+             serve the router with `into_make_service_with_connect_info::<SocketAddr>()`, or put a \
+             `tollgate::identity::PeerAddr` into the extensions of each request"
+        );
+    }
+
+    pub(super) fn unknown_tier(name: &str) {
+        tracing::warn!(target: "tollgate", tier = name, "unknown tier, taken for the default one");
+    }
+
+    pub(crate) fn exceeded(exceeded: &Exceeded<'_>) {
+        tracing::warn!(
+            target: "tollgate",
+            policy = exceeded.policy,
+            endpoint = exceeded.head.path(),
+            method = exceeded.head.method().as_str(),
+            limit = exceeded.limit,
+            used = exceeded.used,
+            window = exceeded.window,
+            retry_after = exceeded.retry_after,
+            request_id = exceeded.request_id,
+            "rate_limit_exceeded"
+        );
+    }
+
+    pub(crate) fn exempt(why: &'static str, head: &Head<'_>) {
+        tracing::debug!(
+            target: "tollgate",
+            why,
+            endpoint = head.path(),
+            method = head.method().as_str(),
+            "rate_limit_exempt"
+        );
+    }
+
+    #[cold]
+    pub(crate) fn store_failed(error: &StoreError) {
+        tracing::error!(
+            target: "tollgate",
+            error = error as &dyn std::error::Error,
+            "rate_limit_store_failed"
+        );
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod event {
+    use super::{Exceeded, Head, StoreError};
+
+    pub(super) fn no_peer_address() {}
+    pub(super) fn unknown_tier(_: &str) {}
+    pub(crate) fn exceeded(_: &Exceeded<'_>) {}
+    pub(crate) fn exempt(_: &'static str, _: &Head<'_>) {}
+    pub(crate) fn store_failed(_: &StoreError) {}
+}

@@ -1,0 +1,161 @@
+//! A policy, said rule by rule.
+
+use std::sync::Arc;
+
+use super::Policy;
+use super::compile;
+use super::exempt::Exemptions;
+use super::rule::{IntoRule, Rule};
+use super::tiers::Tiers;
+use crate::error::{Invalid, Problems};
+use crate::head::Head;
+use crate::network;
+
+/// Settings of a [`Policy`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PolicyBuilder {
+    pub(super) tiers: Tiers,
+    pub(super) authenticated: Option<Rule>,
+    pub(super) anonymous: Option<Rule>,
+    pub(super) categories: Vec<(String, Rule)>,
+    pub(super) endpoints: Vec<(String, Rule)>,
+    pub(super) rules: Vec<(String, Rule)>,
+    pub(super) exempt: Exemptions,
+    pub(super) exempt_routes: Vec<String>,
+    pub(super) networks: Vec<String>,
+    pub(super) warn_at: f64,
+}
+
+impl Default for PolicyBuilder {
+    fn default() -> Self {
+        Self {
+            tiers: Tiers::default(),
+            authenticated: None,
+            anonymous: None,
+            categories: Vec::new(),
+            endpoints: Vec::new(),
+            rules: Vec::new(),
+            exempt: Exemptions::default(),
+            exempt_routes: Vec::new(),
+            networks: Vec::new(),
+            warn_at: 0.8,
+        }
+    }
+}
+
+impl PolicyBuilder {
+    /// The subscription tiers.
+    pub fn tiers(mut self, tiers: Tiers) -> Self {
+        self.tiers = tiers;
+        self
+    }
+
+    /// The global rule for callers whose identity is verified: per caller, on every request.
+    pub fn authenticated(mut self, rule: impl IntoRule) -> Self {
+        self.authenticated = Some(rule.into_rule());
+        self
+    }
+
+    /// The global rule for everybody else: per address, on every request. Tiers do not multiply
+    /// it.
+    pub fn anonymous(mut self, rule: impl IntoRule) -> Self {
+        self.anonymous = Some(rule.into_rule());
+        self
+    }
+
+    /// The global rule for both.
+    pub fn everyone(self, rule: impl IntoRule) -> Self {
+        let rule = rule.into_rule();
+        self.authenticated(rule.clone()).anonymous(rule)
+    }
+
+    /// A rule for one route, such as `GET /v1/items/{id}`. Without a method it is for all of
+    /// them; `HEAD` follows `GET`.
+    pub fn endpoint(mut self, route: impl Into<String>, rule: impl IntoRule) -> Self {
+        self.endpoints.push((route.into(), rule.into_rule()));
+        self
+    }
+
+    /// A rule that endpoints share, with one counter for all of them: see
+    /// [`Rule::in_category`].
+    pub fn category(mut self, name: impl Into<String>, rule: impl IntoRule) -> Self {
+        self.categories.push((name.into(), rule.into_rule()));
+        self
+    }
+
+    /// A rule that counts every request: per tenant, per group and user, or, with
+    /// [`per([])`](Rule::per), for the whole instance.
+    pub fn rule(mut self, name: impl Into<String>, rule: impl IntoRule) -> Self {
+        self.rules.push((name.into(), rule.into_rule()));
+        self
+    }
+
+    /// Callers with this role are not counted.
+    pub fn exempt_role(mut self, role: impl Into<String>) -> Self {
+        self.exempt.roles.push(role.into().into());
+        self
+    }
+
+    /// This caller, or everybody of this tenant, is not counted.
+    pub fn exempt_subject(
+        mut self,
+        dimension: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        let subject = (dimension.into().into(), value.into().into());
+        self.exempt.subjects.push(subject);
+        self
+    }
+
+    /// Clients from this network are not counted: `10.0.0.0/8`, or one address.
+    pub fn exempt_network(mut self, network: impl Into<String>) -> Self {
+        self.networks.push(network.into());
+        self
+    }
+
+    /// Requests that take this route are not counted.
+    pub fn exempt_route(mut self, route: impl Into<String>) -> Self {
+        self.exempt_routes.push(route.into());
+        self
+    }
+
+    /// Requests of which the closure says so are not counted. What it looks at must not be up
+    /// to the caller: a header is.
+    pub fn exempt_when(
+        mut self,
+        predicate: impl Fn(&Head<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.exempt.predicates.push(Arc::new(predicate));
+        self
+    }
+
+    /// Counts CORS preflights like other requests. If this is not said, an `OPTIONS` request
+    /// with `Origin` and `Access-Control-Request-Method` is not counted.
+    pub fn count_preflights(mut self) -> Self {
+        self.exempt.counts_preflights = true;
+        self
+    }
+
+    /// From which share of a limit on a warning is sent; 0.8 if nothing is said, and above 1
+    /// for never.
+    pub fn warn_at(mut self, share: f64) -> Self {
+        self.warn_at = share;
+        self
+    }
+
+    /// Checks everything and builds the policy.
+    pub fn build(mut self) -> Result<Policy, Problems> {
+        let mut problems = Problems::default();
+        for text in std::mem::take(&mut self.networks) {
+            if let Some(network) = problems.note(network::parse(&text)) {
+                self.exempt.networks.push(network);
+            }
+        }
+        if !(0.0..=1e6).contains(&self.warn_at) {
+            let expected = "a share of the limit such as `0.8`; above 1 for never";
+            problems.push(Invalid::new("warn_at", self.warn_at, expected));
+        }
+        compile::compile(self, problems)
+    }
+}

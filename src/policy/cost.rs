@@ -1,0 +1,43 @@
+//! What a request costs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::calm::calmly;
+use crate::head::Head;
+
+/// What a request costs: a number, or what a closure says of the request's head.
+#[derive(Clone)]
+pub(crate) enum Cost {
+    Fixed(u64),
+    Of(CostFn),
+}
+
+/// A closure of the user's.
+type CostFn = Arc<dyn Fn(&Head<'_>) -> u64 + Send + Sync>;
+
+impl Cost {
+    /// The cost of this request.
+    #[inline]
+    pub(crate) fn of(&self, head: &Head<'_>) -> u64 {
+        match self {
+            Self::Fixed(cost) => *cost,
+            Self::Of(closure) => calmly(|| closure(head)).unwrap_or(1),
+        }
+    }
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self::Fixed(1)
+    }
+}
+
+impl fmt::Debug for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(cost) => write!(f, "Cost({cost})"),
+            Self::Of(_) => f.write_str("Cost(by request)"),
+        }
+    }
+}

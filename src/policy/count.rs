@@ -1,0 +1,107 @@
+//! Which outcomes count.
+
+use http::StatusCode;
+
+use crate::error::Invalid;
+
+/// Which responses count against a rule: all of them, or some.
+///
+/// By outcome means: charged on entry, given back when the response turns out not to count. A
+/// request that is dropped before its response stays charged, so nobody gets requests for free
+/// by hanging up.
+///
+/// ```
+/// use http::StatusCode;
+/// use tollgate::policy::Count;
+///
+/// assert!(Count::failure().includes(StatusCode::UNAUTHORIZED));
+/// assert!(!Count::failure().includes(StatusCode::OK));
+///
+/// let some = Count::statuses(["2xx", "404"])?;
+/// assert!(some.includes(StatusCode::NOT_FOUND));
+/// assert!(!some.includes(StatusCode::BAD_REQUEST));
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count(Which);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Which {
+    #[default]
+    All,
+    Some {
+        /// The first digits that count, by number.
+        classes: [bool; 10],
+        codes: Box<[u16]>,
+    },
+}
+
+impl Count {
+    /// Every response counts. The default.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self(Which::All)
+    }
+
+    /// Only what went well: 2xx and 3xx, and 101, which opens a WebSocket.
+    #[must_use]
+    pub fn success() -> Self {
+        Self::of(&[2, 3], &[101])
+    }
+
+    /// Only what failed: 4xx and 5xx. Also a service that returns an error instead of a
+    /// response.
+    #[must_use]
+    pub fn failure() -> Self {
+        Self::of(&[4, 5], &[])
+    }
+
+    /// Only these: status codes (`404`) and classes (`4xx`).
+    pub fn statuses<'a>(statuses: impl IntoIterator<Item = &'a str>) -> Result<Self, Invalid> {
+        let (mut classes, mut codes) = (Vec::new(), Vec::new());
+        for status in statuses {
+            let refuse = || {
+                let expected = "status codes such as `404`, or classes such as `4xx`";
+                Invalid::new("counted status", status, expected)
+            };
+            match status.strip_suffix("xx") {
+                Some(class) => match class.parse() {
+                    Ok(class @ 1..=5) => classes.push(class),
+                    _ => return Err(refuse()),
+                },
+                None => match status.parse() {
+                    Ok(code @ 100..=599) => codes.push(code),
+                    _ => return Err(refuse()),
+                },
+            }
+        }
+        if classes.is_empty() && codes.is_empty() {
+            let expected = "at least one status code or class";
+            return Err(Invalid::new("counted statuses", "nothing", expected));
+        }
+        Ok(Self::of(&classes, &codes))
+    }
+
+    fn of(classes: &[usize], codes: &[u16]) -> Self {
+        let classes = std::array::from_fn(|class| classes.contains(&class));
+        let codes = codes.into();
+        Self(Which::Some { classes, codes })
+    }
+
+    /// Whether a response with this status counts.
+    #[must_use]
+    pub fn includes(&self, status: StatusCode) -> bool {
+        match &self.0 {
+            Which::All => true,
+            Which::Some { classes, codes } => {
+                let code = status.as_u16();
+                classes[usize::from(code / 100) % 10] || codes.contains(&code)
+            }
+        }
+    }
+
+    /// Whether it depends on the response at all.
+    pub(crate) const fn is_by_outcome(&self) -> bool {
+        matches!(self.0, Which::Some { .. })
+    }
+}

@@ -1,0 +1,108 @@
+//! Who is not counted at all.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::Method;
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use ipnet::IpNet;
+
+use crate::calm::calmly;
+use crate::head::Head;
+use crate::who::Identity;
+
+/// Why a request was not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exemption {
+    /// A browser asks whether it may ask.
+    Preflight,
+    /// The route is exempt.
+    Route,
+    /// The caller has an exempt role.
+    Role,
+    /// The caller is exempt by name.
+    Subject,
+    /// The address is in an exempt network.
+    Network,
+    /// A closure said so.
+    Predicate,
+}
+
+impl Exemption {
+    /// What events call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preflight => "preflight",
+            Self::Route => "route",
+            Self::Role => "role",
+            Self::Subject => "subject",
+            Self::Network => "network",
+            Self::Predicate => "predicate",
+        }
+    }
+}
+
+/// A closure of the user's.
+type Predicate = Arc<dyn Fn(&Head<'_>) -> bool + Send + Sync>;
+
+#[derive(Clone, Default)]
+pub(crate) struct Exemptions {
+    pub(super) roles: Vec<Box<str>>,
+    pub(super) subjects: Vec<(Box<str>, Box<str>)>,
+    pub(super) networks: Vec<IpNet>,
+    pub(super) predicates: Vec<Predicate>,
+    pub(super) counts_preflights: bool,
+}
+
+impl Exemptions {
+    /// Whether, and why, a request is exempt by who asks or by what it says of itself.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        head: &Head<'_>,
+        identity: Option<&Identity>,
+        ip: Option<IpAddr>,
+    ) -> Option<Exemption> {
+        if head.method() == Method::OPTIONS && !self.counts_preflights && is_preflight(head) {
+            return Some(Exemption::Preflight);
+        }
+        if let Some(identity) = identity {
+            if identity
+                .roles()
+                .any(|role| self.roles.iter().any(|known| **known == *role))
+            {
+                return Some(Exemption::Role);
+            }
+            let is_named = |(name, value): &(Box<str>, Box<str>)| identity.get(name) == Some(value);
+            if self.subjects.iter().any(is_named) {
+                return Some(Exemption::Subject);
+            }
+        }
+        if let Some(ip) = ip {
+            if self.networks.iter().any(|network| network.contains(&ip)) {
+                return Some(Exemption::Network);
+            }
+        }
+        let says_so = |predicate: &Predicate| calmly(|| predicate(head)).unwrap_or(false);
+        let said = self.predicates.iter().any(says_so);
+        said.then_some(Exemption::Predicate)
+    }
+}
+
+/// What browsers send before a cross-origin request, and nothing less.
+fn is_preflight(head: &Head<'_>) -> bool {
+    let headers = head.headers();
+    headers.contains_key(ORIGIN) && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+impl fmt::Debug for Exemptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exemptions")
+            .field("roles", &self.roles)
+            .field("networks", &self.networks)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! What a rule counts per.
+
+use std::net::IpAddr;
+
+use crate::error::Invalid;
+use crate::key::{MAX_DIMENSIONS, Subject, Value};
+use crate::who::Identity;
+
+/// What a rule counts per.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Per {
+    /// Whatever the caller is known by: mostly a user, or else the address.
+    Caller,
+    /// These; if there are none, the whole instance.
+    Dimensions {
+        names: Box<[Box<str>]>,
+        /// Their names as policy strings say them.
+        who: Box<str>,
+    },
+}
+
+/// Whom a request is counted for.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) identity: Option<&'a Identity>,
+    /// The client's address, or the network that counts as one client.
+    pub(crate) ip: Option<IpAddr>,
+}
+
+impl Per {
+    /// Checked, from names; if there are none given, the caller.
+    pub(super) fn new(names: Option<&[String]>) -> Result<Self, Invalid> {
+        let Some(names) = names else {
+            return Ok(Self::Caller);
+        };
+        if names.len() > MAX_DIMENSIONS {
+            let expected = format!("at most {MAX_DIMENSIONS} dimensions");
+            return Err(Invalid::new("per", names.join(", "), expected));
+        }
+        let plain =
+            |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' || byte == b'.';
+        for (index, name) in names.iter().enumerate() {
+            if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
+                let expected = "dimensions such as `user`, `ip` or `tenant`: letters, digits, `-`, `_` and `.`";
+                return Err(Invalid::new("per", name.escape_debug(), expected));
+            }
+            if names[..index].contains(name) {
+                return Err(Invalid::new("per", name, "each dimension only once"));
+            }
+        }
+        let who = if names.is_empty() {
+            "all".into()
+        } else {
+            names.join("+").into()
+        };
+        let names = names.iter().map(|name| name.as_str().into()).collect();
+        Ok(Self::Dimensions { names, who })
+    }
+
+    /// Whose counters are meant; `None` if the caller lacks a dimension.
+    #[inline]
+    pub(crate) fn subject<'a>(&'a self, caller: &Caller<'a>) -> Option<Subject<'a>> {
+        match self {
+            Self::Caller => Some(caller.known_by()),
+            Self::Dimensions { names, .. } => match &**names {
+                [] => Some(Subject::all()),
+                [only] => caller.value_or_address(only).map(Subject::named),
+                several => {
+                    let mut dimensions = [("", Value::Number(0)); MAX_DIMENSIONS];
+                    for (place, name) in dimensions.iter_mut().zip(several) {
+                        *place = (name, caller.value(name)?);
+                    }
+                    Subject::from_dimensions(&dimensions[..several.len()]).ok()
+                }
+            },
+        }
+    }
+
+    /// Who that is, as policy strings say it: `user`, `ip`, `group+user`, `all`.
+    #[inline]
+    pub(crate) fn who<'a>(&'a self, caller: &Caller<'a>) -> &'a str {
+        match self {
+            Self::Caller => caller
+                .identity
+                .map_or(Identity::IP, |identity| identity.primary().0),
+            Self::Dimensions { who, .. }
+                if **who == *Identity::USER && caller.value(who).is_none() =>
+            {
+                Identity::IP
+            }
+            Self::Dimensions { who, .. } => who,
+        }
+    }
+}
+
+impl<'a> Caller<'a> {
+    /// Stands in for the address of those who have none: all of them share it.
+    const UNKNOWN: Value<'static> = Value::Text("unknown");
+
+    fn address(&self) -> Value<'a> {
+        self.ip.map_or(Self::UNKNOWN, Value::Address)
+    }
+
+    #[inline]
+    fn known_by(&self) -> Subject<'a> {
+        match self.identity {
+            Some(identity) => {
+                let (name, value) = identity.primary();
+                Subject::named((name, Value::Text(value)))
+            }
+            None => Subject::named((Identity::IP, self.address())),
+        }
+    }
+
+    fn value(&self, dimension: &str) -> Option<Value<'a>> {
+        if dimension == Identity::IP {
+            return Some(self.address());
+        }
+        self.identity?.get(dimension).map(Value::Text)
+    }
+
+    /// One dimension; for users who are none, the address.
+    fn value_or_address(&self, dimension: &'a str) -> Option<(&'a str, Value<'a>)> {
+        match self.value(dimension) {
+            Some(value) => Some((dimension, value)),
+            None if dimension == Identity::USER => Some((Identity::IP, self.address())),
+            None => None,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! One rule, as its author says it.
+
+use std::sync::Arc;
+
+use super::cost::Cost;
+use super::count::Count;
+use crate::error::Invalid;
+use crate::head::Head;
+use crate::quota::{IntoQuota, Quota};
+
+/// What an endpoint, a category or an always-on rule allows: quotas, what they count per, which
+/// tiers get other numbers, what counts, what the denied are told.
+///
+/// ```
+/// use tollgate::policy::{Count, Rule};
+///
+/// // Ten failed logins an hour from one address, whatever the caller pays.
+/// let login = Rule::new("10/hour").name("login").per(["ip"]).unscaled().count(Count::failure());
+///
+/// // Two windows, and numbers of their own for two tiers.
+/// let search = Rule::new("10/minute")
+///     .and("200/hour")
+///     .tier("team", ["50/minute", "1000/hour"])
+///     .tier("enterprise", ["500/minute", "unlimited"])
+///     .message("Slow down: try again in {retry_in}.");
+/// # let _ = (login, search);
+/// ```
+///
+/// Nothing is checked before the policy is built, and then everything at once.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Rule {
+    pub(super) name: Option<String>,
+    pub(super) category: Option<String>,
+    pub(super) quotas: Vec<Result<Quota, Invalid>>,
+    pub(super) tiers: Vec<(String, Vec<Result<Quota, Invalid>>)>,
+    pub(super) per: Option<Vec<String>>,
+    pub(super) unscaled: bool,
+    pub(super) count: Option<Count>,
+    pub(super) cost: Option<Cost>,
+    pub(super) message: Option<String>,
+    pub(super) suggestion: Option<String>,
+    pub(super) on_store_failure: Option<OnStoreFailure>,
+    pub(super) without_global: bool,
+    pub(super) stacked: bool,
+}
+
+/// What happens to requests while the store cannot answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnStoreFailure {
+    /// They go on, uncounted. The default.
+    #[default]
+    Allow,
+    /// They get a 503 with `Retry-After`: for what must never go on uncounted, such as logins.
+    Deny,
+}
+
+impl Rule {
+    /// A rule with one quota.
+    pub fn new(quota: impl IntoQuota) -> Self {
+        Self::default().and(quota)
+    }
+
+    /// A rule that shares the counters of a category.
+    ///
+    /// Add a quota of its own with [`and`](Rule::and), and it replaces the category's, unless
+    /// the category is [`stacked`](Rule::stacked).
+    pub fn in_category(category: impl Into<String>) -> Self {
+        Self {
+            category: Some(category.into()),
+            ..Self::default()
+        }
+    }
+
+    /// One more quota. All must have room.
+    pub fn and(mut self, quota: impl IntoQuota) -> Self {
+        self.quotas.push(quota.into_quota());
+        self
+    }
+
+    /// The name in policy strings, headers and logs. Counters are found by it. For an endpoint
+    /// it defaults to its route.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// What is counted per: `["ip"]`, `["tenant"]`, `["group", "user"]`, or nothing for the
+    /// whole instance. If it is not said: per caller, who is whatever the identity is known by
+    /// (mostly a user), or else the address.
+    ///
+    /// A caller without one of the dimensions is not counted by this rule; only `user` is
+    /// replaced by the address for those who are anonymous, since a limit that can be shed by
+    /// leaving out the token is none.
+    pub fn per<'a>(mut self, dimensions: impl IntoIterator<Item = &'a str>) -> Self {
+        self.per = Some(dimensions.into_iter().map(str::to_owned).collect());
+        self
+    }
+
+    /// Numbers of its own for a tier, one for each quota and in the same order. They win over
+    /// the tier's multiplier. Windows stay the same, so that nobody gets a fresh one by
+    /// changing the tier.
+    pub fn tier<Q: IntoQuota>(
+        mut self,
+        name: impl Into<String>,
+        quotas: impl IntoIterator<Item = Q>,
+    ) -> Self {
+        let quotas = quotas.into_iter().map(IntoQuota::into_quota).collect();
+        self.tiers.push((name.into(), quotas));
+        self
+    }
+
+    /// Tiers do not multiply it: for logins, sign-ups and recovery.
+    pub fn unscaled(mut self) -> Self {
+        self.unscaled = true;
+        self
+    }
+
+    /// Which responses count.
+    pub fn count(mut self, count: Count) -> Self {
+        self.count = Some(count);
+        self
+    }
+
+    /// What each request costs, instead of 1.
+    pub fn cost(mut self, cost: u64) -> Self {
+        self.cost = Some(Cost::Fixed(cost));
+        self
+    }
+
+    /// What a request costs, by its head.
+    ///
+    /// ```
+    /// # use tollgate::policy::Rule;
+    /// let export = Rule::new("100/hour").cost_of(|head| if head.path().ends_with(".pdf") { 5 } else { 1 });
+    /// # let _ = export;
+    /// ```
+    pub fn cost_of(mut self, cost: impl Fn(&Head<'_>) -> u64 + Send + Sync + 'static) -> Self {
+        self.cost = Some(Cost::Of(Arc::new(cost)));
+        self
+    }
+
+    /// What the denied are told, with `{limit} {used} {window} {retry_after} {retry_in}
+    /// {policy} {tier}` filled in.
+    pub fn message(mut self, template: impl Into<String>) -> Self {
+        self.message = Some(template.into());
+        self
+    }
+
+    /// What the denied could do about it, shown beside the message.
+    pub fn suggestion(mut self, text: impl Into<String>) -> Self {
+        self.suggestion = Some(text.into());
+        self
+    }
+
+    /// What happens while the store cannot answer.
+    pub fn on_store_failure(mut self, outcome: OnStoreFailure) -> Self {
+        self.on_store_failure = Some(outcome);
+        self
+    }
+
+    /// For an endpoint: the global rule does not count it as well.
+    pub fn without_global(mut self) -> Self {
+        self.without_global = true;
+        self
+    }
+
+    /// For a category: it also counts endpoints that have quotas of their own.
+    pub fn stacked(mut self) -> Self {
+        self.stacked = true;
+        self
+    }
+}
+
+/// A rule, or just its quota.
+pub trait IntoRule {
+    /// The rule.
+    fn into_rule(self) -> Rule;
+}
+
+impl IntoRule for Rule {
+    fn into_rule(self) -> Rule {
+        self
+    }
+}
+
+impl IntoRule for Quota {
+    fn into_rule(self) -> Rule {
+        Rule::new(self)
+    }
+}
+
+impl IntoRule for &str {
+    fn into_rule(self) -> Rule {
+        Rule::new(self)
+    }
+}
+
+impl IntoRule for String {
+    fn into_rule(self) -> Rule {
+        Rule::new(self)
+    }
+}

@@ -1,0 +1,159 @@
+//! Subscription tiers and what they multiply by.
+
+use std::collections::HashMap;
+
+use crate::error::{Invalid, Problems};
+use crate::quota::Quota;
+use crate::who::Identity;
+
+/// The tiers that callers can have, and by how much each multiplies quotas.
+///
+/// ```
+/// use tollgate::policy::Tiers;
+///
+/// let tiers = Tiers::new("free").tier("team", 5).tier("enterprise", 10).assign("user", "ada", "team");
+/// # let _ = tiers;
+/// ```
+///
+/// A caller's tier is what the table says ([`assign`](Tiers::assign)), else what the identity
+/// says, else the default. A name that is not listed is the default tier, too.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Tiers {
+    tiers: Vec<(String, f64)>,
+    assigned: Vec<(String, String, String)>,
+}
+
+impl Default for Tiers {
+    /// One tier, `default`.
+    fn default() -> Self {
+        Self::new("default")
+    }
+}
+
+impl Tiers {
+    /// Tiers of which this is the default one; it multiplies by 1, if nothing else is said.
+    pub fn new(default: impl Into<String>) -> Self {
+        Self {
+            tiers: vec![(default.into(), 1.0)],
+            assigned: Vec::new(),
+        }
+    }
+
+    /// A tier and what it multiplies quotas by. Three decimals count.
+    pub fn tier(mut self, name: impl Into<String>, multiplier: impl Into<f64>) -> Self {
+        let (name, multiplier) = (name.into(), multiplier.into());
+        match self.tiers.iter_mut().find(|(known, _)| *known == name) {
+            Some(known) => known.1 = multiplier,
+            None => self.tiers.push((name, multiplier)),
+        }
+        self
+    }
+
+    /// Gives a tier to one caller, or to all of a tenant, whatever their token says.
+    pub fn assign(
+        mut self,
+        dimension: impl Into<String>,
+        value: impl Into<String>,
+        tier: impl Into<String>,
+    ) -> Self {
+        self.assigned
+            .push((dimension.into(), value.into(), tier.into()));
+        self
+    }
+
+    /// Checked and ready to be asked.
+    pub(super) fn compile(self, problems: &mut Problems) -> TierTable {
+        let mut thousandths = Vec::with_capacity(self.tiers.len());
+        for (name, multiplier) in &self.tiers {
+            let scaled = multiplier * 1_000.0;
+            if !(1.0..=1e9).contains(&scaled) {
+                let expected = "a number from 0.001 to 1000000";
+                let field = format!("multiplier of tier `{name}`");
+                problems.push(Invalid::new(field, multiplier, expected));
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "within these bounds, or refused"
+            )]
+            thousandths.push(scaled.round() as u64);
+        }
+        let names: Box<[Box<str>]> = self
+            .tiers
+            .into_iter()
+            .map(|(name, _)| name.into())
+            .collect();
+        let mut assigned = HashMap::new();
+        for (dimension, value, tier) in self.assigned {
+            match names.iter().position(|name| **name == *tier) {
+                Some(index) => {
+                    let of_dimension: &mut HashMap<_, _> =
+                        assigned.entry(dimension.into()).or_default();
+                    of_dimension.insert(value.into(), index);
+                }
+                None => problems.push(unknown_tier(&tier, &names, format!("tier of {dimension}"))),
+            }
+        }
+        TierTable {
+            names,
+            thousandths: thousandths.into(),
+            assigned,
+        }
+    }
+}
+
+/// The tiers of a policy, by number; 0 is the default.
+#[derive(Debug)]
+pub(crate) struct TierTable {
+    names: Box<[Box<str>]>,
+    thousandths: Box<[u64]>,
+    assigned: HashMap<Box<str>, HashMap<Box<str>, usize>>,
+}
+
+impl TierTable {
+    pub(crate) const fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn name(&self, index: usize) -> &str {
+        self.names.get(index).map_or("", |name| name)
+    }
+
+    /// The number of a tier.
+    #[inline]
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| **known == *name)
+    }
+
+    /// What the static table says of a caller.
+    #[inline]
+    pub(crate) fn assigned(&self, identity: &Identity) -> Option<usize> {
+        if self.assigned.is_empty() {
+            return None;
+        }
+        let mut dimensions = identity.dimensions();
+        dimensions.find_map(|(name, value)| self.assigned.get(name)?.get(value).copied())
+    }
+
+    /// What a quota is for a tier.
+    pub(super) fn scale(&self, quota: &Quota, index: usize) -> Result<Quota, Invalid> {
+        let thousandths = u128::from(self.thousandths[index]);
+        if quota.counts_nothing() || thousandths == 1_000 {
+            return Ok(*quota);
+        }
+        let amount = (u128::from(quota.amount()) * thousandths / 1_000).max(1);
+        quota.with_amount(u64::try_from(amount).unwrap_or(u64::MAX))
+    }
+
+    /// A tier that a rule names and that there is not.
+    pub(super) fn unknown(&self, name: &str) -> Invalid {
+        unknown_tier(name, &self.names, "tier".to_owned())
+    }
+}
+
+fn unknown_tier(name: &str, known: &[Box<str>], field: String) -> Invalid {
+    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    let expected = format!("one of the tiers: {}", known.join(", "));
+    Invalid::new(field, name, expected)
+}
