@@ -108,7 +108,7 @@ impl RateLimitLayer {
             store: None,
             clock: None,
             style: HeaderStyle::default(),
-            renderer: Arc::new(Auto),
+            renderer: Arc::new(<Auto>::default()),
             tells_handlers: false,
         }
     }
