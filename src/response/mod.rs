@@ -1,1 +1,64 @@
 //! What a request that was turned away is told.
+//!
+//! A [`Denial`] is what is known; a [`Render`]er makes a response of it; [`finish`] sees to the
+//! headers that every denial should have. Nothing here reads a clock, waits, or shows who asked.
+//!
+//! | renderer | answers with |
+//! |---|---|
+//! | [`Auto`] (the default) | [`Grpc`] to gRPC requests, else [`JsonEnvelope`] |
+//! | [`JsonEnvelope`] | 429 and `{"error":{"code":"RATE_LIMIT_EXCEEDED",…}}` |
+//! | [`ProblemJson`] | 429 and `application/problem+json` (RFC 9457) |
+//! | [`Grpc`] | 200 and `grpc-status: 8` (`RESOURCE_EXHAUSTED`) |
+//! | [`render_with`] | whatever your closure makes |
+//!
+//! # Your own
+//!
+//! A closure is enough, and can be tested without a server:
+//!
+//! ```
+//! use http::{Request, Response};
+//! use tollgate::headers::{Label, Standing};
+//! use tollgate::response::{Denial, Render, finish, render_with};
+//! use tollgate::{Counter, Head, Outcome, Quota, Timestamp, Usage};
+//!
+//! // A webhook whose sender would come back for ever unless the answer is 200.
+//! let webhook = render_with(|_denial| Response::new(r#"{"ok":true}"#));
+//!
+//! let counter = Counter::new("updates", Quota::per_hour(20)?)?;
+//! let label = Label::new("user", &counter, counter.quota())?;
+//! let at = Timestamp::from_secs(1_761_829_944);
+//! let reset_at = Timestamp::from_secs(1_761_832_800);
+//! let standing = Standing::new(&label, Usage::new(20, 20, reset_at, Outcome::Denied));
+//! let request = Request::post("/webhook").body(()).unwrap();
+//!
+//! let denial = Denial::limited(Head::of(&request), standing, at);
+//! assert_eq!(denial.message(), "Rate limit exceeded. Please try again in 48 minutes.");
+//! let mut response = webhook.render(&denial);
+//! finish(&mut response, &denial);
+//! assert_eq!(response.status(), 200);
+//! assert!(!response.headers().contains_key("retry-after"));
+//! # Ok::<(), tollgate::Invalid>(())
+//! ```
+
+mod body;
+mod denial;
+mod envelope;
+mod finish;
+mod grpc;
+mod json;
+mod message;
+mod problem;
+mod render;
+mod request_id;
+mod template;
+mod words;
+
+pub use self::body::DenialBody;
+pub use self::denial::{Denial, DenialKind};
+pub use self::envelope::JsonEnvelope;
+pub use self::finish::finish;
+pub use self::grpc::Grpc;
+pub use self::problem::ProblemJson;
+pub use self::render::{Auto, Render, RenderFn, render_with};
+pub use self::request_id::RequestId;
+pub use self::template::Template;

@@ -1,0 +1,131 @@
+//! What a quota is called on the wire, prepared once.
+
+use std::fmt;
+
+use http::HeaderValue;
+
+use super::ietf;
+use super::number::{Decimal, header_value};
+use crate::error::Invalid;
+use crate::key::Counter;
+use crate::quota::{Quota, Window};
+
+/// The name of a quota as callers see it, `user:secrets:1h` (who, rule, window), with
+/// everything about it that headers say and that no request changes.
+///
+/// Made once, when a policy is compiled, for each rule, quota and kind of caller.
+///
+/// ```
+/// use tollgate::headers::Label;
+/// use tollgate::{Counter, Quota};
+///
+/// let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
+/// // The quota may be another than the counter's own: a tier has more of it.
+/// let label = Label::new("user", &counter, &Quota::per_hour(2_500)?)?;
+/// assert_eq!(label.as_str(), "user:secrets:1h");
+/// assert_eq!(label.limit(), 2_500);
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+#[derive(Clone)]
+pub struct Label {
+    quota: Quota,
+    name: Box<str>,
+    policy: HeaderValue,
+    limit: HeaderValue,
+    /// `"user:secrets:1h";q=500;w=3600`
+    ietf_policy: HeaderValue,
+}
+
+impl Label {
+    /// `who` is the dimension that is counted per (`user`, `ip`, `tenant`, … or `all`):
+    /// 1 to 64 visible ASCII characters without quotes and backslashes.
+    pub fn new(who: &str, counter: &Counter, quota: &Quota) -> Result<Self, Invalid> {
+        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+        if who.is_empty() || who.len() > 64 || !who.bytes().all(plain) {
+            let shown: String = who.chars().take(64).collect();
+            return Err(Invalid::new(
+                "dimension name",
+                shown.escape_debug(),
+                "1 to 64 visible ASCII characters, without quotes and backslashes",
+            ));
+        }
+        let rule = counter.rule();
+        let name = if quota.counts_nothing() {
+            format!("{who}:{rule}:{quota}")
+        } else {
+            format!("{who}:{rule}:{}", quota.window())
+        };
+        let value = |text: &[u8]| {
+            HeaderValue::from_bytes(text)
+                .map_err(|_| Invalid::new("policy name", &name, "visible ASCII characters"))
+        };
+        let mut item = Vec::new();
+        ietf::push_policy(&mut item, &name, quota, quota.burst());
+        Ok(Self {
+            quota: *quota,
+            policy: value(name.as_bytes())?,
+            limit: header_value(quota.burst()),
+            ietf_policy: value(&item)?,
+            name: name.into(),
+        })
+    }
+
+    /// The name: `user:secrets:1h`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.name
+    }
+
+    /// The quota.
+    #[must_use]
+    pub const fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// The most that can be used at once: the amount of the quota, or its burst.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.quota.burst()
+    }
+
+    /// The window of the quota.
+    #[must_use]
+    pub const fn window(&self) -> Window {
+        self.quota.window()
+    }
+
+    pub(super) fn policy_value(&self) -> HeaderValue {
+        self.policy.clone()
+    }
+
+    /// The limit that was in force; an override may have set another than the policy's.
+    pub(super) fn limit_value(&self, in_force: u64) -> HeaderValue {
+        if in_force == self.limit() {
+            self.limit.clone()
+        } else {
+            header_value(in_force)
+        }
+    }
+
+    /// The item of `RateLimit-Policy`, where no override is in force.
+    pub(super) const fn ietf_policy(&self) -> &HeaderValue {
+        &self.ietf_policy
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Label({}, {})",
+            self.name,
+            Decimal::new(self.limit()).as_str()
+        )
+    }
+}

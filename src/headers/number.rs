@@ -1,0 +1,118 @@
+//! Whole numbers as text, without the machinery of `format!`: a denial is what happens under
+//! attack, and half a dozen numbers go into one.
+
+use http::HeaderValue;
+
+/// `000`, `001` … `999`, one after the other.
+static THREES: [u8; 3_000] = threes();
+
+/// The same as text, so that small numbers need no memory of their own.
+const SMALL: &str = match str::from_utf8(&THREES_AS_TEXT) {
+    Ok(text) => text,
+    Err(_) => "",
+};
+const THREES_AS_TEXT: [u8; 3_000] = threes();
+
+const fn threes() -> [u8; 3_000] {
+    let mut digits = [0; 3_000];
+    let mut number = 0_u16;
+    while number < 1_000 {
+        let at = number as usize * 3;
+        digits[at] = digit(number / 100);
+        digits[at + 1] = digit(number / 10 % 10);
+        digits[at + 2] = digit(number % 10);
+        number += 1;
+    }
+    digits
+}
+
+const fn digit(number: u16) -> u8 {
+    b'0' + number.to_le_bytes()[0]
+}
+
+/// A number below 100, with its leading zero.
+#[inline]
+pub(crate) fn two_digits(number: u64) -> [u8; 2] {
+    let at = (number % 100) as usize * 3;
+    [THREES[at + 1], THREES[at + 2]]
+}
+
+/// A number below 1000 as text that lives for ever.
+#[inline]
+fn small(number: u64) -> Option<&'static str> {
+    if number >= 1_000 {
+        return None;
+    }
+    let zeros = usize::from(number < 100) + usize::from(number < 10);
+    let at = (number % 1_000) as usize * 3;
+    SMALL.get(at + zeros..at + 3)
+}
+
+/// A number in decimal digits, on the stack.
+#[derive(Clone, Copy)]
+pub(crate) struct Decimal {
+    digits: [u8; Self::MOST],
+    start: usize,
+}
+
+impl Decimal {
+    /// The digits of `u64::MAX`.
+    const MOST: usize = 20;
+
+    #[inline]
+    pub(crate) fn new(mut number: u64) -> Self {
+        let mut digits = [b'0'; Self::MOST];
+        let mut start = Self::MOST;
+        while number >= 100 {
+            start -= 2;
+            [digits[start], digits[start + 1]] = two_digits(number);
+            number /= 100;
+        }
+        let [tens, ones] = two_digits(number);
+        start -= 1;
+        digits[start] = ones;
+        if number >= 10 {
+            start -= 1;
+            digits[start] = tens;
+        }
+        Self { digits, start }
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.digits[self.start..]
+    }
+
+    #[inline]
+    pub(crate) fn as_str(&self) -> &str {
+        str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+}
+
+/// A number as the value of a header.
+#[inline]
+pub(crate) fn header_value(number: u64) -> HeaderValue {
+    match small(number) {
+        Some(text) => HeaderValue::from_static(text),
+        // Exactly as long as needed: a buffer with room to spare costs a second allocation.
+        None => HeaderValue::from_bytes(Decimal::new(number).as_bytes())
+            .unwrap_or(HeaderValue::from_static("0")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_everybody_writes_them() {
+        let edges = (0..20).map(|power| 10_u64.pow(power));
+        let near = edges.flat_map(|edge| [edge - 1, edge, edge + 1]);
+        for number in (0..2_000).chain(near).chain([u64::MAX - 1, u64::MAX]) {
+            let expected = number.to_string();
+            assert_eq!(Decimal::new(number).as_str(), expected);
+            assert_eq!(header_value(number), expected);
+        }
+        assert_eq!(two_digits(7), *b"07");
+    }
+}

@@ -1,0 +1,93 @@
+//! The JSON envelope: one object called `error`.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response};
+
+use super::finish::answer;
+use super::json::Json;
+use super::{Denial, Render, message};
+
+/// Answers with a JSON object:
+///
+/// ```json
+/// {"error":{"code":"RATE_LIMIT_EXCEEDED",
+///  "message":"Rate limit exceeded. Please try again in 48 minutes.",
+///  "details":{"limit":1000,"remaining":0,"reset_at":"2025-10-30T14:00:00.000Z",
+///             "retry_after":2856,"policy":"user:global:1h","suggestion":"…"},
+///  "request_id":"req_7f8e9d0c1b2a3456","timestamp":"2025-10-30T13:12:24.000Z"}}
+/// ```
+///
+/// `suggestion` is there only if the rule has one; `reset_at` and `retry_after` only where
+/// waiting helps; of a quota is told only where there is one (so not in a 503). `reset_at` is
+/// rounded up to whole seconds, as is `X-RateLimit-Reset`: they are the same instant.
+///
+/// ```
+/// use http::Request;
+/// use tollgate::response::{Denial, JsonEnvelope, Render};
+/// use tollgate::{Head, Timestamp};
+///
+/// let request = Request::get("/").header("x-request-id", "r1").body(()).unwrap();
+/// let denial = Denial::unauthorized(Head::of(&request), Timestamp::from_secs(1_761_829_944));
+/// let response = JsonEnvelope.render(&denial);
+/// assert_eq!(response.status(), 401);
+/// assert_eq!(
+///     response.body(),
+///     concat!(
+///         r#"{"error":{"code":"INVALID_CREDENTIALS","#,
+///         r#""message":"The credentials that came with this request are not valid.","#,
+///         r#""details":{},"request_id":"r1","timestamp":"2025-10-30T13:12:24.000Z"}}"#,
+///     ),
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JsonEnvelope;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+impl Render for JsonEnvelope {
+    fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
+        answer(denial.status(), JSON, body(denial))
+    }
+}
+
+fn body(denial: &Denial<'_>) -> Bytes {
+    let mut json = Json::with_capacity(512);
+    json.raw(r#"{"error":{"code":"#)
+        .plain(denial.kind().code())
+        .raw(r#","message":"#)
+        .written(|out| message::write(denial, out))
+        .raw(r#","details":{"#);
+    details(denial, &mut json);
+    let micros = denial.at().as_micros();
+    json.raw(r#"},"request_id":"#)
+        .plain(denial.request_id().as_str())
+        .raw(r#","timestamp":"#)
+        .time(micros / 1_000_000, micros / 1_000 % 1_000)
+        .raw("}}");
+    json.into_bytes()
+}
+
+fn details(denial: &Denial<'_>, json: &mut Json) {
+    let mut comma = "";
+    if let Some(limit) = denial.limit() {
+        json.raw(r#""limit":"#)
+            .number(limit)
+            .raw(r#","remaining":0"#);
+        comma = ",";
+    }
+    if let (Some(reset_at), Some(secs)) = (denial.reset_at(), denial.retry_after_secs()) {
+        json.raw(comma)
+            .raw(r#""reset_at":"#)
+            .time(reset_at.as_secs_rounded_up(), 0)
+            .raw(r#","retry_after":"#)
+            .number(secs);
+        comma = ",";
+    }
+    if let Some(policy) = denial.policy() {
+        json.raw(comma).raw(r#""policy":"#).string(policy);
+        comma = ",";
+    }
+    if let Some(suggestion) = denial.suggestion() {
+        json.raw(comma).raw(r#""suggestion":"#).string(suggestion);
+    }
+}

@@ -1,0 +1,47 @@
+//! Which message a denial has.
+
+use std::fmt;
+
+use super::template::{Piece, fill};
+use super::{Denial, DenialKind, Template};
+
+const LIMITED: &[Piece] = &[
+    Piece::literal("Rate limit exceeded. Please try again in "),
+    Piece::RetryIn,
+    Piece::literal("."),
+];
+
+const TOO_COSTLY: &[Piece] = &[
+    Piece::literal("This request asks for more than the limit of "),
+    Piece::Limit,
+    Piece::literal(" allows at once. Trying again cannot help."),
+];
+
+const BLOCKED: &[Piece] = &[Piece::literal(
+    "Requests of this kind are blocked. Trying again cannot help.",
+)];
+
+const UNAVAILABLE: &[Piece] = &[
+    Piece::literal("Rate limits cannot be checked right now. Please try again in "),
+    Piece::RetryIn,
+    Piece::literal("."),
+];
+
+const UNAUTHORIZED: &[Piece] = &[Piece::literal(
+    "The credentials that came with this request are not valid.",
+)];
+
+/// Writes the message of a denial.
+pub(super) fn write(denial: &Denial<'_>, out: &mut impl fmt::Write) -> fmt::Result {
+    let pieces = match denial.kind() {
+        // A rule's own message says when to come back, and would not be true.
+        DenialKind::Limited if denial.is_hopeless() => match denial.limit() {
+            Some(0) => BLOCKED,
+            _ => TOO_COSTLY,
+        },
+        DenialKind::Limited => denial.template().map_or(LIMITED, Template::pieces),
+        DenialKind::Unavailable => UNAVAILABLE,
+        DenialKind::Unauthorized => UNAUTHORIZED,
+    };
+    fill(pieces, denial, out)
+}

@@ -1,0 +1,128 @@
+//! Who makes responses of denials: [`Render`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+
+use super::grpc::{Dialect, Grpc};
+use super::{Denial, JsonEnvelope};
+
+/// Makes a response of a denial.
+///
+/// Called once for each request that is turned away, on the path that an attacker chooses to
+/// take: it should not wait, lock or log. [`finish`](super::finish) adds what every denial
+/// should say and the renderer did not; rate limit headers come on top.
+///
+/// Usually a closure is enough: [`render_with`].
+pub trait Render: fmt::Debug + Send + Sync + 'static {
+    /// The response to a request that was turned away.
+    fn render(&self, denial: &Denial<'_>) -> Response<Bytes>;
+}
+
+/// A renderer that is shared.
+impl<R: Render + ?Sized> Render for Arc<R> {
+    fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
+        (**self).render(denial)
+    }
+}
+
+/// A renderer from a closure; the body can be a text, a vector or [`Bytes`].
+///
+/// ```
+/// use http::Response;
+/// use tollgate::response::render_with;
+///
+/// let plain = render_with(|denial| {
+///     let mut response = Response::new(denial.message());
+///     *response.status_mut() = denial.status();
+///     response
+/// });
+/// # let _ = plain;
+/// ```
+pub fn render_with<F, B>(render: F) -> RenderFn<F>
+where
+    F: Fn(&Denial<'_>) -> Response<B> + Send + Sync + 'static,
+    B: Into<Bytes>,
+{
+    RenderFn(render)
+}
+
+/// A closure as a renderer: [`render_with`].
+#[derive(Clone, Copy)]
+pub struct RenderFn<F>(F);
+
+impl<F, B> Render for RenderFn<F>
+where
+    F: Fn(&Denial<'_>) -> Response<B> + Send + Sync + 'static,
+    B: Into<Bytes>,
+{
+    fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
+        (self.0)(denial).map(Into::into)
+    }
+}
+
+impl<F> fmt::Debug for RenderFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RenderFn(…)")
+    }
+}
+
+/// Answers gRPC requests with [`Grpc`], known by their content type, and all others with
+/// another renderer: the default.
+///
+/// ```
+/// use http::Request;
+/// use tollgate::response::{Auto, Denial, ProblemJson, Render};
+/// use tollgate::{Head, Timestamp};
+///
+/// let auto = Auto::or(ProblemJson);
+/// let content_type = |asked: &str| {
+///     let request = Request::post("/").header("content-type", asked).body(()).unwrap();
+///     let denial = Denial::unauthorized(Head::of(&request), Timestamp::EPOCH);
+///     auto.render(&denial).headers()["content-type"].clone()
+/// };
+/// assert_eq!(content_type("application/grpc+proto"), "application/grpc");
+/// assert_eq!(content_type("application/json"), "application/problem+json");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Auto<R = JsonEnvelope> {
+    grpc: Grpc,
+    otherwise: R,
+}
+
+impl Auto {
+    /// [`JsonEnvelope`] to all that is not gRPC.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::or(JsonEnvelope)
+    }
+}
+
+impl<R> Auto<R> {
+    /// `otherwise` to all that is not gRPC.
+    #[must_use]
+    pub const fn or(otherwise: R) -> Self {
+        Self {
+            grpc: Grpc::new(),
+            otherwise,
+        }
+    }
+
+    /// gRPC in another way than the usual one.
+    #[must_use]
+    pub fn with_grpc(mut self, grpc: Grpc) -> Self {
+        self.grpc = grpc;
+        self
+    }
+}
+
+impl<R: Render> Render for Auto<R> {
+    fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
+        match Dialect::of(denial.head().headers()) {
+            Some(_) => self.grpc.render(denial),
+            None => self.otherwise.render(denial),
+        }
+    }
+}

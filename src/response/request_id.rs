@@ -1,0 +1,143 @@
+//! What a request is called, in the answer and in logs: [`RequestId`].
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The name of a request: the one it came with, its trace, or a new one.
+///
+/// 1. The `x-request-id` of the request, if there is exactly one and it is plain and short:
+///    1 to 128 of `A–Z a–z 0–9 . _ : / + = @ -`. (The request id layer of tower-http puts its
+///    ids there too.)
+/// 2. The trace id of a valid W3C `traceparent`.
+/// 3. `req_` and 16 random hexadecimal digits.
+///
+/// ```
+/// use http::Request;
+/// use tollgate::response::RequestId;
+///
+/// let named = Request::get("/").header("x-request-id", "order-4711").body(()).unwrap();
+/// assert_eq!(RequestId::of(named.headers()).as_str(), "order-4711");
+///
+/// let hostile = Request::get("/").header("x-request-id", "<script>").body(()).unwrap();
+/// assert!(RequestId::of(hostile.headers()).as_str().starts_with("req_"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct RequestId<'a>(Source<'a>);
+
+#[derive(Clone, Debug)]
+enum Source<'a> {
+    /// As it came, and the same as text.
+    Incoming(&'a HeaderValue, &'a str),
+    Text(&'a str),
+    New([u8; NEW]),
+}
+
+const PREFIX: [u8; 4] = *b"req_";
+const NEW: usize = PREFIX.len() + 16;
+const LONGEST: usize = 128;
+
+impl<'a> RequestId<'a> {
+    /// The name of the request with these headers.
+    #[must_use]
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        incoming(headers)
+            .or_else(|| trace_id(headers))
+            .unwrap_or_else(Self::random)
+    }
+
+    /// A new name, which nobody can guess.
+    #[must_use]
+    pub fn random() -> Self {
+        let mut name = [0; NEW];
+        let (prefix, digits) = name.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(&PREFIX);
+        let bytes = unguessable().to_be_bytes();
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        Self(Source::New(name))
+    }
+
+    /// A name from elsewhere, if it is as plain and short as one that comes with a request
+    /// must be.
+    #[must_use]
+    pub fn from_text(text: &'a str) -> Option<Self> {
+        is_plain(text.as_bytes()).then_some(Self(Source::Text(text)))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match &self.0 {
+            Source::Incoming(_, text) | Source::Text(text) => text,
+            // Letters and digits only.
+            Source::New(name) => str::from_utf8(name).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn to_header_value(&self) -> Option<HeaderValue> {
+        match &self.0 {
+            Source::Incoming(value, _) => Some((*value).clone()),
+            _ => HeaderValue::from_str(self.as_str()).ok(),
+        }
+    }
+}
+
+const HEX: [u8; 16] = *b"0123456789abcdef";
+
+fn incoming(headers: &HeaderMap) -> Option<RequestId<'_>> {
+    let value = the_only(headers, &X_REQUEST_ID)?;
+    if !is_plain(value.as_bytes()) {
+        return None;
+    }
+    let text = value.to_str().ok()?;
+    Some(RequestId(Source::Incoming(value, text)))
+}
+
+/// Of two lines nobody knows which one the next hop believes.
+fn the_only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let first = headers.get(name)?;
+    let single = headers.get_all(name).iter().nth(1).is_none();
+    single.then_some(first)
+}
+
+/// Plain enough for headers, logs, JSON and shells.
+fn is_plain(name: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:/+=@-".contains(byte);
+    !name.is_empty() && name.len() <= LONGEST && name.iter().all(plain)
+}
+
+/// `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`
+fn trace_id(headers: &HeaderMap) -> Option<RequestId<'_>> {
+    let text = the_only(headers, &TRACEPARENT)?.to_str().ok()?;
+    let hex = |part: &str, length| {
+        let digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        part.len() == length && part.bytes().all(digit)
+    };
+    let zero = |part: &str| part.bytes().all(|byte| byte == b'0');
+    let mut parts = text.split('-');
+    let (version, trace) = (parts.next()?, parts.next()?);
+    let (parent, flags) = (parts.next()?, parts.next()?);
+    let known = hex(version, 2) && version != "ff" && hex(flags, 2);
+    // Later versions may say more; version 00 says exactly this.
+    let complete = version != "00" || parts.next().is_none();
+    let valid = hex(trace, 32) && !zero(trace) && hex(parent, 16) && !zero(parent);
+    (known && complete && valid).then_some(RequestId(Source::Text(trace)))
+}
+
+/// A number that never comes twice in practice and that nobody can guess: a count, under a hash
+/// with a key that is random for each thread. Threads share nothing, so they never wait.
+fn unguessable() -> u64 {
+    thread_local! {
+        static KEY: RandomState = RandomState::new();
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+    let count = COUNT.replace(COUNT.get().wrapping_add(1));
+    KEY.with(|key| key.hash_one(count))
+}

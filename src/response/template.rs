@@ -1,0 +1,225 @@
+//! Messages with places to fill in: [`Template`].
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Denial, words};
+use crate::error::Invalid;
+use crate::headers::Decimal;
+
+/// A message for the denied, with places to fill in.
+///
+/// | place | is filled with | such as |
+/// |---|---|---|
+/// | `{limit}` | the limit | `500` |
+/// | `{used}` | what is used of it | `500` |
+/// | `{window}` | its window, to follow "in the past" | `hour`, `15 minutes` |
+/// | `{retry_after}` | the seconds to wait | `1920` |
+/// | `{retry_in}` | the same as people say it, never too short | `32 minutes` |
+/// | `{policy}` | the quota's name | `user:secrets:1h` |
+/// | `{tier}` | the tier | `free` |
+///
+/// `{{` and `}}` are braces.
+///
+/// ```
+/// use tollgate::response::Template;
+///
+/// let text = "You've made {used} requests in the past {window}. Try again in {retry_in}.";
+/// let template = Template::parse(text)?;
+/// assert_eq!(template.to_string(), text);
+///
+/// let refused = Template::parse("Try again in {retry-in}.").unwrap_err();
+/// assert_eq!(refused.value(), "{retry-in}");
+/// assert!(refused.expected().contains("did you mean {retry_in}?"));
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pieces: Box<[Piece]>,
+}
+
+/// A part of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(Cow<'static, str>),
+    Limit,
+    Used,
+    Window,
+    RetryAfter,
+    RetryIn,
+    Policy,
+    Tier,
+}
+
+impl Piece {
+    const NAMES: [(&'static str, Self); 7] = [
+        ("limit", Self::Limit),
+        ("used", Self::Used),
+        ("window", Self::Window),
+        ("retry_after", Self::RetryAfter),
+        ("retry_in", Self::RetryIn),
+        ("policy", Self::Policy),
+        ("tier", Self::Tier),
+    ];
+
+    pub(super) const fn literal(text: &'static str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        let known = Self::NAMES.into_iter().find(|(known, _)| *known == name);
+        known.map(|(_, piece)| piece)
+    }
+}
+
+impl Template {
+    /// Reads a template. A place that is not in the table above is an error, and so is a brace
+    /// that is none of a place.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            plain.push_str(&rest[..at]);
+            let brace = &rest[at..];
+            if brace.starts_with("{{") || brace.starts_with("}}") {
+                plain.push_str(&brace[..1]);
+                rest = &brace[2..];
+                continue;
+            }
+            let inner = brace.strip_prefix('{').ok_or_else(|| lone(brace))?;
+            let end = inner.find(['{', '}']).ok_or_else(|| lone(brace))?;
+            let (name, after) = inner.split_at(end);
+            rest = after.strip_prefix('}').ok_or_else(|| lone(brace))?;
+            let piece = Piece::named(name).ok_or_else(|| unknown(name))?;
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(Cow::Owned(std::mem::take(&mut plain))));
+            }
+            pieces.push(piece);
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(Cow::Owned(plain)));
+        }
+        Ok(Self {
+            pieces: pieces.into(),
+        })
+    }
+
+    /// The message of `denial`. What is not known of it is left out.
+    #[must_use]
+    pub fn fill(&self, denial: &Denial<'_>) -> String {
+        let mut text = String::with_capacity(96);
+        // A string takes everything.
+        let _ = fill(&self.pieces, denial, &mut text);
+        text
+    }
+
+    pub(super) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+}
+
+/// Writes the pieces one after the other, the places filled in.
+pub(super) fn fill(
+    pieces: &[Piece],
+    denial: &Denial<'_>,
+    out: &mut impl fmt::Write,
+) -> fmt::Result {
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => out.write_str(text)?,
+            Piece::Limit => number(denial.limit(), out)?,
+            Piece::Used => number(denial.used(), out)?,
+            Piece::RetryAfter => number(denial.retry_after_secs(), out)?,
+            Piece::RetryIn => {
+                if let Some(secs) = denial.retry_after_secs() {
+                    words::wait(secs, out)?;
+                }
+            }
+            Piece::Window => {
+                if let Some(window) = denial.window() {
+                    words::window(window, out)?;
+                }
+            }
+            Piece::Policy => out.write_str(denial.policy().unwrap_or_default())?,
+            Piece::Tier => out.write_str(denial.tier().unwrap_or("default"))?,
+        }
+    }
+    Ok(())
+}
+
+fn number(number: Option<u64>, out: &mut impl fmt::Write) -> fmt::Result {
+    number.map_or(Ok(()), |number| {
+        out.write_str(Decimal::new(number).as_str())
+    })
+}
+
+fn lone(brace: &str) -> Invalid {
+    let shown: String = brace.chars().take(24).collect();
+    Invalid::new(
+        "message",
+        shown,
+        format!(
+            "{}, or {{{{ and }}}} for braces that are meant as such",
+            known()
+        ),
+    )
+}
+
+fn unknown(name: &str) -> Invalid {
+    let alike = |text: &str| -> String {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        letters.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let mut names = Piece::NAMES.iter().map(|(known, _)| *known);
+    let meant = names.find(|known| alike(known) == alike(name));
+    let hint = meant.map_or(String::new(), |meant| {
+        format!("; did you mean {{{meant}}}?")
+    });
+    let shown: String = name.chars().take(24).collect();
+    Invalid::new(
+        "message placeholder",
+        format_args!("{{{shown}}}"),
+        format!("{}{hint}", known()),
+    )
+}
+
+/// `{limit}, {used}, … or {tier}`
+fn known() -> String {
+    let names: Vec<String> = Piece::NAMES
+        .iter()
+        .map(|(name, _)| format!("{{{name}}}"))
+        .collect();
+    match names.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// As [`Template::parse`].
+impl FromStr for Template {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        Self::parse(text)
+    }
+}
+
+/// The text that it was read from.
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for piece in &*self.pieces {
+            match piece {
+                Piece::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}"))?,
+                place => {
+                    let mut names = Piece::NAMES.iter();
+                    let name = names.find(|(_, known)| known == place);
+                    write!(f, "{{{}}}", name.map_or("", |(name, _)| name))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
