@@ -151,7 +151,7 @@ impl HeaderStyle {
         self.draft
     }
 
-    pub(super) const fn is_none(self) -> bool {
+    pub(crate) const fn is_none(self) -> bool {
         matches!(self.set, HeaderSet::None)
     }
 

@@ -5,6 +5,7 @@ mod extremes;
 mod flood;
 mod headers;
 mod identity;
+mod layer;
 mod layering;
 mod limiter;
 mod properties;

@@ -1,0 +1,239 @@
+//! What counts, on which rule, and how much.
+
+use axum::Router;
+use axum::routing::post;
+use tollgate::policy::{Count, Policy, Rule};
+use tollgate::{Charge, Decision, RateLimitLayer};
+
+use super::{echo, layer, send};
+
+#[tokio::test]
+async fn by_outcome_means_given_back_when_it_does_not_count() {
+    let login = Rule::new("3/hour").name("login").count(Count::failure());
+    let (builder, _) = layer(Policy::builder().endpoint("POST /login", login));
+    let app = echo().layer(builder.build().unwrap());
+
+    for _ in 0..10 {
+        let fine = send(&app, "POST /login", &[]).await;
+        assert_eq!(fine.status, 200);
+        assert_eq!(
+            fine.number("x-ratelimit-remaining"),
+            3,
+            "a login that worked costs nothing"
+        );
+    }
+    for left in [2, 1, 0] {
+        let wrong = send(&app, "POST /login", &[("x-answer", "401")]).await;
+        assert_eq!(
+            (wrong.status, wrong.number("x-ratelimit-remaining")),
+            (401, left)
+        );
+    }
+    assert_eq!(send(&app, "POST /login", &[]).await.status, 429);
+}
+
+#[tokio::test]
+async fn only_the_rules_that_do_not_count_it_give_back() {
+    let sends = Rule::new("5/hour")
+        .name("sends")
+        .count(Count::statuses(["202"]).unwrap())
+        .cost(2);
+    let policy = Policy::builder()
+        .authenticated("100/hour")
+        .endpoint("POST /send", sends);
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    let alice = [("x-user", "alice"), ("x-answer", "502")];
+    for _ in 0..4 {
+        let failed = send(&app, "POST /send", &alice).await;
+        assert_eq!(failed.number("x-ratelimit-remaining"), 5);
+    }
+    let sent = send(
+        &app,
+        "POST /send",
+        &[("x-user", "alice"), ("x-answer", "202")],
+    )
+    .await;
+    assert_eq!(sent.number("x-ratelimit-remaining"), 3);
+    let global = send(&app, "GET /", &[("x-user", "alice")]).await;
+    assert_eq!(
+        global.number("x-ratelimit-remaining"),
+        100 - 6,
+        "the global rule counts all"
+    );
+}
+
+#[tokio::test]
+async fn categories_share_and_stack() {
+    let policy = Policy::builder()
+        .category("reads", Rule::new("4/hour"))
+        .category("writes", Rule::new("4/hour").stacked())
+        .endpoint("GET /a", Rule::in_category("reads"))
+        .endpoint("GET /b", Rule::in_category("reads").cost(2))
+        .endpoint("GET /c", Rule::in_category("reads").and("9/hour"))
+        .endpoint("PUT /d", Rule::in_category("writes").and("9/hour"));
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    let left = |line: &'static str| {
+        let app = app.clone();
+        async move {
+            let answer = send(&app, line, &[]).await;
+            (
+                answer.header("x-ratelimit-policy").unwrap().to_owned(),
+                answer.number("x-ratelimit-remaining"),
+            )
+        }
+    };
+    assert_eq!(left("GET /a").await, ("ip:reads:1h".to_owned(), 3));
+    assert_eq!(left("GET /b").await, ("ip:reads:1h".to_owned(), 1));
+    assert_eq!(
+        left("GET /c").await,
+        ("ip:GET/c:1h".to_owned(), 8),
+        "its own quota replaces the category's"
+    );
+    assert_eq!(
+        left("PUT /d").await,
+        ("ip:writes:1h".to_owned(), 3),
+        "stacked: both count"
+    );
+}
+
+#[tokio::test]
+async fn head_follows_get() {
+    let policy = Policy::builder()
+        .endpoint("GET /x", "3/hour")
+        .endpoint("POST /x", "9/hour");
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    assert_eq!(
+        send(&app, "GET /x", &[])
+            .await
+            .number("x-ratelimit-remaining"),
+        2
+    );
+    assert_eq!(
+        send(&app, "HEAD /x", &[])
+            .await
+            .number("x-ratelimit-remaining"),
+        1
+    );
+    assert_eq!(
+        send(&app, "POST /x", &[])
+            .await
+            .number("x-ratelimit-remaining"),
+        8
+    );
+    assert_eq!(
+        send(&app, "DELETE /x", &[])
+            .await
+            .header("x-ratelimit-remaining"),
+        None
+    );
+}
+
+#[tokio::test]
+async fn exemptions() {
+    let policy = Policy::builder()
+        .everyone("1/hour")
+        .exempt_route("GET /health")
+        .exempt_subject("user", "root")
+        .exempt_when(|head| head.path().starts_with("/static/"));
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    let preflight = [
+        ("origin", "https://a.example"),
+        ("access-control-request-method", "POST"),
+    ];
+    assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    for _ in 0..3 {
+        assert_eq!(send(&app, "GET /health", &[]).await.status, 200);
+        assert_eq!(send(&app, "HEAD /health", &[]).await.status, 200);
+        assert_eq!(send(&app, "GET /static/app.js", &[]).await.status, 200);
+        assert_eq!(send(&app, "GET /", &[("x-user", "root")]).await.status, 200);
+        assert_eq!(send(&app, "OPTIONS /", &preflight).await.status, 200);
+        assert_eq!(
+            send(&app, "OPTIONS /", &preflight[..1]).await.status,
+            429,
+            "not a real preflight"
+        );
+        assert_eq!(send(&app, "POST /health", &[]).await.status, 429);
+        assert_eq!(send(&app, "GET /", &[]).await.status, 429);
+    }
+    let counted = RateLimitLayer::builder(Policy::builder().everyone("1/hour").count_preflights());
+    let app = echo().layer(counted.build().unwrap());
+    assert_eq!(send(&app, "OPTIONS /", &preflight).await.status, 200);
+    assert_eq!(send(&app, "OPTIONS /", &preflight).await.status, 429);
+}
+
+#[tokio::test]
+async fn costs_by_the_request_and_charges_by_the_handler() {
+    let policy = Policy::builder()
+        .authenticated("100/hour")
+        .rule("tokens", Rule::new("1000/hour").per(["user"]).cost(0))
+        .endpoint(
+            "GET /export",
+            Rule::new("10/hour")
+                .name("export")
+                .cost_of(|head| head.uri().query().map_or(1, |query| query.len() as u64)),
+        );
+    let (builder, _) = layer(policy);
+    let handler = |decision: Decision, charge: Charge| async move {
+        assert!(decision.is_allowed());
+        charge.to("tokens", 1_200).await.unwrap();
+        assert!(charge.to("no such rule", 1).await.is_err());
+        decision.remaining().to_string()
+    };
+    let app = echo()
+        .merge(Router::new().route("/complete/it", post(handler)))
+        .layer(builder.handlers_see_decision().build().unwrap());
+    let alice = [("x-user", "alice")];
+
+    assert_eq!(
+        send(&app, "GET /export?abc", &alice)
+            .await
+            .number("x-ratelimit-remaining"),
+        7
+    );
+    assert_eq!(send(&app, "GET /export?abcdefgh", &alice).await.status, 429);
+
+    let first = send(&app, "POST /complete/it", &alice).await;
+    assert_eq!((first.status, first.body.as_str()), (200, "98"));
+    // What has happened may go over the limit; then nothing is let through, not even for free.
+    let second = send(&app, "POST /complete/it", &alice).await;
+    assert_eq!(second.status, 429);
+    assert_eq!(second.header("x-ratelimit-policy"), Some("user:tokens:1h"));
+}
+
+#[tokio::test]
+async fn a_handler_that_is_told_nothing_says_how_to_change_that() {
+    let (builder, _) = layer("5/hour");
+    let app = Router::new()
+        .route("/wants", post(|_: Decision| async { "" }))
+        .route(
+            "/may",
+            post(|decision: Option<Decision>| async move { decision.is_none().to_string() }),
+        )
+        .layer(builder.build().unwrap());
+    let wants = send(&app, "POST /wants", &[]).await;
+    assert_eq!(wants.status, 500);
+    assert!(wants.body.contains("handlers_see_decision"));
+    assert_eq!(send(&app, "POST /may", &[]).await.body, "true");
+}
+
+#[tokio::test]
+async fn a_user_rule_is_not_shed_by_leaving_out_the_token() {
+    let policy = Policy::builder().endpoint("GET /x", Rule::new("2/hour").name("x").per(["user"]));
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for status in [200, 200, 429] {
+        assert_eq!(
+            send(&app, "GET /x", &[("x-user", "alice")]).await.status,
+            status
+        );
+    }
+    for status in [200, 200, 429] {
+        let anonymous = send(&app, "GET /x", &[]).await;
+        assert_eq!(anonymous.status, status);
+        assert_eq!(anonymous.header("x-ratelimit-policy"), Some("ip:x:1h"));
+    }
+}

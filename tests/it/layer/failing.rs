@@ -1,0 +1,190 @@
+//! Stores that fail, closures that panic, settings that are wrong.
+
+use axum::http::Response;
+use tollgate::policy::{OnStoreFailure, Policy, Rule};
+use tollgate::{
+    Answer, Batch, Identity, MemoryStore, RateLimitLayer, Store, StoreError, Subject, Timestamp,
+    Verdict,
+};
+
+use super::{echo, send};
+
+/// Fails whatever it is asked.
+#[derive(Debug)]
+struct Broken;
+
+fn broken<T>() -> Answer<T> {
+    Answer::ready(Err(StoreError::new("out of order")))
+}
+
+impl Store for Broken {
+    fn decide(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+        broken()
+    }
+
+    fn peek(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+        broken()
+    }
+
+    fn record(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+        broken()
+    }
+
+    fn give_back(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
+        broken()
+    }
+
+    fn reset(&self, _: &Batch<'_>) -> Answer<()> {
+        broken()
+    }
+
+    fn reset_subject(&self, _: &Subject<'_>) -> Answer<()> {
+        broken()
+    }
+
+    fn clear(&self) -> Answer<()> {
+        broken()
+    }
+
+    fn len(&self) -> Answer<usize> {
+        broken()
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_no_500_and_no_429() {
+    let login = Rule::new("10/hour").on_store_failure(OnStoreFailure::Deny);
+    let policy = Policy::builder()
+        .everyone("5/hour")
+        .endpoint("POST /login", login);
+    let layer = RateLimitLayer::builder(policy)
+        .store(Broken)
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+
+    let open = send(&app, "GET /", &[]).await;
+    assert_eq!((open.status, open.body.as_str()), (200, "ran"));
+    assert_eq!(
+        open.header("x-ratelimit-limit"),
+        None,
+        "nothing is known, so nothing is told"
+    );
+
+    let closed = send(&app, "POST /login", &[]).await;
+    assert_eq!(closed.status, 503);
+    assert_eq!(closed.json()["error"]["code"], "RATE_LIMIT_UNAVAILABLE");
+    assert!(closed.number("retry-after") >= 1);
+}
+
+#[tokio::test]
+async fn closures_that_panic_take_nobody_down() {
+    std::panic::set_hook(Box::new(|_| ()));
+    let policy = Policy::builder()
+        .everyone(Rule::new("2/hour").cost_of(|_| panic!("cost")))
+        .exempt_when(|_| panic!("exempt"));
+    let layer = RateLimitLayer::builder(policy)
+        .identify_with(|_| -> Option<Identity> { panic!("who") })
+        .render_with(|_| -> Response<&'static str> { panic!("render") })
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    for status in [200, 200, 429, 429] {
+        let answer = send(&app, "GET /", &[]).await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1h"));
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let policy = Policy::builder()
+        .anonymous("0/hour")
+        .category("reads", "5/hour")
+        .endpoint("get /a", "5/hour")
+        .endpoint("GET /a/:id", "5/hour")
+        .endpoint("GET /b/{id}", "5/hour")
+        .endpoint("GET /b/{name}", "6/hour")
+        .endpoint("GET /c", Rule::in_category("reeds"))
+        .endpoint(
+            "GET /d",
+            Rule::new("5/hour").name("d").tier("gold", ["6/hour"]),
+        )
+        .endpoint(
+            "GET /e",
+            Rule::new("5/hour").name("e").message("{retri_in}"),
+        )
+        .rule("reads", "7/hour")
+        .rule("many", Rule::new("1/s").per(["a", "b", "c", "d", "e"]))
+        .exempt_network("10.0.0.0/64");
+    let problems = RateLimitLayer::builder(policy)
+        .trusted_proxies(["nonsense"])
+        .invalid_credentials("sometimes")
+        .build()
+        .unwrap_err();
+    let told = problems.to_string();
+    for expected in [
+        "0/hour",
+        "get /a",
+        "`{id}` instead of `:id`",
+        "GET /b/{id}",
+        "reeds",
+        "gold",
+        "many",
+        "10.0.0.0/64",
+        "nonsense",
+        "sometimes",
+        "a rule called `reads` already",
+    ] {
+        assert!(
+            told.contains(expected),
+            "nothing about {expected} in\n{told}"
+        );
+    }
+}
+
+#[test]
+fn messages_are_checked_when_built() {
+    let policy = Policy::builder().everyone(Rule::new("5/hour").message("in {retri_in}"));
+    let problems = RateLimitLayer::new(policy).unwrap_err();
+    assert!(problems.to_string().contains("retri_in"), "{problems}");
+}
+
+#[test]
+fn too_many_quotas_for_one_request_are_refused() {
+    let mut policy = Policy::builder().everyone("1/s");
+    for index in 0..8 {
+        policy = policy.rule(format!("r{index}"), Rule::new("5/hour").per([]));
+    }
+    let problems = policy.build().unwrap_err();
+    assert!(problems.to_string().contains("at most 8"), "{problems}");
+}
+
+#[tokio::test]
+async fn clones_and_routes_share_their_counters() {
+    let layer = RateLimitLayer::builder("3/hour")
+        .store(MemoryStore::new())
+        .build()
+        .unwrap();
+    let one = echo().layer(layer.clone());
+    let other = echo().layer(layer);
+    assert_eq!(
+        send(&one, "GET /", &[])
+            .await
+            .number("x-ratelimit-remaining"),
+        2
+    );
+    assert_eq!(
+        send(&other, "PUT /b", &[])
+            .await
+            .number("x-ratelimit-remaining"),
+        1
+    );
+    assert_eq!(
+        send(&one, "GET /no/such", &[])
+            .await
+            .number("x-ratelimit-remaining"),
+        0
+    );
+    assert_eq!(send(&other, "GET /", &[]).await.status, 429);
+}
