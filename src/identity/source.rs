@@ -30,6 +30,36 @@ pub enum Identified {
     Throttled,
 }
 
+impl Identified {
+    /// Known, or invalid if the caller would be known by an empty value: all of those would
+    /// share one counter.
+    #[must_use]
+    pub fn known(identity: Identity) -> Self {
+        Self::known_shared(Arc::new(identity))
+    }
+
+    pub(super) fn known_shared(identity: Arc<Identity>) -> Self {
+        if identity.primary().1.is_empty() {
+            return Self::Invalid;
+        }
+        Self::Known(identity)
+    }
+}
+
+/// A source that is shared.
+impl<I: Identify + ?Sized> Identify for Arc<I> {
+    fn identify(&self, asking: &Asking<'_>) -> Identified {
+        (**self).identify(asking)
+    }
+}
+
+/// Nobody is known.
+impl Identify for () {
+    fn identify(&self, _: &Asking<'_>) -> Identified {
+        Identified::Absent
+    }
+}
+
 /// A request whose sender is to be found out.
 #[derive(Clone, Copy)]
 pub struct Asking<'a> {

@@ -1,0 +1,336 @@
+//! From where a request comes: [`ClientIp`].
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use http::HeaderName;
+
+use super::networks::{Trusted, network};
+use super::{forwarded, peer};
+use crate::error::Invalid;
+use crate::head::Head;
+
+/// The most hops that are walked back. Who has more of them is known by the last one seen.
+const MAX_HOPS: usize = 128;
+
+/// Finds the address of the client.
+///
+/// By default that is the peer of the connection, and no header is believed. Behind proxies,
+/// say which:
+///
+/// ```
+/// use http::Request;
+/// use tollgate::Head;
+/// use tollgate::identity::{ClientIp, PeerAddr};
+///
+/// let client_ip = ClientIp::builder()
+///     .trusted_proxies(["10.0.0.0/8", "127.0.0.1"])
+///     .build()?;
+///
+/// let mut request = Request::get("/")
+///     .header("x-forwarded-for", "6.6.6.6, 203.0.113.9, 10.0.0.7")
+///     .body(())
+///     .unwrap();
+/// request.extensions_mut().insert(PeerAddr("10.0.0.1:443".parse().unwrap()));
+///
+/// // The proxy saw 203.0.113.9. What stands left of that, the client has made up.
+/// let client = client_ip.locate(&Head::of(&request)).unwrap();
+/// assert_eq!(client.ip().to_string(), "203.0.113.9");
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+///
+/// Lists (`X-Forwarded-For`, `Forwarded`) are read over all their lines and from the right, as
+/// long as each hop is a trusted proxy; the first that is not is the client. Where an entry
+/// is no address (`unknown`, `_hidden`, garbage), the walk ends at the nearest hop that
+/// vouched: neither the garbage nor anything left of it counts. Empty entries are skipped. At
+/// most 128 hops are walked.
+///
+/// Single values (`X-Real-IP`, `CF-Connecting-IP`, `True-Client-IP`) are taken from a trusted
+/// peer as they are. Several lines, a list or garbage are not its work: then the peer counts.
+///
+/// IPv6 addresses are [grouped](ClientAddress::group) by /64, because that is what one
+/// customer has. IPv4 mapped into IPv6 is IPv4.
+#[derive(Clone, Debug)]
+pub struct ClientIp {
+    trusted: Trusted,
+    header: ForwardedHeader,
+    ipv6_mask: u128,
+}
+
+impl ClientIp {
+    /// The peer address behind no proxy, unless told otherwise.
+    pub fn builder() -> ClientIpBuilder {
+        ClientIpBuilder::default()
+    }
+
+    /// Where a request comes from. `None` if nobody has told the peer's address; see
+    /// [`PeerAddr`](super::PeerAddr).
+    #[must_use]
+    pub fn locate(&self, head: &Head<'_>) -> Option<ClientAddress> {
+        let ip = match peer::of(head) {
+            Some(peer) if !self.trusted.contains(peer) => peer,
+            Some(peer) => self.vouched_for(head).unwrap_or(peer),
+            // Who believes everybody also believes a peer without address: a Unix socket.
+            None if matches!(self.trusted, Trusted::Everybody) => self.vouched_for(head)?,
+            None => return None,
+        };
+        Some(ClientAddress {
+            ip,
+            group: self.group(ip),
+        })
+    }
+
+    /// The address that the headers of a trusted peer tell, if they do.
+    fn vouched_for(&self, head: &Head<'_>) -> Option<IpAddr> {
+        match self.header {
+            ForwardedHeader::XForwardedFor => self.walk(head, forwarded::node),
+            ForwardedHeader::Forwarded => self.walk(head, forwarded::forwarded_for),
+            single => {
+                let mut lines = head.headers().get_all(single.as_str()).iter();
+                match (lines.next(), lines.next()) {
+                    (Some(line), None) => forwarded::node(line.as_bytes()),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// The last hop that a trusted one vouches for, from the right.
+    fn walk(&self, head: &Head<'_>, address: fn(&[u8]) -> Option<IpAddr>) -> Option<IpAddr> {
+        let lines = head.headers().get_all(self.header.as_str());
+        let elements = lines
+            .iter()
+            .rev()
+            .flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','))
+            .take(MAX_HOPS);
+        let mut nearest = None;
+        for element in elements {
+            if element.trim_ascii().is_empty() {
+                continue;
+            }
+            let Some(hop) = address(element) else {
+                break;
+            };
+            nearest = Some(hop);
+            if !self.trusted.contains(hop) {
+                break;
+            }
+        }
+        nearest
+    }
+
+    fn group(&self, ip: IpAddr) -> IpAddr {
+        match ip {
+            IpAddr::V4(_) => ip,
+            IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & self.ipv6_mask)),
+        }
+    }
+}
+
+/// The peer address, behind no proxy.
+impl Default for ClientIp {
+    fn default() -> Self {
+        Self {
+            trusted: Trusted::Networks([].into()),
+            header: ForwardedHeader::default(),
+            ipv6_mask: mask(ClientIpBuilder::IPV6_PREFIX),
+        }
+    }
+}
+
+const fn mask(prefix: u8) -> u128 {
+    match u128::MAX.checked_shl(128_u32.saturating_sub(prefix as u32)) {
+        Some(mask) => mask,
+        None => 0,
+    }
+}
+
+/// The settings of a [`ClientIp`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ClientIpBuilder {
+    trusted_proxies: Vec<String>,
+    trust_all: bool,
+    header: ForwardedHeader,
+    ipv6_prefix: u8,
+}
+
+impl ClientIpBuilder {
+    const IPV6_PREFIX: u8 = 64;
+
+    /// Proxies whose forwarding headers are believed: addresses or networks in CIDR notation.
+    /// Adds to those named before.
+    pub fn trusted_proxies(
+        mut self,
+        networks: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let networks = networks.into_iter().map(Into::into);
+        self.trusted_proxies.extend(networks);
+        self
+    }
+
+    /// The header that the proxies write; `X-Forwarded-For` by default. Only this one is
+    /// looked at: a proxy passes on the others as the client sent them.
+    pub const fn header(mut self, header: ForwardedHeader) -> Self {
+        self.header = header;
+        self
+    }
+
+    /// How many bits of an IPv6 address make one client, 1 to 128; 64 by default.
+    pub const fn ipv6_prefix(mut self, bits: u8) -> Self {
+        self.ipv6_prefix = bits;
+        self
+    }
+
+    /// Believes the header whoever sends it. **Every client can then pick its own address**,
+    /// and a fresh counter with it, unless something else keeps all of them from reaching
+    /// this server directly and clears the header first.
+    pub const fn trust_all_proxies_insecure(mut self) -> Self {
+        self.trust_all = true;
+        self
+    }
+
+    /// Checks the settings.
+    pub fn build(self) -> Result<ClientIp, Invalid> {
+        let networks: Vec<_> = self
+            .trusted_proxies
+            .iter()
+            .map(|text| network(text))
+            .collect::<Result<_, _>>()?;
+        if !(1..=128).contains(&self.ipv6_prefix) {
+            return Err(Invalid::new(
+                "IPv6 prefix",
+                self.ipv6_prefix,
+                "1 to 128 bits",
+            ));
+        }
+        Ok(ClientIp {
+            trusted: if self.trust_all {
+                Trusted::Everybody
+            } else {
+                Trusted::Networks(networks.into())
+            },
+            header: self.header,
+            ipv6_mask: mask(self.ipv6_prefix),
+        })
+    }
+}
+
+impl Default for ClientIpBuilder {
+    fn default() -> Self {
+        Self {
+            trusted_proxies: Vec::new(),
+            trust_all: false,
+            header: ForwardedHeader::default(),
+            ipv6_prefix: Self::IPV6_PREFIX,
+        }
+    }
+}
+
+/// Where a request comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClientAddress {
+    ip: IpAddr,
+    group: IpAddr,
+}
+
+impl ClientAddress {
+    /// The address itself. Never IPv4 mapped into IPv6.
+    #[must_use]
+    pub const fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
+    /// What is counted: the address, or the network of an IPv6 address.
+    #[must_use]
+    pub const fn group(&self) -> IpAddr {
+        self.group
+    }
+}
+
+/// Shows of which kind it is, and not which.
+impl fmt::Debug for ClientAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.ip {
+            IpAddr::V4(_) => "ClientAddress(IPv4)",
+            IpAddr::V6(_) => "ClientAddress(IPv6)",
+        })
+    }
+}
+
+/// The header in which proxies tell the client's address.
+///
+/// ```
+/// use tollgate::identity::ForwardedHeader;
+///
+/// let header: ForwardedHeader = "CF-Connecting-IP".parse()?;
+/// assert_eq!(header, ForwardedHeader::CfConnectingIp);
+/// assert!("x-forwarded".parse::<ForwardedHeader>().is_err());
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For`: a list, each proxy appends whom it saw.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239): the same, with `for=`.
+    Forwarded,
+    /// `X-Real-IP`: one address, by nginx.
+    XRealIp,
+    /// `CF-Connecting-IP`: one address, by Cloudflare.
+    CfConnectingIp,
+    /// `True-Client-IP`: one address, by Akamai and Cloudflare.
+    TrueClientIp,
+}
+
+impl ForwardedHeader {
+    const ALL: [Self; 5] = [
+        Self::XForwardedFor,
+        Self::Forwarded,
+        Self::XRealIp,
+        Self::CfConnectingIp,
+        Self::TrueClientIp,
+    ];
+
+    /// The name of the header, in lower case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::XForwardedFor => "x-forwarded-for",
+            Self::Forwarded => "forwarded",
+            Self::XRealIp => "x-real-ip",
+            Self::CfConnectingIp => "cf-connecting-ip",
+            Self::TrueClientIp => "true-client-ip",
+        }
+    }
+}
+
+impl fmt::Display for ForwardedHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<ForwardedHeader> for HeaderName {
+    fn from(header: ForwardedHeader) -> Self {
+        Self::from_static(header.as_str())
+    }
+}
+
+/// The name of the header, in upper or lower case.
+impl FromStr for ForwardedHeader {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let named = |header: &Self| header.as_str().eq_ignore_ascii_case(text.trim());
+        Self::ALL.into_iter().find(named).ok_or_else(|| {
+            Invalid::new(
+                "forwarding header",
+                text,
+                "x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip or true-client-ip",
+            )
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! A source that is a closure: [`Custom`].
+
+use std::fmt;
+
+use super::source::{Asking, Identified, Identify};
+use crate::head::Head;
+use crate::who::Identity;
+
+/// Whoever a closure says, from the head of the request.
+///
+/// `None` means that there is nothing here: the next source is asked. A source that also has
+/// to tell wrong credentials from none implements [`Identify`].
+///
+/// ```
+/// use tollgate::Identity;
+/// use tollgate::identity::Custom;
+///
+/// // Behind a mesh that verifies client certificates and sets this header itself.
+/// let who = Custom::new(|head| {
+///     let service = head.header("x-mesh-service")?;
+///     Some(Identity::new("service", service).role("service"))
+/// });
+/// # let _ = who;
+/// ```
+///
+/// A panic of the closure is the request's, as in a handler.
+pub struct Custom {
+    closure: Box<Closure>,
+}
+
+type Closure = dyn Fn(&Head<'_>) -> Option<Identity> + Send + Sync;
+
+impl Custom {
+    /// Asks `closure`.
+    #[must_use]
+    pub fn new(closure: impl Fn(&Head<'_>) -> Option<Identity> + Send + Sync + 'static) -> Self {
+        Self {
+            closure: Box::new(closure),
+        }
+    }
+}
+
+impl Identify for Custom {
+    fn identify(&self, asking: &Asking<'_>) -> Identified {
+        (self.closure)(&asking.head()).map_or(Identified::Absent, Identified::known)
+    }
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custom").finish_non_exhaustive()
+    }
+}

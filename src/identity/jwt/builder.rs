@@ -1,0 +1,246 @@
+//! The settings of a [`Jwt`].
+
+use std::time::Duration;
+
+use super::Jwt;
+use super::algorithm::JwtAlgorithm;
+use super::cache::Verified;
+use super::claims::{Path, Reading};
+use super::key_set::KeySet;
+use super::keys::JwtKeys;
+use super::token::Place;
+use crate::error::Invalid;
+use crate::who::Identity;
+
+/// The settings of a [`Jwt`]: algorithms and keys are needed, the rest has defaults.
+#[derive(Debug)]
+#[must_use]
+pub struct JwtBuilder {
+    algorithms: Vec<JwtAlgorithm>,
+    /// Fixed keys, or what was wrong with the first that was.
+    keys: Result<JwtKeys, Invalid>,
+    key_set: Option<KeySet>,
+    reading: Reading,
+    leeway: Duration,
+    place: Place,
+    capacity: usize,
+}
+
+impl JwtBuilder {
+    const LEEWAY: Duration = Duration::from_secs(30);
+    const MAX_LEEWAY: Duration = Duration::from_mins(10);
+    const CAPACITY: usize = 10_000;
+
+    pub(super) fn new() -> Self {
+        Self {
+            algorithms: Vec::new(),
+            keys: Ok(JwtKeys::none()),
+            key_set: None,
+            reading: Reading {
+                user: Path::new("sub"),
+                tier: None,
+                roles: None,
+                dimensions: Vec::new(),
+                issuers: Vec::new(),
+                audiences: Vec::new(),
+            },
+            leeway: Self::LEEWAY,
+            place: Place::Bearer,
+            capacity: Self::CAPACITY,
+        }
+    }
+
+    /// The algorithms that are accepted. There is no default: which ones are safe depends on
+    /// the keys.
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = JwtAlgorithm>) -> Self {
+        self.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// One more key: a shared secret, for `HS256` and its like.
+    pub fn secret(self, secret: impl AsRef<[u8]>) -> Self {
+        self.add(JwtKeys::secret(secret))
+    }
+
+    /// One more key: a public key as PEM text.
+    pub fn pem(self, text: impl AsRef<[u8]>) -> Self {
+        self.add(JwtKeys::pem(text))
+    }
+
+    /// More keys: a JWK set as JSON text.
+    ///
+    /// A token that names its key (`kid`) is held against that one; if none has the name,
+    /// against the keys that have no name. A token that names none is held against all that
+    /// fit its algorithm, at most eight.
+    pub fn jwks(self, json: impl AsRef<[u8]>) -> Self {
+        self.add(JwtKeys::jwks(json))
+    }
+
+    /// Keys that can be replaced at run time, instead of fixed ones.
+    pub fn key_set(mut self, keys: &KeySet) -> Self {
+        self.key_set = Some(keys.clone());
+        self
+    }
+
+    fn add(mut self, more: Result<JwtKeys, Invalid>) -> Self {
+        self.keys = match (self.keys, more) {
+            (Ok(keys), Ok(more)) => Ok(keys.and(more)),
+            (Err(first), _) | (Ok(_), Err(first)) => Err(first),
+        };
+        self
+    }
+
+    /// Accepts tokens whose `iss` is this; called again, also those of another issuer.
+    ///
+    /// With exactly one issuer, a user is known by the bare claim. With several, or with none
+    /// set, the `iss` of a token becomes part of the user's value
+    /// (`19:https://id.acme.dev:alice`), so that the same name from two issuers is two users.
+    /// Tenants and other dimensions stay as they are.
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        let issuer = issuer.into().into_boxed_str();
+        if !self.reading.issuers.contains(&issuer) {
+            self.reading.issuers.push(issuer);
+        }
+        self
+    }
+
+    /// Accepts tokens whose `aud` is this, or a list that has it; called again, also those for
+    /// another audience. Without it, `aud` is not looked at.
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.reading.audiences.push(audience.into().into());
+        self
+    }
+
+    /// How far clocks may differ, at most ten minutes; 30 seconds by default. A token is good
+    /// from `nbf` less this, until `exp` and this have passed.
+    pub const fn leeway(mut self, leeway: Duration) -> Self {
+        self.leeway = leeway;
+        self
+    }
+
+    /// The claim that names the user; `sub` by default.
+    ///
+    /// Claims are named by path: `app_metadata.plan` is `plan` inside `app_metadata`, unless
+    /// there is a claim with just this name, dots and all. The user has to be a text of 1 to
+    /// 256 bytes: a number is refused, because 42 and `"42"` may be two people.
+    pub fn user(mut self, path: impl Into<String>) -> Self {
+        self.reading.user = Path::new(path);
+        self
+    }
+
+    /// The claim that names the subscription tier. One that is no text counts as none.
+    pub fn tier(mut self, path: impl Into<String>) -> Self {
+        self.reading.tier = Some(Path::new(path));
+        self
+    }
+
+    /// The claim that names the tenant. It may be missing; if it is there, it has to be a text
+    /// of 1 to 256 bytes.
+    pub fn tenant(self, path: impl Into<String>) -> Self {
+        self.dimension(Identity::TENANT, path)
+    }
+
+    /// The claim that lists the roles: one text, or a list of them. At most 64 are read.
+    pub fn roles(mut self, path: impl Into<String>) -> Self {
+        self.reading.roles = Some(Path::new(path));
+        self
+    }
+
+    /// One more dimension that rules can count per, and its claim. Like
+    /// [`tenant`](JwtBuilder::tenant).
+    pub fn dimension(mut self, name: impl Into<String>, path: impl Into<String>) -> Self {
+        let dimension = (name.into().into(), Path::new(path));
+        self.reading.dimensions.push(dimension);
+        self
+    }
+
+    /// Looks for the token in the cookie `name`, instead of `Authorization: Bearer`. Two
+    /// cookies of that name are invalid.
+    pub fn cookie(mut self, name: impl Into<String>) -> Self {
+        self.place = Place::Cookie(name.into().into());
+        self
+    }
+
+    /// How many verified tokens are remembered; 10 000 by default. A token has 8 KiB at the
+    /// most, and usually less than one.
+    pub const fn remember(mut self, tokens: usize) -> Self {
+        self.capacity = tokens;
+        self
+    }
+
+    /// Checks the settings.
+    pub fn build(self) -> Result<Jwt, Invalid> {
+        self.check_claims()?;
+        let keys = self.keys?;
+        let key_set = match self.key_set {
+            None if keys.is_empty() => {
+                let expected = "a secret, a public key, a JWK set or a key set";
+                return Err(Invalid::new("JWT keys", "none", expected));
+            }
+            None => KeySet::new(keys),
+            Some(_) if !keys.is_empty() => {
+                let expected = "either fixed keys or a key set";
+                return Err(Invalid::new("JWT keys", "both", expected));
+            }
+            Some(key_set) => key_set,
+        };
+        if self.algorithms.is_empty() {
+            let expected = "the algorithms to accept, such as RS256";
+            return Err(Invalid::new("JWT algorithms", "none", expected));
+        }
+        let known = key_set.current();
+        let useless = |algorithm: &&JwtAlgorithm| !known.keys.fit(**algorithm);
+        // A key set may be filled later.
+        if !known.keys.is_empty()
+            && let Some(algorithm) = self.algorithms.iter().find(useless)
+        {
+            let expected = "algorithms that one of the keys is made for: HS… for a secret, RS… \
+                            or PS… for RSA, ES256 for P-256, ES384 for P-384, EdDSA for Ed25519";
+            return Err(Invalid::new("JWT algorithms", algorithm, expected));
+        }
+        drop(known);
+        if self.leeway > Self::MAX_LEEWAY {
+            let shown = format!("{:?}", self.leeway);
+            return Err(Invalid::new("JWT leeway", shown, "at most ten minutes"));
+        }
+        if self.capacity == 0 {
+            let expected = "room for one token at least";
+            return Err(Invalid::new("JWT cache capacity", 0, expected));
+        }
+        Ok(Jwt {
+            algorithms: self.algorithms.into(),
+            keys: key_set,
+            reading: self.reading,
+            leeway: self.leeway,
+            place: self.place,
+            verified: Verified::new(self.capacity),
+        })
+    }
+
+    fn check_claims(&self) -> Result<(), Invalid> {
+        let reading = &self.reading;
+        let paths = [&reading.tier, &reading.roles].into_iter().flatten();
+        let paths = paths.chain(reading.dimensions.iter().map(|(_, path)| path));
+        let mut paths = paths.chain([&reading.user]);
+        if paths.any(|path| path.as_str().is_empty()) {
+            let expected = "the name or path of a claim, such as sub or app_metadata.plan";
+            return Err(Invalid::new("JWT claim", "", expected));
+        }
+        for (name, _) in &reading.dimensions {
+            if matches!(&**name, "" | Identity::USER | Identity::IP) {
+                let expected = "a name other than user and ip";
+                return Err(Invalid::new("JWT dimension", name, expected));
+            }
+        }
+        let accepted = reading.issuers.iter().chain(&reading.audiences);
+        if accepted.into_iter().any(|text| text.is_empty()) {
+            return Err(Invalid::new("JWT issuer or audience", "", "its name"));
+        }
+        if let Place::Cookie(name) = &self.place
+            && (name.is_empty() || name.bytes().any(|byte| b"=; \t".contains(&byte)))
+        {
+            return Err(Invalid::new("JWT cookie", name, "the name of a cookie"));
+        }
+        Ok(())
+    }
+}

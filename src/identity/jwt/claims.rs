@@ -1,0 +1,156 @@
+//! What is read from a token: times, issuer, audience, and the claims that make an identity.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+use crate::who::Identity;
+
+/// The longest value that becomes part of an identity.
+const MAX_VALUE: usize = 256;
+/// More roles than anybody has; the rest is not read.
+const MAX_ROLES: usize = 64;
+
+/// Where a claim stands: `sub`, `app_metadata.plan`, `https://example.com/plan`.
+#[derive(Clone, Debug)]
+pub(super) struct Path(Box<str>);
+
+impl Path {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into().into())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The claim of exactly this name if there is one, else the one at the end of the path.
+    /// `null` counts as not there.
+    fn find<'a>(&self, claims: &'a Value) -> Option<&'a Value> {
+        let whole = claims.get(&*self.0);
+        let found = whole.or_else(|| {
+            self.0
+                .split('.')
+                .try_fold(claims, |inside, name| inside.get(name))
+        });
+        found.filter(|value| !value.is_null())
+    }
+}
+
+/// Which claims say who somebody is.
+#[derive(Clone, Debug)]
+pub(super) struct Reading {
+    pub(super) user: Path,
+    pub(super) tier: Option<Path>,
+    pub(super) roles: Option<Path>,
+    /// `tenant` and whatever else is counted by.
+    pub(super) dimensions: Vec<(Box<str>, Path)>,
+    pub(super) issuers: Vec<Box<str>>,
+    pub(super) audiences: Vec<Box<str>>,
+}
+
+impl Reading {
+    /// Whether the token is from an issuer, and for an audience, that is accepted.
+    pub(super) fn accepts(&self, claims: &Value) -> bool {
+        let issuer = claims.get("iss");
+        let from = self.issuers.is_empty()
+            || issuer
+                .and_then(Value::as_str)
+                .is_some_and(|issuer| self.issuers.iter().any(|known| **known == *issuer));
+        let meant = |audience: &Value| {
+            let audience = audience.as_str();
+            audience.is_some_and(|name| self.audiences.iter().any(|known| **known == *name))
+        };
+        let for_us = self.audiences.is_empty()
+            || match claims.get("aud") {
+                Some(Value::Array(several)) => several.iter().any(meant),
+                Some(one) => meant(one),
+                None => false,
+            };
+        from && for_us
+    }
+
+    /// Who it is. `None` if the claims do not say so clearly.
+    pub(super) fn identity(&self, claims: &Value) -> Option<Identity> {
+        let user = text(self.user.find(claims)?)?;
+        let mut identity = Identity::user(self.qualified(user, claims)?);
+        for (dimension, path) in &self.dimensions {
+            if let Some(value) = path.find(claims) {
+                identity = identity.with(&**dimension, text(value)?);
+            }
+        }
+        if let Some(tier) = self.tier.as_ref().and_then(|path| path.find(claims))
+            && let Some(tier) = text(tier)
+        {
+            identity = identity.tier(tier);
+        }
+        let roles = self.roles.as_ref().and_then(|path| path.find(claims));
+        let roles = match roles {
+            Some(Value::Array(several)) => several.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        for role in roles.iter().filter_map(text).take(MAX_ROLES) {
+            identity = identity.role(role);
+        }
+        Some(identity)
+    }
+
+    /// The user's name, together with who has given it if that could be several.
+    ///
+    /// `<length of the issuer>:<issuer>:<user>`, so that no other pair spells the same; a bare
+    /// name that looks like one of these gets a length of 0.
+    fn qualified(&self, user: &str, claims: &Value) -> Option<String> {
+        if self.issuers.len() == 1 {
+            return Some(user.to_owned());
+        }
+        match claims.get("iss") {
+            Some(issuer) => {
+                let issuer = text(issuer)?;
+                Some(format!("{}:{issuer}:{user}", issuer.len()))
+            }
+            None if looks_qualified(user) => Some(format!("0::{user}")),
+            None => Some(user.to_owned()),
+        }
+    }
+}
+
+fn looks_qualified(user: &str) -> bool {
+    let after = user.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    after.len() < user.len() && after.starts_with(':')
+}
+
+/// Text that may become part of an identity. A number is none: 42 and "42" may be two people.
+fn text(value: &Value) -> Option<&str> {
+    let text = value.as_str()?;
+    (1..=MAX_VALUE).contains(&text.len()).then_some(text)
+}
+
+/// From when, and until when (exclusively), a token is good. `None` if `exp` is missing, or if
+/// either is no number.
+pub(super) fn period(claims: &Value, leeway: Duration) -> Option<(Timestamp, Timestamp)> {
+    let until = seconds(claims.get("exp")?)?.saturating_add(leeway);
+    let from = match claims.get("nbf") {
+        Some(value) => seconds(value)?,
+        None => Timestamp::EPOCH,
+    };
+    let leeway = u64::try_from(leeway.as_micros()).unwrap_or(u64::MAX);
+    let from = Timestamp::from_micros(from.as_micros().saturating_sub(leeway));
+    Some((from, until))
+}
+
+/// Seconds since the epoch, with or without a fraction. Before the epoch is the epoch.
+fn seconds(value: &Value) -> Option<Timestamp> {
+    let number = value.as_number()?;
+    if let Some(whole) = number.as_u64() {
+        return Some(Timestamp::from_secs(whole));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast stops at the ends, which is what is meant"
+    )]
+    let micros = (number.as_f64()? * 1e6) as u64;
+    Some(Timestamp::from_micros(micros))
+}

@@ -1,0 +1,56 @@
+//! The user whom a gateway names: [`UserIdHeader`].
+
+use http::HeaderName;
+
+use super::line::{Line, header_name};
+use super::source::{Asking, Identified, Identify};
+use crate::error::Invalid;
+use crate::who::Identity;
+
+/// The user that a header names, set by a gateway that has verified it.
+///
+/// **Whoever can reach this server with a header of their own can be anybody.** It is for
+/// servers that only the gateway reaches, and only where the gateway removes the header from
+/// what clients send.
+///
+/// ```
+/// use tollgate::identity::UserIdHeader;
+///
+/// let who = UserIdHeader::trusted("x-user-id")?;
+/// # let _ = who;
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+///
+/// The value is 1 to 256 visible ASCII characters on exactly one line; anything else is
+/// invalid.
+#[derive(Clone, Debug)]
+pub struct UserIdHeader {
+    name: HeaderName,
+}
+
+impl UserIdHeader {
+    const MAX_LENGTH: usize = 256;
+
+    /// Believes the header `name`.
+    pub fn trusted(name: &str) -> Result<Self, Invalid> {
+        Ok(Self {
+            name: header_name("user id header", name)?,
+        })
+    }
+}
+
+impl Identify for UserIdHeader {
+    fn identify(&self, asking: &Asking<'_>) -> Identified {
+        let id = match Line::of(&asking.head(), &self.name) {
+            Line::Absent => return Identified::Absent,
+            Line::Ambiguous => return Identified::Invalid,
+            Line::Only(line) => line,
+        };
+        let fine =
+            !id.is_empty() && id.len() <= Self::MAX_LENGTH && id.iter().all(u8::is_ascii_graphic);
+        match str::from_utf8(id) {
+            Ok(id) if fine => Identified::known(Identity::user(id)),
+            _ => Identified::Invalid,
+        }
+    }
+}
