@@ -201,7 +201,8 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Where to look up the tier of callers whose identity does not say it.
+    /// Where to look up the tier of callers whose identity does not say it. On the layer's
+    /// clock, and with a memory of its own.
     pub fn tier_resolver(mut self, resolver: TierResolver) -> Self {
         self.resolver = Some(resolver);
         self
@@ -297,15 +298,19 @@ impl RateLimitLayerBuilder {
             return Err(problems);
         };
         problems.or(())?;
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let resolver = self
+            .resolver
+            .map(|resolver| resolver.on_clock(Arc::clone(&clock)));
         let gate = Gate::new(Parts {
             policy,
             store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
-            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            clock,
             client_ip,
             chain: self.chain,
             invalid_credentials,
             on_invalid: self.on_invalid,
-            resolver: self.resolver,
+            resolver,
             style: self.style,
             renderer: self.renderer,
             tells_handlers: self.tells_handlers,

@@ -13,7 +13,7 @@ use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 use tower::ServiceExt;
 
 /// A router that answers every path with the status that `x-answer` asks for, or 200.
-pub fn echo() -> Router {
+pub(super) fn echo() -> Router {
     let handler = |request: Request<Body>| async move {
         let wanted = request.headers().get("x-answer");
         let status = wanted.map_or(200, |status| status.to_str().unwrap().parse().unwrap());
@@ -28,7 +28,7 @@ pub fn echo() -> Router {
 }
 
 /// A layer on a clock that stands still, whose callers are known by `x-user` and `x-tier`.
-pub fn layer(policy: impl IntoPolicy) -> (RateLimitLayerBuilder, ManualClock) {
+pub(super) fn layer(policy: impl IntoPolicy) -> (RateLimitLayerBuilder, ManualClock) {
     let clock = ManualClock::new();
     let builder = RateLimitLayer::builder(policy)
         .clock(clock.clone())
@@ -47,7 +47,7 @@ pub fn layer(policy: impl IntoPolicy) -> (RateLimitLayerBuilder, ManualClock) {
 }
 
 /// A request with no body: `GET /path`, and headers.
-pub fn request(line: &str, headers: &[(&str, &str)]) -> Request<Body> {
+pub(super) fn request(line: &str, headers: &[(&str, &str)]) -> Request<Body> {
     let (method, uri) = line.split_once(' ').unwrap();
     let method: Method = method.parse().unwrap();
     let mut request = Request::builder().method(method).uri(uri);
@@ -58,22 +58,22 @@ pub fn request(line: &str, headers: &[(&str, &str)]) -> Request<Body> {
 }
 
 /// The answer to one request.
-pub async fn send(app: &Router, line: &str, headers: &[(&str, &str)]) -> Answer {
+pub(super) async fn send(app: &Router, line: &str, headers: &[(&str, &str)]) -> Answer {
     let response = app.clone().oneshot(request(line, headers)).await.unwrap();
     Answer::read(response).await
 }
 
 /// A response whose body has been read.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: axum::http::HeaderMap,
-    pub extensions: axum::http::Extensions,
-    pub body: String,
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: axum::http::HeaderMap,
+    pub(super) extensions: axum::http::Extensions,
+    pub(super) body: String,
 }
 
 impl Answer {
-    pub async fn read(response: Response<Body>) -> Self {
+    pub(super) async fn read(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 20).await.unwrap();
         Self {
@@ -85,21 +85,21 @@ impl Answer {
     }
 
     /// The only value of a header.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let first = values.next()?;
         assert!(values.next().is_none(), "{name} is there twice");
         Some(first.to_str().unwrap())
     }
 
-    pub fn number(&self, name: &str) -> u64 {
+    pub(super) fn number(&self, name: &str) -> u64 {
         self.header(name)
             .unwrap_or_else(|| panic!("no {name}"))
             .parse()
             .unwrap()
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(super) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap()
     }
 }
