@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use http::HeaderName;
 
+use super::line::Line;
 use super::networks::{Trusted, network};
 use super::{forwarded, peer};
 use crate::error::Invalid;
@@ -55,6 +56,8 @@ const MAX_HOPS: usize = 128;
 pub struct ClientIp {
     trusted: Trusted,
     header: ForwardedHeader,
+    /// Its name, ready to be looked up by.
+    name: HeaderName,
     ipv6_mask: u128,
 }
 
@@ -86,19 +89,16 @@ impl ClientIp {
         match self.header {
             ForwardedHeader::XForwardedFor => self.walk(head, forwarded::node),
             ForwardedHeader::Forwarded => self.walk(head, forwarded::forwarded_for),
-            single => {
-                let mut lines = head.headers().get_all(single.as_str()).iter();
-                match (lines.next(), lines.next()) {
-                    (Some(line), None) => forwarded::node(line.as_bytes()),
-                    _ => None,
-                }
-            }
+            _ => match Line::of(head, &self.name) {
+                Line::Only(line) => forwarded::node(line),
+                Line::Absent | Line::Ambiguous => None,
+            },
         }
     }
 
     /// The last hop that a trusted one vouches for, from the right.
     fn walk(&self, head: &Head<'_>, address: fn(&[u8]) -> Option<IpAddr>) -> Option<IpAddr> {
-        let lines = head.headers().get_all(self.header.as_str());
+        let lines = head.headers().get_all(&self.name);
         let elements = lines
             .iter()
             .rev()
@@ -134,6 +134,7 @@ impl Default for ClientIp {
         Self {
             trusted: Trusted::Networks([].into()),
             header: ForwardedHeader::default(),
+            name: ForwardedHeader::default().into(),
             ipv6_mask: mask(ClientIpBuilder::IPV6_PREFIX),
         }
     }
@@ -212,6 +213,7 @@ impl ClientIpBuilder {
                 Trusted::Networks(networks.into())
             },
             header: self.header,
+            name: self.header.into(),
             ipv6_mask: mask(self.ipv6_prefix),
         })
     }

@@ -1,0 +1,93 @@
+//! Makes tokens, good ones and bad ones, from the very bytes of their parts.
+
+use http::Request;
+use jsonwebtoken::{Algorithm, EncodingKey, crypto};
+
+pub(super) const SECRET: &str = "a shared secret, for tests only";
+
+macro_rules! pem {
+    ($name:literal) => {
+        include_str!(concat!("keys/test-", $name, ".pem"))
+    };
+}
+
+pub(super) const RSA_1: &str = pem!("rsa-1.public");
+pub(super) const RSA_2: &str = pem!("rsa-2.public");
+pub(super) const RSA_1_PRIVATE: &str = pem!("rsa-1.private");
+pub(super) const RSA_2_PRIVATE: &str = pem!("rsa-2.private");
+pub(super) const RSA_TOO_SMALL: &str = pem!("rsa-too-small.public");
+pub(super) const P256: &str = pem!("p256.public");
+pub(super) const P256_PRIVATE: &str = pem!("p256.private");
+pub(super) const P384: &str = pem!("p384.public");
+pub(super) const P384_PRIVATE: &str = pem!("p384.private");
+pub(super) const ED25519: &str = pem!("ed25519.public");
+pub(super) const ED25519_PRIVATE: &str = pem!("ed25519.private");
+
+pub(super) fn base64url(bytes: impl AsRef<[u8]>) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for group in bytes.as_ref().chunks(3) {
+        let mut word = [0; 4];
+        word[1..=group.len()].copy_from_slice(group);
+        let word = u32::from_be_bytes(word);
+        for place in 0..=group.len() {
+            text.push(LETTERS[(word >> (18 - 6 * place)) as usize & 63].into());
+        }
+    }
+    text
+}
+
+/// Header and claims, signed.
+pub(super) fn sign(header: &str, claims: &str, by: Algorithm, key: &EncodingKey) -> String {
+    let message = format!("{}.{}", base64url(header), base64url(claims));
+    let signature = crypto::sign(message.as_bytes(), key, by).unwrap();
+    format!("{message}.{signature}")
+}
+
+/// Signed with HS256 and the secret of these tests.
+pub(super) fn hs256(claims: &str) -> String {
+    let key = EncodingKey::from_secret(SECRET.as_bytes());
+    sign(
+        r#"{"alg":"HS256","typ":"JWT"}"#,
+        claims,
+        Algorithm::HS256,
+        &key,
+    )
+}
+
+/// Signed with RS256, naming a key if `kid` is not empty.
+pub(super) fn rs256(private: &str, kid: &str, claims: &str) -> String {
+    let key = EncodingKey::from_rsa_pem(private.as_bytes()).unwrap();
+    let header = if kid.is_empty() {
+        r#"{"alg":"RS256"}"#.to_owned()
+    } else {
+        format!(r#"{{"alg":"RS256","kid":"{kid}"}}"#)
+    };
+    sign(&header, claims, Algorithm::RS256, &key)
+}
+
+/// Somebody's claims, good for an hour.
+pub(super) fn claims(sub: &str) -> String {
+    let exp = super::NOW + 3_600;
+    format!(r#"{{"sub":"{sub}","exp":{exp}}}"#)
+}
+
+pub(super) fn bearer(token: &str) -> Request<()> {
+    super::request(&[("authorization", &format!("Bearer {token}"))])
+}
+
+/// The public half of an RSA key as a JWK, taken from its PEM text.
+pub(super) fn rsa_jwk(private: &str, more: &str) -> String {
+    use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
+
+    let key = EncodingKey::from_rsa_pem(private.as_bytes()).unwrap();
+    let jwk = Jwk::from_encoding_key(&key, Algorithm::RS256).unwrap();
+    let AlgorithmParameters::RSA(rsa) = jwk.algorithm else {
+        panic!("an RSA key");
+    };
+    format!(r#"{{"kty":"RSA","n":"{}","e":"{}"{more}}}"#, rsa.n, rsa.e)
+}
+
+pub(super) fn jwks(keys: &[String]) -> String {
+    format!(r#"{{"keys":[{}]}}"#, keys.join(","))
+}

@@ -1,0 +1,571 @@
+//! Tokens, the good ones and above all the bad ones.
+
+use std::time::Duration;
+
+use jsonwebtoken::{Algorithm, EncodingKey};
+use proptest::prelude::*;
+use tollgate::Timestamp;
+use tollgate::identity::{Identified, Jwt, JwtAlgorithm, JwtBuilder};
+
+use super::forge::{
+    ED25519, ED25519_PRIVATE, P256, P256_PRIVATE, P384, P384_PRIVATE, RSA_1, RSA_1_PRIVATE,
+    RSA_2_PRIVATE, SECRET, base64url, bearer, claims, hs256, rs256, sign,
+};
+use super::{NOW, ask, ask_at, ask_if, request};
+
+fn jwt() -> Jwt {
+    Jwt::hs256(SECRET).build().unwrap()
+}
+
+/// The user that a token signed with the secret names.
+fn user(jwt: JwtBuilder, claims: &str) -> Option<String> {
+    let jwt = jwt.build().unwrap();
+    match ask(&jwt, &bearer(&hs256(claims))).found {
+        Identified::Known(identity) => Some(identity.get("user").unwrap().to_owned()),
+        Identified::Invalid => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn user_by_default(claims: &str) -> Option<String> {
+    user(Jwt::hs256(SECRET), claims)
+}
+
+#[test]
+fn a_good_token_says_who() {
+    let jwt = Jwt::hs256(SECRET)
+        .tier("app_metadata.plan")
+        .tenant("tenant_id")
+        .roles("roles")
+        .dimension("group", "claims.group")
+        .build()
+        .unwrap();
+    let claims = format!(
+        r#"{{"sub":"alice","exp":{},"app_metadata":{{"plan":"team"}},"tenant_id":"acme",
+            "roles":["editor","service",7],"claims":{{"group":"g1"}}}}"#,
+        NOW + 60
+    );
+    let asked = ask(&jwt, &bearer(&hs256(&claims)));
+    assert_eq!(asked.verifications, 1);
+    let alice = asked.known();
+    assert_eq!(alice.primary(), ("user", "alice"));
+    assert_eq!(alice.tier_name(), Some("team"));
+    assert_eq!(alice.get("tenant"), Some("acme"));
+    assert_eq!(alice.get("group"), Some("g1"));
+    assert_eq!(alice.roles().collect::<Vec<_>>(), ["editor", "service"]);
+}
+
+#[test]
+fn every_algorithm_verifies_its_own() {
+    let secret = || EncodingKey::from_secret(SECRET.as_bytes());
+    let rsa = || EncodingKey::from_rsa_pem(RSA_1_PRIVATE.as_bytes()).unwrap();
+    let p256 = || EncodingKey::from_ec_pem(P256_PRIVATE.as_bytes()).unwrap();
+    let p384 = || EncodingKey::from_ec_pem(P384_PRIVATE.as_bytes()).unwrap();
+    let ed = || EncodingKey::from_ed_pem(ED25519_PRIVATE.as_bytes()).unwrap();
+    for (ours, theirs, key, public) in [
+        (JwtAlgorithm::Hs256, Algorithm::HS256, secret(), None),
+        (JwtAlgorithm::Hs384, Algorithm::HS384, secret(), None),
+        (JwtAlgorithm::Hs512, Algorithm::HS512, secret(), None),
+        (JwtAlgorithm::Rs256, Algorithm::RS256, rsa(), Some(RSA_1)),
+        (JwtAlgorithm::Rs384, Algorithm::RS384, rsa(), Some(RSA_1)),
+        (JwtAlgorithm::Rs512, Algorithm::RS512, rsa(), Some(RSA_1)),
+        (JwtAlgorithm::Ps256, Algorithm::PS256, rsa(), Some(RSA_1)),
+        (JwtAlgorithm::Ps384, Algorithm::PS384, rsa(), Some(RSA_1)),
+        (JwtAlgorithm::Ps512, Algorithm::PS512, rsa(), Some(RSA_1)),
+        (JwtAlgorithm::Es256, Algorithm::ES256, p256(), Some(P256)),
+        (JwtAlgorithm::Es384, Algorithm::ES384, p384(), Some(P384)),
+        (JwtAlgorithm::EdDsa, Algorithm::EdDSA, ed(), Some(ED25519)),
+    ] {
+        let builder = Jwt::builder().algorithms([ours]);
+        let builder = match public {
+            Some(pem) => builder.pem(pem),
+            None => builder.secret(SECRET),
+        };
+        let jwt = builder.build().unwrap();
+        let token = sign(
+            &format!(r#"{{"alg":"{ours}"}}"#),
+            &claims("alice"),
+            theirs,
+            &key,
+        );
+        let alice = ask(&jwt, &bearer(&token)).known();
+        assert_eq!(alice.get("user"), Some("alice"), "{ours}");
+
+        // One bit of the signature, and of the claims.
+        let (message, signature) = token.rsplit_once('.').unwrap();
+        let swap = |text: &str| {
+            let other = if text.starts_with('A') { "B" } else { "A" };
+            format!("{other}{}", &text[1..])
+        };
+        ask(&jwt, &bearer(&format!("{message}.{}", swap(signature)))).is_invalid();
+        let (header, _) = message.split_once('.').unwrap();
+        let claims = base64url(claims("mallory"));
+        ask(&jwt, &bearer(&format!("{header}.{claims}.{signature}"))).is_invalid();
+    }
+}
+
+#[test]
+fn signatures_by_anything_else_are_forged() {
+    let other = EncodingKey::from_secret(b"another secret");
+    let good = claims("alice");
+    let unsigned = |header: &str| format!("{}.{}.", base64url(header), base64url(&good));
+    let hs256_header = r#"{"alg":"HS256"}"#;
+    for token in [
+        sign(hs256_header, &good, Algorithm::HS256, &other),
+        unsigned(r#"{"alg":"none"}"#),
+        unsigned(hs256_header),
+        format!("{}AA", unsigned(r#"{"alg":"none"}"#)),
+        format!("{}AA", unsigned(r#"{"alg":"NONE"}"#)),
+        // Signed by an algorithm of the family that was not named.
+        {
+            let key = EncodingKey::from_secret(SECRET.as_bytes());
+            sign(r#"{"alg":"HS512"}"#, &good, Algorithm::HS512, &key)
+        },
+        // The header names one algorithm, the signature is by another.
+        {
+            let key = EncodingKey::from_secret(SECRET.as_bytes());
+            sign(hs256_header, &good, Algorithm::HS512, &key)
+        },
+    ] {
+        ask(&jwt(), &bearer(&token)).is_invalid();
+    }
+}
+
+#[test]
+fn a_public_key_is_no_secret() {
+    let jwt = Jwt::rs256_pem(RSA_1).build().unwrap();
+    let good = rs256(RSA_1_PRIVATE, "", &claims("alice"));
+    ask(&jwt, &bearer(&good)).known();
+    // Whoever has the public key signs with it, as if it were a secret.
+    for secret in [RSA_1.as_bytes(), RSA_1.trim().as_bytes()] {
+        let key = EncodingKey::from_secret(secret);
+        for header in [r#"{"alg":"HS256"}"#, r#"{"alg":"RS256"}"#] {
+            let forged = sign(header, &claims("alice"), Algorithm::HS256, &key);
+            ask(&jwt, &bearer(&forged)).is_invalid();
+        }
+    }
+    ask(&jwt, &bearer(&rs256(RSA_2_PRIVATE, "", &claims("alice")))).is_invalid();
+    // It cannot even be configured.
+    let refused = Jwt::hs256(RSA_1).build().unwrap_err();
+    assert_eq!(refused.field(), "JWT secret");
+}
+
+#[test]
+fn headers_that_cannot_be_trusted() {
+    let key = EncodingKey::from_secret(SECRET.as_bytes());
+    let signed = |header: &str| sign(header, &claims("alice"), Algorithm::HS256, &key);
+    ask(&jwt(), &bearer(&signed(r#"{"alg":"HS256","x":1}"#))).known();
+    for header in [
+        "{}",
+        "[]",
+        "null",
+        "\"HS256\"",
+        r#"{"alg":null}"#,
+        r#"{"alg":256}"#,
+        r#"{"alg":"hs256"}"#,
+        r#"{"alg":["HS256"]}"#,
+        r#"{"alg":"HS256","alg":"none"}"#,
+        r#"{"alg":"HS256","kid":7}"#,
+        r#"{"alg":"HS256","crit":["exp"]}"#,
+        r#"{"alg":"HS256""#,
+    ] {
+        ask(&jwt(), &bearer(&signed(header))).is_invalid();
+    }
+}
+
+#[test]
+fn texts_that_are_no_tokens() {
+    let good = hs256(&claims("alice"));
+    let (head, tail) = good.split_at(good.len() - 1);
+    // The same bits, spelled in another way.
+    let other_spelling = {
+        let last = tail.as_bytes()[0];
+        format!("{head}{}", char::from(last + 1))
+    };
+    let without_signature = good.rsplit_once('.').unwrap().0;
+    for text in [
+        "",
+        ".",
+        "..",
+        "...",
+        "a.b.c",
+        "not a token",
+        without_signature,
+        head,
+        &other_spelling,
+        &format!("{good}="),
+        &format!("{good}.{good}"),
+        &format!("{good}, Bearer {good}"),
+        &format!("x{good}"),
+        &good.replace('.', ".."),
+        &format!("{}.{}.{}", "é", "é", "é"),
+    ] {
+        ask(&jwt(), &bearer(text)).is_invalid();
+    }
+}
+
+#[test]
+fn exp_is_a_number_and_not_past() {
+    let with = |exp: &str| user_by_default(&format!(r#"{{"sub":"alice","exp":{exp}}}"#));
+    for good in [
+        format!("{}", NOW + 1),
+        format!("{}", NOW - 29), // within the leeway
+        format!("{}.5", NOW + 1),
+        "1e12".to_owned(),
+        "1e300".to_owned(),
+        format!("{}", u64::MAX),
+    ] {
+        assert_eq!(with(&good).as_deref(), Some("alice"), "{good}");
+    }
+    for wrong in [
+        format!("{}", NOW - 30),
+        format!("{}.999999", NOW - 31),
+        format!("\"{}\"", NOW + 60),
+        "null".to_owned(),
+        "true".to_owned(),
+        "\"never\"".to_owned(),
+        format!("[{}]", NOW + 60),
+        "{}".to_owned(),
+        "0".to_owned(),
+        "-1".to_owned(),
+        format!("-{}", NOW + 60),
+        "-1e300".to_owned(),
+        "1e400".to_owned(),
+        "NaN".to_owned(),
+    ] {
+        assert_eq!(with(&wrong), None, "{wrong}");
+    }
+    assert_eq!(user_by_default(r#"{"sub":"alice"}"#), None);
+}
+
+#[test]
+fn both_sides_of_every_edge_in_time() {
+    let (nbf, exp) = (NOW + 100, NOW + 200);
+    let token = hs256(&format!(r#"{{"sub":"alice","nbf":{nbf},"exp":{exp}}}"#));
+    for leeway in [0, 30, 600] {
+        let good_at = |micros: u64| {
+            let jwt = Jwt::hs256(SECRET).leeway(Duration::from_secs(leeway));
+            let jwt = jwt.build().unwrap();
+            let asked = ask_at(&jwt, &bearer(&token), Timestamp::from_micros(micros));
+            matches!(asked.found, Identified::Known(_))
+        };
+        let (from, until) = ((nbf - leeway) * 1_000_000, (exp + leeway) * 1_000_000);
+        assert!(!good_at(from - 1), "{leeway}");
+        assert!(good_at(from), "{leeway}");
+        assert!(good_at(until - 1), "{leeway}");
+        assert!(!good_at(until), "{leeway}");
+    }
+    for wrong in ["\"0\"", "null", "[]", "1e12"] {
+        let claims = format!(r#"{{"sub":"alice","exp":{exp},"nbf":{wrong}}}"#);
+        assert_eq!(user_by_default(&claims), None, "{wrong}");
+    }
+}
+
+#[test]
+fn a_user_is_a_text_of_some_length() {
+    let with = |sub: &str| user_by_default(&format!(r#"{{"sub":{sub},"exp":{}}}"#, NOW + 60));
+    let longest = "a".repeat(256);
+    assert_eq!(with(&format!("\"{longest}\"")), Some(longest));
+    assert_eq!(with("\"42\"").as_deref(), Some("42"));
+    let too_long = format!("\"{}\"", "a".repeat(257));
+    for wrong in [
+        "\"\"",
+        "42",
+        "42.0",
+        "null",
+        "true",
+        "[\"alice\"]",
+        "{}",
+        &too_long,
+    ] {
+        assert_eq!(with(wrong), None, "{wrong}");
+    }
+    assert_eq!(user_by_default(&format!(r#"{{"exp":{}}}"#, NOW + 60)), None);
+}
+
+#[test]
+fn of_a_claim_that_stands_there_twice_the_last_counts() {
+    let claims = format!(
+        r#"{{"sub":"alice","exp":1,"sub":"bob","exp":{}}}"#,
+        NOW + 60
+    );
+    assert_eq!(user_by_default(&claims).as_deref(), Some("bob"));
+    let claims = format!(r#"{{"sub":"alice","exp":{},"exp":1}}"#, NOW + 60);
+    assert_eq!(user_by_default(&claims), None);
+}
+
+#[test]
+fn bombs_do_not_go_off() {
+    let deep = |depth: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        format!(r#"{{"sub":"alice","exp":{},"x":{open}{close}}}"#, NOW + 60)
+    };
+    assert_eq!(user_by_default(&deep(100)).as_deref(), Some("alice"));
+    assert_eq!(user_by_default(&deep(2_500)), None);
+    for claims in [
+        "",
+        "[]",
+        "null",
+        "\"x\"",
+        "{",
+        "{}x",
+        "{\"sub\":\"\\ud800\"}",
+    ] {
+        assert_eq!(user_by_default(claims), None, "{claims}");
+    }
+}
+
+#[test]
+fn a_token_over_eight_kib_is_not_looked_at() {
+    let padded = |length: usize| {
+        hs256(&format!(
+            r#"{{"sub":"alice","exp":{},"pad":"{}"}}"#,
+            NOW + 60,
+            "x".repeat(length)
+        ))
+    };
+    let fits = padded(6_000);
+    assert!((8_000..=8_192).contains(&fits.len()), "{}", fits.len());
+    ask(&jwt(), &bearer(&fits)).known();
+    let asked = ask(&jwt(), &bearer(&padded(6_200)));
+    assert_eq!(asked.verifications, 0);
+    asked.is_invalid();
+}
+
+#[test]
+fn the_bearer_scheme_and_no_other() {
+    let token = hs256(&claims("alice"));
+    let with = |value: &str| ask(&jwt(), &request(&[("authorization", value)]));
+    for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
+        with(&format!("{scheme} {token}")).known();
+    }
+    with(&format!("  Bearer   {token}  ")).known();
+    for other in ["", "Basic YTpi", "Bear", "Bearers x", "Token x", &token] {
+        with(other).is_absent();
+    }
+    for wrong in ["Bearer", "Bearer ", "Bearer x", "Bearer a b"] {
+        with(wrong).is_invalid();
+    }
+    ask(&jwt(), &request(&[])).is_absent();
+
+    let bearer = format!("Bearer {token}");
+    for other in [&bearer, "Basic YTpi", ""] {
+        let twice = [("authorization", bearer.as_str()), ("authorization", other)];
+        let asked = ask(&jwt(), &request(&twice));
+        assert_eq!(asked.verifications, 0);
+        asked.is_invalid();
+    }
+}
+
+#[test]
+fn cookies() {
+    let jwt = Jwt::hs256(SECRET).cookie("session").build().unwrap();
+    let token = hs256(&claims("alice"));
+    ask(&jwt, &bearer(&token)).is_absent();
+    for line in [
+        format!("session={token}"),
+        format!("a=b; session={token}; c=d"),
+        format!("mysession=x;session=\"{token}\""),
+        format!("broken; session = {token}"),
+    ] {
+        ask(&jwt, &request(&[("cookie", &line)])).known();
+    }
+    let lines = [("cookie", "a=b"), ("cookie", &format!("session={token}"))];
+    ask(&jwt, &request(&lines)).known();
+    for line in ["", "session", "Session=x", "sessions=x", "a=session=x"] {
+        ask(&jwt, &request(&[("cookie", line)])).is_absent();
+    }
+    let twice = format!("session={token}; session={token}");
+    for line in ["session=", "session=\"\"", "session=x", &twice] {
+        ask(&jwt, &request(&[("cookie", line)])).is_invalid();
+    }
+    let twice = [
+        ("cookie", "session="),
+        ("cookie", &format!("session={token}")),
+    ];
+    ask(&jwt, &request(&twice)).is_invalid();
+}
+
+#[test]
+fn the_same_name_from_two_issuers_is_two_users() {
+    let from = |iss: &str| format!(r#"{{"sub":"alice","iss":{iss},"exp":{}}}"#, NOW + 60);
+    let (one, two) = (from("\"https://a.dev\""), from("\"https://b.dev\""));
+
+    // Exactly one issuer: the bare name.
+    let only_a = || {
+        Jwt::hs256(SECRET)
+            .issuer("https://a.dev")
+            .issuer("https://a.dev")
+    };
+    assert_eq!(user(only_a(), &one).as_deref(), Some("alice"));
+    assert_eq!(user(only_a(), &two), None);
+    assert_eq!(user(only_a(), &claims("alice")), None);
+    assert_eq!(user(only_a(), &from("[\"https://a.dev\"]")), None);
+
+    // Several.
+    let both = || only_a().issuer("https://b.dev");
+    assert_eq!(
+        user(both(), &one).as_deref(),
+        Some("13:https://a.dev:alice")
+    );
+    assert_eq!(
+        user(both(), &two).as_deref(),
+        Some("13:https://b.dev:alice")
+    );
+    assert_eq!(user(both(), &from("\"https://c.dev\"")), None);
+
+    // None named: whoever the token says.
+    assert_eq!(
+        user_by_default(&one).as_deref(),
+        Some("13:https://a.dev:alice")
+    );
+    assert_eq!(
+        user_by_default(&two).as_deref(),
+        Some("13:https://b.dev:alice")
+    );
+    assert_eq!(user_by_default(&claims("alice")).as_deref(), Some("alice"));
+    for unclear in ["\"\"", "7", "null", "[]"] {
+        assert_eq!(user_by_default(&from(unclear)), None, "{unclear}");
+    }
+}
+
+#[test]
+fn nobody_without_an_issuer_can_pose_as_one_with() {
+    let posing = user_by_default(&claims("13:https://a.dev:alice"));
+    assert_eq!(posing.as_deref(), Some("0::13:https://a.dev:alice"));
+    assert_eq!(user_by_default(&claims("0::x")).as_deref(), Some("0::0::x"));
+    assert_eq!(user_by_default(&claims("12")).as_deref(), Some("12"));
+    assert_eq!(user_by_default(&claims(":x")).as_deref(), Some(":x"));
+    assert_eq!(
+        user_by_default(&claims("auth0|1:2")).as_deref(),
+        Some("auth0|1:2")
+    );
+}
+
+#[test]
+fn audiences() {
+    let with = |aud: &str| {
+        let jwt = Jwt::hs256(SECRET).audience("api").audience("admin");
+        let claims = format!(r#"{{"sub":"alice","exp":{},"aud":{aud}}}"#, NOW + 60);
+        user(jwt, &claims).is_some()
+    };
+    for good in ["\"api\"", "\"admin\"", "[\"x\",\"api\"]"] {
+        assert!(with(good), "{good}");
+    }
+    for wrong in [
+        "\"x\"",
+        "[]",
+        "[\"x\"]",
+        "null",
+        "7",
+        "[7]",
+        "{\"api\":1}",
+        "\"API\"",
+    ] {
+        assert!(!with(wrong), "{wrong}");
+    }
+    assert_eq!(
+        user(Jwt::hs256(SECRET).audience("api"), &claims("alice")),
+        None
+    );
+}
+
+#[test]
+fn claims_are_found_by_path() {
+    let identity = |more: &str| {
+        let jwt = Jwt::hs256(SECRET)
+            .user("user.id")
+            .tier("https://example.com/plan")
+            .tenant("org.id")
+            .roles("access.roles")
+            .build()
+            .unwrap();
+        let claims = format!(r#"{{"user":{{"id":"alice"}},"exp":{}{more}}}"#, NOW + 60);
+        ask(&jwt, &bearer(&hs256(&claims)))
+    };
+    let plain = identity("").known();
+    assert_eq!(plain.primary(), ("user", "alice"));
+    assert_eq!((plain.tier_name(), plain.get("tenant")), (None, None));
+
+    let full = identity(
+        r#","https://example.com/plan":"team","org":{"id":"acme"},"access":{"roles":"admin"}"#,
+    );
+    let full = full.known();
+    assert_eq!(
+        (full.tier_name(), full.get("tenant")),
+        (Some("team"), Some("acme"))
+    );
+    assert_eq!(full.roles().collect::<Vec<_>>(), ["admin"]);
+
+    // A claim with just this name, dots and all, comes first.
+    let dotted = identity(r#","org.id":"umbrella","org":{"id":"acme"}"#).known();
+    assert_eq!(dotted.get("tenant"), Some("umbrella"));
+
+    // A tier that makes no sense is none; a tenant that makes none is a lie.
+    for tier in ["7", "\"\"", "[]", "null"] {
+        let found = identity(&format!(r#","https://example.com/plan":{tier}"#)).known();
+        assert_eq!(found.tier_name(), None);
+    }
+    for tenant in ["7", "\"\"", "[]", "{}"] {
+        identity(&format!(r#","org":{{"id":{tenant}}}"#)).is_invalid();
+    }
+    assert_eq!(
+        identity(r#","org":{"id":null}"#).known().get("tenant"),
+        None
+    );
+    assert_eq!(identity(r#","org":"acme""#).known().get("tenant"), None);
+    for roles in ["7", "null", "{}", "[7,null,\"\"]"] {
+        let found = identity(&format!(r#","access":{{"roles":{roles}}}"#)).known();
+        assert_eq!(found.roles().count(), 0, "{roles}");
+    }
+}
+
+#[test]
+fn whoever_may_not_verify_is_told_so() {
+    let now = Timestamp::from_secs(NOW);
+    let asked = ask_if(&jwt(), &bearer(&hs256(&claims("alice"))), now, false);
+    assert_eq!(asked.verifications, 1);
+    assert!(
+        matches!(asked.found, Identified::Throttled),
+        "{:?}",
+        asked.found
+    );
+    // What costs nothing to refuse is refused.
+    ask_if(&jwt(), &bearer("garbage"), now, false).is_invalid();
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let jwt = Jwt::hs256(SECRET);
+    let shown = format!("{jwt:?}");
+    let jwt = jwt.build().unwrap();
+    ask(&jwt, &bearer(&hs256(&claims("alice")))).known();
+    let shown = format!("{shown}{jwt:?}");
+    for secret in ["shared", "alice", "eyJ"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_a_good_token_by_chance(
+        token in prop_oneof![
+            "[A-Za-z0-9_.-]{0,200}",
+            "\\PC{0,60}".prop_map(|text| text),
+        ],
+        // Parts of a real one, cut and joined anew.
+        from in 0_usize..200,
+        to in 0_usize..200,
+    ) {
+        let jwt = jwt();
+        let good = hs256(&claims("alice"));
+        let (from, to) = (from.min(good.len()), to.min(good.len()));
+        for text in [&token, &format!("{}{token}{}", &good[..from], &good[to..])] {
+            if *text == good || http::HeaderValue::from_str(&format!("Bearer {text}")).is_err() {
+                continue;
+            }
+            let found = ask(&jwt, &bearer(text)).found;
+            prop_assert!(matches!(found, Identified::Invalid) || text.trim() == good);
+        }
+    }
+}
