@@ -56,8 +56,9 @@
 
 mod ietf;
 mod label;
-mod legacy;
+pub(crate) mod legacy;
 mod number;
+mod recent;
 mod retry_after;
 mod style;
 
@@ -158,6 +159,11 @@ impl<'a> Report<'a> {
         self.warn = warn;
         self
     }
+
+    /// Whether there is nothing to write.
+    const fn is_empty(&self, style: HeaderStyle) -> bool {
+        !self.binding.is_shown() || style.is_none()
+    }
 }
 
 /// Puts the headers on a response, allowed or denied. `visible` are all quotas of the request
@@ -171,7 +177,7 @@ pub fn annotate<'a>(
     report: &Report<'a>,
     visible: impl IntoIterator<Item = Standing<'a>>,
 ) {
-    if !report.binding.is_shown() || style.is_none() {
+    if report.is_empty(style) {
         return;
     }
     if let Some(inner) = remaining_of_inner(style, headers) {
