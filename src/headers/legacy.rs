@@ -1,5 +1,6 @@
 //! `X-RateLimit-*`: what most clients know.
 
+use http::header::Entry;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::number::header_value;
@@ -43,11 +44,19 @@ impl Values {
     }
 }
 
-/// Writes the whole set. Nothing of another one is there.
-pub(super) fn write(headers: &mut HeaderMap, report: &Report<'_>, style: ResetStyle) {
+/// Writes the whole set if no other is there, with no more looking than writing takes. Returns
+/// whether it did.
+pub(super) fn write_if_alone(
+    headers: &mut HeaderMap,
+    report: &Report<'_>,
+    style: ResetStyle,
+) -> bool {
+    let Entry::Vacant(place) = headers.entry(REMAINING) else {
+        return false;
+    };
     let values = Values::of(report, style);
+    place.insert(values.remaining);
     headers.insert(LIMIT, values.limit);
-    headers.insert(REMAINING, values.remaining);
     if let Some(reset) = values.reset {
         headers.insert(RESET, reset);
     }
@@ -55,6 +64,7 @@ pub(super) fn write(headers: &mut HeaderMap, report: &Report<'_>, style: ResetSt
     if report.warn {
         headers.insert(WARNING, NEAR);
     }
+    true
 }
 
 /// The least that is left according to the set that is there; endless, if it cannot be read.
