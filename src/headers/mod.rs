@@ -41,7 +41,7 @@
 //!   was turned away, and clients look at this number to know it.
 //! - All times are rounded up. A caller who waits until `X-RateLimit-Reset`, for `t` seconds or
 //!   for `Retry-After` seconds has waited long enough.
-//! - Where waiting cannot help ([`Outcome::Never`](crate::Outcome::Never)), there is no time at
+//! - Where waiting cannot help ([`Outcome::Never`]), there is no time at
 //!   all: no `X-RateLimit-Reset`, no `t`, no `Retry-After`.
 //! - Quotas that are `unlimited` do not show.
 //! - Integers of Structured Fields have at most 15 digits; `q` and `r` stop there.
@@ -56,8 +56,9 @@
 
 mod ietf;
 mod label;
-mod legacy;
+pub(crate) mod legacy;
 mod number;
+mod recent;
 mod retry_after;
 mod style;
 
@@ -158,6 +159,11 @@ impl<'a> Report<'a> {
         self.warn = warn;
         self
     }
+
+    /// Whether there is nothing to write.
+    const fn is_empty(&self, style: HeaderStyle) -> bool {
+        !self.binding.is_shown() || style.is_none()
+    }
 }
 
 /// Puts the headers on a response, allowed or denied. `visible` are all quotas of the request
@@ -171,7 +177,12 @@ pub fn annotate<'a>(
     report: &Report<'a>,
     visible: impl IntoIterator<Item = Standing<'a>>,
 ) {
-    if !report.binding.is_shown() || style.is_none() {
+    if report.is_empty(style) {
+        return;
+    }
+    // The usual case costs one look less.
+    let legacy_alone = style.set() == HeaderSet::Legacy;
+    if legacy_alone && legacy::write_if_alone(headers, report, style.reset()) {
         return;
     }
     if let Some(inner) = remaining_of_inner(style, headers) {
@@ -181,7 +192,7 @@ pub fn annotate<'a>(
         remove_inner(style, headers);
     }
     if style.has_legacy() {
-        legacy::write(headers, report, style.reset());
+        legacy::write_if_alone(headers, report, style.reset());
     }
     if style.has_ietf() {
         match style.draft() {

@@ -3,24 +3,29 @@
 
 use http::HeaderValue;
 
-/// `000`, `001` … `999`, one after the other.
-static THREES: [u8; 3_000] = threes();
+/// `0000`, `0001` … `9999`, one after the other.
+static DIGITS: [u8; 40_000] = digits();
 
-/// The same as text, so that small numbers need no memory of their own.
-const SMALL: &str = match str::from_utf8(&THREES_AS_TEXT) {
+/// The same as text, so that small numbers need no memory of their own. (A reference, as a
+/// constant would be a second copy of the table.)
+static SMALL: &str = match str::from_utf8(&DIGITS) {
     Ok(text) => text,
     Err(_) => "",
 };
-const THREES_AS_TEXT: [u8; 3_000] = threes();
 
-const fn threes() -> [u8; 3_000] {
-    let mut digits = [0; 3_000];
+#[expect(
+    clippy::large_stack_arrays,
+    reason = "of the compiler, not of the program"
+)]
+const fn digits() -> [u8; 40_000] {
+    let mut digits = [0; 40_000];
     let mut number = 0_u16;
-    while number < 1_000 {
-        let at = number as usize * 3;
-        digits[at] = digit(number / 100);
-        digits[at + 1] = digit(number / 10 % 10);
-        digits[at + 2] = digit(number % 10);
+    while number < 10_000 {
+        let at = number as usize * 4;
+        digits[at] = digit(number / 1_000);
+        digits[at + 1] = digit(number / 100 % 10);
+        digits[at + 2] = digit(number / 10 % 10);
+        digits[at + 3] = digit(number % 10);
         number += 1;
     }
     digits
@@ -33,19 +38,19 @@ const fn digit(number: u16) -> u8 {
 /// A number below 100, with its leading zero.
 #[inline]
 pub(crate) fn two_digits(number: u64) -> [u8; 2] {
-    let at = (number % 100) as usize * 3;
-    [THREES[at + 1], THREES[at + 2]]
+    let at = (number % 100) as usize * 4;
+    [DIGITS[at + 2], DIGITS[at + 3]]
 }
 
-/// A number below 1000 as text that lives for ever.
+/// A number below 10 000 as text that lives for ever.
 #[inline]
 fn small(number: u64) -> Option<&'static str> {
-    if number >= 1_000 {
+    if number >= 10_000 {
         return None;
     }
-    let zeros = usize::from(number < 100) + usize::from(number < 10);
-    let at = (number % 1_000) as usize * 3;
-    SMALL.get(at + zeros..at + 3)
+    let zeros = usize::from(number < 1_000) + usize::from(number < 100) + usize::from(number < 10);
+    let at = (number % 10_000) as usize * 4;
+    SMALL.get(at + zeros..at + 4)
 }
 
 /// A number in decimal digits, on the stack.
@@ -108,7 +113,7 @@ mod tests {
     fn numbers_are_written_as_everybody_writes_them() {
         let edges = (0..20).map(|power| 10_u64.pow(power));
         let near = edges.flat_map(|edge| [edge - 1, edge, edge + 1]);
-        for number in (0..2_000).chain(near).chain([u64::MAX - 1, u64::MAX]) {
+        for number in (0..11_000).chain(near).chain([u64::MAX - 1, u64::MAX]) {
             let expected = number.to_string();
             assert_eq!(Decimal::new(number).as_str(), expected);
             assert_eq!(header_value(number), expected);

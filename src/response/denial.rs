@@ -9,7 +9,7 @@ use super::{RequestId, Template};
 use crate::clock::Timestamp;
 use crate::decision::Outcome;
 use crate::head::Head;
-use crate::headers::{Label, Standing, retry_after_secs};
+use crate::headers::{Standing, retry_after_secs};
 use crate::quota::Window;
 
 /// Why a request was turned away.
@@ -56,7 +56,7 @@ pub struct Denial<'a> {
     head: Head<'a>,
     at: Timestamp,
     binding: Option<Standing<'a>>,
-    violated: &'a [Standing<'a>],
+    quotas: &'a [Standing<'a>],
     retry_after: Option<Duration>,
     tier: Option<&'a str>,
     suggestion: Option<&'a str>,
@@ -102,7 +102,7 @@ impl<'a> Denial<'a> {
             head,
             at,
             binding: None,
-            violated: &[],
+            quotas: &[],
             retry_after: None,
             tier: None,
             suggestion: None,
@@ -111,11 +111,11 @@ impl<'a> Denial<'a> {
         }
     }
 
-    /// All quotas that had no room, the binding one included. Where this is not said, it is the
-    /// only one.
+    /// All quotas of the request that callers may know of (no dry runs), the binding one
+    /// included, whether they had room or not. Where this is not said, it is the only one.
     #[must_use]
-    pub const fn with_violated(mut self, violated: &'a [Standing<'a>]) -> Self {
-        self.violated = violated;
+    pub const fn with_quotas(mut self, quotas: &'a [Standing<'a>]) -> Self {
+        self.quotas = quotas;
         self
     }
 
@@ -237,21 +237,19 @@ impl<'a> Denial<'a> {
         outcome == Some(Outcome::Never)
     }
 
-    /// All quotas that had no room.
+    /// All quotas of the request that callers may know of.
     #[must_use]
-    pub const fn violated(&self) -> &[Standing<'a>] {
-        match (self.violated, &self.binding) {
+    pub const fn quotas(&self) -> &[Standing<'a>] {
+        match (self.quotas, &self.binding) {
             ([], Some(binding)) => std::slice::from_ref(binding),
             (several, _) => several,
         }
     }
 
-    /// The names of all quotas that had no room.
-    pub fn violated_policies(&self) -> impl Iterator<Item = &'a str> {
-        self.violated()
-            .iter()
-            .map(Standing::label)
-            .map(Label::as_str)
+    /// Those of them that had no room.
+    pub fn violated(&self) -> impl Iterator<Item = &Standing<'a>> {
+        let quotas = self.quotas().iter();
+        quotas.filter(|standing| !standing.usage().is_allowed())
     }
 
     /// The tier whose limits applied, if one is known.
@@ -276,8 +274,7 @@ impl<'a> Denial<'a> {
     #[must_use]
     pub fn message(&self) -> String {
         let mut text = String::with_capacity(96);
-        // A string takes everything.
-        let _ = message::write(self, &mut text);
+        message::write(self, &mut text);
         text
     }
 

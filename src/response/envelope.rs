@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response};
 
+use super::complete::complete;
 use super::finish::answer;
 use super::json::Json;
 use super::{Denial, Render, message};
+use crate::headers::HeaderStyle;
 
 /// Answers with a JSON object:
 ///
@@ -48,46 +50,56 @@ impl Render for JsonEnvelope {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         answer(denial.status(), JSON, body(denial))
     }
+
+    fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
+        complete(denial, style, JSON, body(denial))
+    }
 }
 
 fn body(denial: &Denial<'_>) -> Bytes {
-    let mut json = Json::with_capacity(512);
-    json.raw(r#"{"error":{"code":"#)
-        .plain(denial.kind().code())
-        .raw(r#","message":"#)
-        .written(|out| message::write(denial, out))
-        .raw(r#","details":{"#);
+    let mut json = Json::new();
+    json.raw(r#"{"error":{"code":""#)
+        .raw(denial.kind().code())
+        .raw(r#"","message":"#)
+        .written(|out| message::write(denial, out));
     details(denial, &mut json);
     let micros = denial.at().as_micros();
     json.raw(r#"},"request_id":"#)
-        .plain(denial.request_id().as_str())
+        .plain(denial.request_id().as_bytes())
         .raw(r#","timestamp":"#)
         .time(micros / 1_000_000, micros / 1_000 % 1_000)
         .raw("}}");
-    json.into_bytes()
+    json.finish()
 }
 
+/// Few long pieces instead of many short ones: each is a call.
 fn details(denial: &Denial<'_>, json: &mut Json) {
-    let mut comma = "";
-    if let Some(limit) = denial.limit() {
-        json.raw(r#""limit":"#)
+    let wait = denial.reset_at().zip(denial.retry_after_secs());
+    let wait = wait.map(|(reset_at, secs)| (reset_at.as_secs_rounded_up(), secs));
+    match (denial.limit(), wait) {
+        (Some(limit), Some((reset_at, secs))) => json
+            .raw(r#","details":{"limit":"#)
             .number(limit)
-            .raw(r#","remaining":0"#);
-        comma = ",";
-    }
-    if let (Some(reset_at), Some(secs)) = (denial.reset_at(), denial.retry_after_secs()) {
-        json.raw(comma)
-            .raw(r#""reset_at":"#)
-            .time(reset_at.as_secs_rounded_up(), 0)
+            .raw(r#","remaining":0,"reset_at":"#)
+            .time(reset_at, 0)
             .raw(r#","retry_after":"#)
-            .number(secs);
-        comma = ",";
-    }
+            .number(secs),
+        (Some(limit), None) => json
+            .raw(r#","details":{"limit":"#)
+            .number(limit)
+            .raw(r#","remaining":0"#),
+        (None, Some((reset_at, secs))) => json
+            .raw(r#","details":{"reset_at":"#)
+            .time(reset_at, 0)
+            .raw(r#","retry_after":"#)
+            .number(secs),
+        (None, None) => json.raw(r#","details":{"#),
+    };
+    // Only a quota has a name, and only a rule with quotas has a suggestion.
     if let Some(policy) = denial.policy() {
-        json.raw(comma).raw(r#""policy":"#).string(policy);
-        comma = ",";
-    }
-    if let Some(suggestion) = denial.suggestion() {
-        json.raw(comma).raw(r#""suggestion":"#).string(suggestion);
+        json.raw(r#","policy":"#).plain(policy.as_bytes());
+        if let Some(suggestion) = denial.suggestion() {
+            json.raw(r#","suggestion":"#).string(suggestion);
+        }
     }
 }

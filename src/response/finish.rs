@@ -11,7 +11,7 @@ use crate::headers::header_value;
 /// As many headers as a denial usually gets, so that the map is made once.
 const HEADERS: usize = 12;
 
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const BEARER: HeaderValue = HeaderValue::from_static(r#"Bearer error="invalid_token""#);
 
 /// A response with this body.

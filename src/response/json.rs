@@ -1,31 +1,46 @@
 //! JSON, written straight into one buffer: keys are known, values are few.
 
-use std::fmt;
+use std::cell::Cell;
 
 use bytes::Bytes;
 
+use super::sink::Sink;
 use crate::calendar;
 use crate::headers::{Decimal, two_digits};
 
 /// A JSON document in the making.
-pub(super) struct Json(Vec<u8>);
+pub(super) struct Json {
+    buffer: Vec<u8>,
+    /// The last day whose date was written, counted from the epoch, and that date: the
+    /// instants of one document are mostly of one day.
+    day: u64,
+    date: [u8; 10],
+}
 
 impl Json {
-    pub(super) fn with_capacity(bytes: usize) -> Self {
-        Self(Vec::with_capacity(bytes))
+    /// An empty one.
+    pub(super) fn new() -> Self {
+        Self {
+            buffer: BUFFER.try_with(Cell::take).unwrap_or_default(),
+            day: 0,
+            date: *b"1970-01-01",
+        }
     }
 
     /// What is JSON already.
     #[inline]
     pub(super) fn raw(&mut self, json: &str) -> &mut Self {
-        self.0.extend_from_slice(json.as_bytes());
+        self.buffer.extend_from_slice(json.as_bytes());
         self
     }
 
     /// What needs no escaping, in quotes.
     #[inline]
-    pub(super) fn plain(&mut self, text: &str) -> &mut Self {
-        self.raw("\"").raw(text).raw("\"")
+    pub(super) fn plain(&mut self, text: &[u8]) -> &mut Self {
+        self.buffer.push(b'"');
+        self.buffer.extend_from_slice(text);
+        self.buffer.push(b'"');
+        self
     }
 
     /// A string.
@@ -36,43 +51,35 @@ impl Json {
     }
 
     /// A string that is written bit by bit.
-    pub(super) fn written(
-        &mut self,
-        write: impl FnOnce(&mut Inside<'_>) -> fmt::Result,
-    ) -> &mut Self {
+    pub(super) fn written(&mut self, write: impl FnOnce(&mut Inside<'_>)) -> &mut Self {
         self.raw("\"");
-        // The buffer takes everything.
-        let _ = write(&mut Inside(self));
+        write(&mut Inside(self));
         self.raw("\"")
     }
 
     #[inline]
     pub(super) fn number(&mut self, number: u64) -> &mut Self {
-        self.0.extend_from_slice(Decimal::new(number).as_bytes());
+        self.buffer
+            .extend_from_slice(Decimal::new(number).as_bytes());
         self
     }
 
     /// An instant of so many seconds and milliseconds since the epoch:
     /// `"2025-10-30T14:00:00.000Z"`.
     pub(super) fn time(&mut self, secs: u64, millis: u64) -> &mut Self {
-        let mut text = *b"\"0000-00-00T00:00:00.000Z\"";
-        let (year, month, day) = calendar::date(secs / 86_400);
-        let (hour, minute, second) = (secs / 3_600 % 24, secs / 60 % 60, secs % 60);
-        let pairs = [
-            (1, year / 100),
-            (3, year),
-            (6, month),
-            (9, day),
-            (12, hour),
-            (15, minute),
-            (18, second),
-            (21, millis / 10),
-        ];
-        for (at, number) in pairs {
-            [text[at], text[at + 1]] = two_digits(number);
+        let day = secs / 86_400;
+        if day != self.day {
+            self.day = day;
+            self.date = date(day);
         }
+        let mut text = *b"\"0000-00-00T00:00:00.000Z\"";
+        text[1..11].copy_from_slice(&self.date);
+        [text[12], text[13]] = two_digits(secs / 3_600 % 24);
+        [text[15], text[16]] = two_digits(secs / 60 % 60);
+        [text[18], text[19]] = two_digits(secs % 60);
+        [text[21], text[22]] = two_digits(millis / 10);
         text[23] = two_digits(millis)[1];
-        self.0.extend_from_slice(&text);
+        self.buffer.extend_from_slice(&text);
         self
     }
 
@@ -87,7 +94,7 @@ impl Json {
         {
             self.escape_special(bytes);
         } else {
-            self.0.extend_from_slice(bytes);
+            self.buffer.extend_from_slice(bytes);
         }
     }
 
@@ -95,25 +102,52 @@ impl Json {
     fn escape_special(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match byte {
-                b'"' => self.0.extend_from_slice(b"\\\""),
-                b'\\' => self.0.extend_from_slice(b"\\\\"),
-                b'\n' => self.0.extend_from_slice(b"\\n"),
-                b'\r' => self.0.extend_from_slice(b"\\r"),
-                b'\t' => self.0.extend_from_slice(b"\\t"),
+                b'"' => self.buffer.extend_from_slice(b"\\\""),
+                b'\\' => self.buffer.extend_from_slice(b"\\\\"),
+                b'\n' => self.buffer.extend_from_slice(b"\\n"),
+                b'\r' => self.buffer.extend_from_slice(b"\\r"),
+                b'\t' => self.buffer.extend_from_slice(b"\\t"),
                 special if is_special(*special) => {
                     const HEX: [u8; 16] = *b"0123456789abcdef";
                     let (high, low) = (usize::from(special >> 4), usize::from(special & 15));
-                    self.0
+                    self.buffer
                         .extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[high], HEX[low]]);
                 }
-                other => self.0.push(*other),
+                other => self.buffer.push(*other),
             }
         }
     }
 
-    pub(super) fn into_bytes(self) -> Bytes {
-        self.0.into()
+    /// The document, in memory of exactly its size.
+    pub(super) fn finish(self) -> Bytes {
+        let mut buffer = self.buffer;
+        let bytes = Bytes::copy_from_slice(&buffer);
+        if buffer.capacity() <= MOST_KEPT {
+            buffer.clear();
+            let _ = BUFFER.try_with(|place| place.set(buffer));
+        }
+        bytes
     }
+}
+
+/// `2025-10-30`
+fn date(day: u64) -> [u8; 10] {
+    let mut text = *b"0000-00-00";
+    let (year, month, day) = calendar::date(day);
+    [text[0], text[1]] = two_digits(year / 100);
+    [text[2], text[3]] = two_digits(year);
+    [text[5], text[6]] = two_digits(month);
+    [text[8], text[9]] = two_digits(day);
+    text
+}
+
+/// No thread keeps more than this between two documents.
+const MOST_KEPT: usize = 4_096;
+
+thread_local! {
+    /// What documents are written in: one that grows, or that has room to spare, costs more
+    /// allocations than one that is copied when its size is known.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// What cannot stand in a string as it is; and `<`, so that the document can stand in a page.
@@ -124,10 +158,19 @@ const fn is_special(byte: u8) -> bool {
 /// The inside of a string.
 pub(super) struct Inside<'a>(&'a mut Json);
 
-impl fmt::Write for Inside<'_> {
+impl Sink for Inside<'_> {
     #[inline]
-    fn write_str(&mut self, text: &str) -> fmt::Result {
+    fn text(&mut self, text: &str) {
         self.0.escape(text);
-        Ok(())
+    }
+
+    #[inline]
+    fn plain(&mut self, text: &str) {
+        self.0.raw(text);
+    }
+
+    #[inline]
+    fn number(&mut self, number: u64) {
+        self.0.number(number);
     }
 }

@@ -1,7 +1,6 @@
 //! Which message a denial has.
 
-use std::fmt;
-
+use super::sink::Sink;
 use super::template::{Piece, fill};
 use super::{Denial, DenialKind, Template};
 
@@ -32,7 +31,7 @@ const UNAUTHORIZED: &[Piece] = &[Piece::literal(
 )];
 
 /// Writes the message of a denial.
-pub(super) fn write(denial: &Denial<'_>, out: &mut impl fmt::Write) -> fmt::Result {
+pub(super) fn write(denial: &Denial<'_>, out: &mut impl Sink) {
     let pieces = match denial.kind() {
         // A rule's own message says when to come back, and would not be true.
         DenialKind::Limited if denial.is_hopeless() => match denial.limit() {
@@ -43,5 +42,5 @@ pub(super) fn write(denial: &Denial<'_>, out: &mut impl fmt::Write) -> fmt::Resu
         DenialKind::Unavailable => UNAVAILABLE,
         DenialKind::Unauthorized => UNAUTHORIZED,
     };
-    fill(pieces, denial, out)
+    fill(pieces, denial, out);
 }

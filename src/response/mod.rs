@@ -41,6 +41,7 @@
 //! ```
 
 mod body;
+mod complete;
 mod denial;
 mod envelope;
 mod finish;
@@ -50,6 +51,7 @@ mod message;
 mod problem;
 mod render;
 mod request_id;
+mod sink;
 mod template;
 mod words;
 

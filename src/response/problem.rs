@@ -3,9 +3,11 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response};
 
+use super::complete::complete;
 use super::finish::answer;
 use super::json::Json;
 use super::{Denial, DenialKind, Render, message};
+use crate::headers::HeaderStyle;
 
 /// Answers with `application/problem+json` (RFC 9457), of the types that the IETF draft of the
 /// rate limit fields registers:
@@ -43,6 +45,10 @@ impl Render for ProblemJson {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         answer(denial.status(), PROBLEM_JSON, body(denial))
     }
+
+    fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
+        complete(denial, style, PROBLEM_JSON, body(denial))
+    }
 }
 
 /// Type and title.
@@ -62,18 +68,18 @@ const fn problem(kind: DenialKind) -> (&'static str, &'static str) {
 
 fn body(denial: &Denial<'_>) -> Bytes {
     let (kind, title) = problem(denial.kind());
-    let mut json = Json::with_capacity(512);
+    let mut json = Json::new();
     json.raw(r#"{"type":"#)
-        .plain(kind)
+        .plain(kind.as_bytes())
         .raw(r#","title":"#)
-        .plain(title)
+        .plain(title.as_bytes())
         .raw(r#","status":"#)
         .number(u64::from(denial.status().as_u16()))
         .raw(r#","detail":"#)
         .written(|out| message::write(denial, out));
     let mut before = r#","violated-policies":["#;
-    for policy in denial.violated_policies() {
-        json.raw(before).string(policy);
+    for standing in denial.violated() {
+        json.raw(before).plain(standing.label().as_str().as_bytes());
         before = ",";
     }
     if before == "," {
@@ -86,7 +92,7 @@ fn body(denial: &Denial<'_>) -> Bytes {
         json.raw(r#","suggestion":"#).string(suggestion);
     }
     json.raw(r#","request-id":"#)
-        .plain(denial.request_id().as_str())
+        .plain(denial.request_id().as_bytes())
         .raw("}");
-    json.into_bytes()
+    json.finish()
 }

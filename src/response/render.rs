@@ -7,24 +7,53 @@ use bytes::Bytes;
 use http::Response;
 
 use super::grpc::{Dialect, Grpc};
-use super::{Denial, JsonEnvelope};
+use super::{Denial, JsonEnvelope, finish};
+use crate::headers::{HeaderStyle, Report, annotate};
 
 /// Makes a response of a denial.
 ///
 /// Called once for each request that is turned away, on the path that an attacker chooses to
-/// take: it should not wait, lock or log. [`finish`](super::finish) adds what every denial
+/// take: it should not wait, lock or log. [`finish`] adds what every denial
 /// should say and the renderer did not; rate limit headers come on top.
 ///
 /// Usually a closure is enough: [`render_with`].
 pub trait Render: fmt::Debug + Send + Sync + 'static {
     /// The response to a request that was turned away.
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes>;
+
+    /// The same with all its headers: what [`finish`] adds, and the rate limit headers of
+    /// `style`. This is what the layer calls.
+    ///
+    /// There is hardly a reason to write another one: those in this crate do because they know
+    /// beforehand which headers there will be, and put them on in one go.
+    fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
+        dress(self.render(denial), denial, style)
+    }
+}
+
+/// A rendered response with all its headers.
+pub(super) fn dress(
+    mut response: Response<Bytes>,
+    denial: &Denial<'_>,
+    style: HeaderStyle,
+) -> Response<Bytes> {
+    finish(&mut response, denial);
+    if let Some(binding) = denial.binding() {
+        let report = Report::new(*binding, denial.at());
+        let quotas = denial.quotas().iter().copied();
+        annotate(style, response.headers_mut(), &report, quotas);
+    }
+    response
 }
 
 /// A renderer that is shared.
 impl<R: Render + ?Sized> Render for Arc<R> {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         (**self).render(denial)
+    }
+
+    fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
+        (**self).respond(denial, style)
     }
 }
 
@@ -123,6 +152,13 @@ impl<R: Render> Render for Auto<R> {
         match Dialect::of(denial.head().headers()) {
             Some(_) => self.grpc.render(denial),
             None => self.otherwise.render(denial),
+        }
+    }
+
+    fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
+        match Dialect::of(denial.head().headers()) {
+            Some(_) => self.grpc.respond(denial, style),
+            None => self.otherwise.respond(denial, style),
         }
     }
 }

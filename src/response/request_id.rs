@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+static INCOMING: HeaderName = X_REQUEST_ID;
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The name of a request: the one it came with, its trace, or a new one.
 ///
@@ -81,10 +82,17 @@ impl<'a> RequestId<'a> {
         }
     }
 
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Source::Incoming(_, text) | Source::Text(text) => text.as_bytes(),
+            Source::New(name) => name,
+        }
+    }
+
     pub(super) fn to_header_value(&self) -> Option<HeaderValue> {
         match &self.0 {
             Source::Incoming(value, _) => Some((*value).clone()),
-            _ => HeaderValue::from_str(self.as_str()).ok(),
+            _ => HeaderValue::from_bytes(self.as_bytes()).ok(),
         }
     }
 }
@@ -92,7 +100,7 @@ impl<'a> RequestId<'a> {
 const HEX: [u8; 16] = *b"0123456789abcdef";
 
 fn incoming(headers: &HeaderMap) -> Option<RequestId<'_>> {
-    let value = the_only(headers, &X_REQUEST_ID)?;
+    let value = the_only(headers, &INCOMING)?;
     if !is_plain(value.as_bytes()) {
         return None;
     }

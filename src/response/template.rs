@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use super::sink::Sink;
 use super::{Denial, words};
 use crate::error::Invalid;
-use crate::headers::Decimal;
 
 /// A message for the denied, with places to fill in.
 ///
@@ -111,8 +111,7 @@ impl Template {
     #[must_use]
     pub fn fill(&self, denial: &Denial<'_>) -> String {
         let mut text = String::with_capacity(96);
-        // A string takes everything.
-        let _ = fill(&self.pieces, denial, &mut text);
+        fill(&self.pieces, denial, &mut text);
         text
     }
 
@@ -122,38 +121,33 @@ impl Template {
 }
 
 /// Writes the pieces one after the other, the places filled in.
-pub(super) fn fill(
-    pieces: &[Piece],
-    denial: &Denial<'_>,
-    out: &mut impl fmt::Write,
-) -> fmt::Result {
+pub(super) fn fill(pieces: &[Piece], denial: &Denial<'_>, out: &mut impl Sink) {
     for piece in pieces {
         match piece {
-            Piece::Text(text) => out.write_str(text)?,
-            Piece::Limit => number(denial.limit(), out)?,
-            Piece::Used => number(denial.used(), out)?,
-            Piece::RetryAfter => number(denial.retry_after_secs(), out)?,
+            Piece::Text(text) => out.text(text),
+            Piece::Limit => number(denial.limit(), out),
+            Piece::Used => number(denial.used(), out),
+            Piece::RetryAfter => number(denial.retry_after_secs(), out),
             Piece::RetryIn => {
                 if let Some(secs) = denial.retry_after_secs() {
-                    words::wait(secs, out)?;
+                    words::wait(secs, out);
                 }
             }
             Piece::Window => {
                 if let Some(window) = denial.window() {
-                    words::window(window, out)?;
+                    words::window(window, out);
                 }
             }
-            Piece::Policy => out.write_str(denial.policy().unwrap_or_default())?,
-            Piece::Tier => out.write_str(denial.tier().unwrap_or("default"))?,
+            Piece::Policy => out.text(denial.policy().unwrap_or_default()),
+            Piece::Tier => out.text(denial.tier().unwrap_or("default")),
         }
     }
-    Ok(())
 }
 
-fn number(number: Option<u64>, out: &mut impl fmt::Write) -> fmt::Result {
-    number.map_or(Ok(()), |number| {
-        out.write_str(Decimal::new(number).as_str())
-    })
+fn number(number: Option<u64>, out: &mut impl Sink) {
+    if let Some(number) = number {
+        out.number(number);
+    }
 }
 
 fn lone(brace: &str) -> Invalid {

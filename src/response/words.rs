@@ -1,8 +1,6 @@
 //! Lengths of time as people say them.
 
-use std::fmt::{Result, Write};
-
-use crate::headers::Decimal;
+use super::sink::Sink;
 use crate::quota::Window;
 
 const MINUTE: u64 = 60;
@@ -22,19 +20,18 @@ const UNITS: [(u64, &str); 4] = [
 /// Always rounded up, because who waits as long as told must be let in, and never by more than
 /// a tenth: from ten of a unit on that unit alone is close enough, below that the next smaller
 /// one is named too.
-pub(super) fn wait(secs: u64, out: &mut impl Write) -> Result {
+pub(super) fn wait(secs: u64, out: &mut impl Sink) {
     let unit = coarsest(secs);
     let grain = if secs >= 10 * unit { unit } else { finer(unit) };
     let rounded = secs.div_ceil(grain).saturating_mul(grain);
     let largest = coarsest(rounded);
     let (count, rest) = (rounded / largest, rounded % largest);
-    amount(count, name_of(largest), out)?;
+    amount(count, name_of(largest), out);
     if rest > 0 {
         let smaller = finer(largest);
-        out.write_str(" and ")?;
-        amount(rest / smaller, name_of(smaller), out)?;
+        out.plain(" and ");
+        amount(rest / smaller, name_of(smaller), out);
     }
-    Ok(())
 }
 
 /// The longest unit that fits in.
@@ -58,7 +55,7 @@ fn name_of(unit: u64) -> &'static str {
 }
 
 /// A window, to follow "in the past": `hour`, `15 minutes`, `month`.
-pub(super) fn window(window: Window, out: &mut impl Write) -> Result {
+pub(super) fn window(window: Window, out: &mut impl Sink) {
     let micros = window.micros();
     let (count, unit) = if let Some(months) = months(window) {
         (u64::from(months), "month")
@@ -73,7 +70,7 @@ pub(super) fn window(window: Window, out: &mut impl Write) -> Result {
         (micros, "microsecond")
     };
     match count {
-        1 => out.write_str(unit),
+        1 => out.plain(unit),
         _ => amount(count, unit, out),
     }
 }
@@ -88,12 +85,11 @@ fn months(window: Window) -> Option<u32> {
     (Window::months(count).ok()? == window).then_some(count)
 }
 
-fn amount(count: u64, unit: &str, out: &mut impl Write) -> Result {
-    out.write_str(Decimal::new(count).as_str())?;
-    out.write_char(' ')?;
-    out.write_str(unit)?;
-    match count {
-        1 => Ok(()),
-        _ => out.write_char('s'),
+fn amount(count: u64, unit: &str, out: &mut impl Sink) {
+    out.number(count);
+    out.plain(" ");
+    out.plain(unit);
+    if count != 1 {
+        out.plain("s");
     }
 }

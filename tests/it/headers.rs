@@ -1,1 +1,87 @@
 //! Header families, as written and as read.
+
+mod ietf;
+mod legacy;
+mod stacked;
+
+use http::HeaderMap;
+use proptest::test_runner::{Config, RngSeed};
+use tollgate::headers::{HeaderSet, HeaderStyle, Label, Report, Standing, annotate};
+use tollgate::{Counter, Outcome, Quota, Timestamp, Usage};
+
+/// Every run sees the same cases.
+pub(crate) fn config() -> Config {
+    Config {
+        rng_seed: RngSeed::Fixed(0x7011_6a7e),
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_761_829_944_123_456);
+
+pub(crate) fn label(who: &str, rule: &str, quota: &str) -> Label {
+    let quota: Quota = quota.parse().unwrap();
+    let counter = Counter::new(rule, quota).unwrap();
+    Label::new(who, &counter, &quota).unwrap()
+}
+
+/// `micros` after now.
+pub(crate) fn later(micros: u64) -> Timestamp {
+    Timestamp::from_micros(NOW.as_micros() + micros)
+}
+
+pub(crate) fn allowed(limit: u64, used: u64) -> Usage {
+    Usage::new(limit, used, later(3_600_000_000), Outcome::Allowed)
+}
+
+fn written(set: HeaderSet, standing: Standing<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let report = Report::new(standing, NOW);
+    annotate(HeaderStyle::new(set), &mut headers, &report, [standing]);
+    headers
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    assert!(headers.get_all(name).iter().count() <= 1, "{name} twice");
+    headers.get(name).map(|value| value.to_str().unwrap())
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    text(headers, name).map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn settings_are_read_and_shown_by_the_same_names() {
+    for name in ["legacy", "ietf", "both", "none"] {
+        assert_eq!(name.parse::<HeaderSet>().unwrap().to_string(), name);
+    }
+    for wrong in ["", "Legacy", "all", " none"] {
+        let refused = wrong.parse::<HeaderSet>().unwrap_err();
+        assert_eq!(refused.field(), "header set");
+        assert_eq!(refused.value(), wrong);
+    }
+}
+
+#[test]
+fn labels_refuse_what_cannot_stand_in_a_header() {
+    let counter = Counter::new("secrets", Quota::per_hour(1).unwrap()).unwrap();
+    let long = "x".repeat(65);
+    for wrong in ["", "a b", "a\"b", "a\\b", "ü", "a\nb", &long] {
+        let refused = Label::new(wrong, &counter, counter.quota()).unwrap_err();
+        assert_eq!(refused.field(), "dimension name", "{wrong:?}");
+    }
+    assert_eq!(label("all", "x", "blocked").as_str(), "all:x:blocked");
+    assert_eq!(label("ip", "x", "10/15m").as_str(), "ip:x:15m");
+    let debug = format!("{:?}", label("ip", "x", "10/15m"));
+    assert_eq!(debug, "Label(ip:x:15m, 10)");
+}
+
+#[test]
+fn nothing_is_written_where_nothing_is_limited_or_nothing_is_wanted() {
+    let unlimited = label("user", "free", "unlimited");
+    let usage = Usage::new(u64::MAX, 0, NOW, Outcome::Allowed);
+    let limited = label("user", "paid", "5/hour");
+    assert!(written(HeaderSet::Both, Standing::new(&unlimited, usage)).is_empty());
+    assert!(written(HeaderSet::None, Standing::new(&limited, allowed(5, 1))).is_empty());
+}

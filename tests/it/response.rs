@@ -1,1 +1,69 @@
 //! What the denied are told.
+
+mod bodies;
+mod finish;
+mod grpc;
+mod json;
+mod problem;
+mod request_id;
+mod template;
+mod words;
+
+use http::Request;
+use tollgate::headers::{Label, Standing};
+use tollgate::response::{Denial, RequestId};
+use tollgate::{Head, Outcome, Timestamp, Usage};
+
+use crate::headers::{NOW, label, later};
+
+/// Whose identity must never show.
+fn request() -> Request<()> {
+    Request::get("/v1/secrets/42?user=mallory")
+        .header("authorization", "Bearer mallory")
+        .header("cookie", "session=mallory")
+        .header("x-user-id", "mallory")
+        .body(())
+        .unwrap()
+}
+
+fn denied(label: &Label, reset_at: Timestamp) -> Standing<'_> {
+    let (limit, outcome) = (label.limit(), Outcome::Denied);
+    Standing::new(label, Usage::new(limit, limit, reset_at, outcome))
+}
+
+fn hopeless(label: &Label) -> Standing<'_> {
+    Standing::new(label, Usage::new(label.limit(), 1, NOW, Outcome::Never))
+}
+
+fn limited<'a>(request: &'a Request<()>, standing: Standing<'a>) -> Denial<'a> {
+    let id = RequestId::from_text("req_7f8e9d0c1b2a3456").unwrap();
+    Denial::limited(Head::of(request), standing, NOW).with_request_id(id)
+}
+
+#[test]
+fn a_denial_tells_what_it_knows() {
+    let (request, label) = (request(), label("user", "secrets", "500/hour"));
+    let binding = denied(&label, later(2_855_876_544));
+    let denial = limited(&request, binding).with_tier("free");
+    assert_eq!(denial.status(), 429);
+    assert_eq!(denial.policy(), Some("user:secrets:1h"));
+    assert_eq!((denial.limit(), denial.used()), (Some(500), Some(500)));
+    assert_eq!(denial.remaining(), 0);
+    assert_eq!(denial.retry_after_secs(), Some(2_856));
+    assert_eq!(denial.reset_at(), Some(later(2_855_876_544)));
+    assert_eq!(denial.violated().count(), 1);
+    assert!(!denial.is_hopeless());
+    assert_eq!(denial.head().path(), "/v1/secrets/42");
+
+    let denial = limited(&request, hopeless(&label));
+    assert!(denial.is_hopeless());
+    assert_eq!((denial.retry_after(), denial.reset_at()), (None, None));
+}
+
+/// Not in a debug text either, which ends up in logs.
+#[test]
+fn debug_shows_no_identity() {
+    let (request, label) = (request(), label("user", "secrets", "500/hour"));
+    let denial = limited(&request, denied(&label, later(1)));
+    assert!(!format!("{denial:?}").contains("mallory"));
+}

@@ -1,0 +1,111 @@
+//! `X-RateLimit-*`.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use proptest::prelude::*;
+use tollgate::headers::{
+    HeaderSet, HeaderStyle, Report, ResetStyle, Standing, annotate, retry_after_secs,
+};
+use tollgate::{Outcome, Timestamp, Usage};
+
+use super::{NOW, allowed, config, label, later, number, text, written};
+
+#[test]
+fn the_set_of_an_allowed_request() {
+    let label = label("user", "secrets", "500/hour");
+    let headers = written(HeaderSet::Legacy, Standing::new(&label, allowed(500, 1)));
+    assert_eq!(headers.len(), 4);
+    assert_eq!(text(&headers, "x-ratelimit-limit"), Some("500"));
+    assert_eq!(text(&headers, "x-ratelimit-remaining"), Some("499"));
+    // 13:12:24.123456 and an hour, rounded up.
+    assert_eq!(text(&headers, "x-ratelimit-reset"), Some("1761833545"));
+    assert_eq!(
+        text(&headers, "x-ratelimit-policy"),
+        Some("user:secrets:1h")
+    );
+}
+
+#[test]
+fn a_warning_comes_when_asked_for() {
+    let label = label("user", "secrets", "500/hour");
+    let standing = Standing::new(&label, allowed(500, 400));
+    let mut headers = HeaderMap::new();
+    let report = Report::new(standing, NOW).with_warning(true);
+    annotate(HeaderStyle::default(), &mut headers, &report, [standing]);
+    let warning = text(&headers, "x-ratelimit-warning");
+    assert_eq!(warning, Some("Approaching rate limit"));
+}
+
+#[test]
+fn an_override_shows_the_limit_in_force() {
+    let label = label("user", "secrets", "500/hour");
+    let headers = written(HeaderSet::Both, Standing::new(&label, allowed(1_000, 1)));
+    assert_eq!(text(&headers, "x-ratelimit-limit"), Some("1000"));
+    let policy = text(&headers, "ratelimit-policy");
+    assert_eq!(policy, Some(r#""user:secrets:1h";q=1000;w=3600"#));
+}
+
+/// Denied with something left, because it was asked for more.
+#[test]
+fn the_denied_have_nothing_left() {
+    let label = label("user", "secrets", "500/hour");
+    let usage = Usage::new(500, 498, later(1), Outcome::Denied);
+    let headers = written(HeaderSet::Legacy, Standing::new(&label, usage));
+    assert_eq!(number(&headers, "x-ratelimit-remaining"), Some(0));
+}
+
+#[test]
+fn where_waiting_cannot_help_there_is_no_time() {
+    for (quota, limit) in [("500/hour", 500), ("blocked", 0)] {
+        let label = label("user", "secrets", quota);
+        let usage = Usage::new(limit, 0, NOW, Outcome::Never);
+        let headers = written(HeaderSet::Both, Standing::new(&label, usage));
+        assert_eq!(number(&headers, "x-ratelimit-limit"), Some(limit));
+        assert_eq!(number(&headers, "x-ratelimit-remaining"), Some(0));
+        assert_eq!(text(&headers, "x-ratelimit-reset"), None);
+        assert!(!text(&headers, "ratelimit").unwrap().contains(";t="));
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Never 0, never early, never a second late.
+    #[test]
+    fn waits_are_rounded_up(micros in 0_u64..1 << 50) {
+        let wait = Duration::from_micros(micros);
+        let told = Duration::from_secs(retry_after_secs(wait));
+        prop_assert!(told >= wait.max(Duration::from_secs(1)));
+        prop_assert!(told < wait + Duration::from_secs(1) || micros == 0);
+    }
+
+    #[test]
+    fn the_values_agree_with_each_other(
+        at in 0_u64..=Timestamp::MAX.as_micros() / 2,
+        wait in 1_u64..1 << 50,
+        limit in 1_u64..1 << 53,
+        used in 0_u64..1 << 54,
+        denied: bool,
+    ) {
+        let label = label("user", "r", "100/hour");
+        let (at, reset) = (Timestamp::from_micros(at), Timestamp::from_micros(at + wait));
+        let outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
+        let standing = Standing::new(&label, Usage::new(limit, used, reset, outcome));
+        let write = |reset| {
+            let mut headers = HeaderMap::new();
+            let style = HeaderStyle::new(HeaderSet::Legacy).with_reset(reset);
+            annotate(style, &mut headers, &Report::new(standing, at), [standing]);
+            headers
+        };
+        let unix = write(ResetStyle::UnixSeconds);
+        let delta = write(ResetStyle::DeltaSeconds);
+        prop_assert_eq!(number(&unix, "x-ratelimit-limit"), Some(limit));
+        let left = if denied { 0 } else { limit.saturating_sub(used) };
+        prop_assert_eq!(number(&unix, "x-ratelimit-remaining"), Some(left));
+        let told = number(&unix, "x-ratelimit-reset").unwrap() * 1_000_000;
+        prop_assert!(told >= reset.as_micros() && told - reset.as_micros() < 1_000_000);
+        let told = number(&delta, "x-ratelimit-reset").unwrap() * 1_000_000;
+        prop_assert!(told >= wait && told - wait < 1_000_000);
+    }
+}
