@@ -33,7 +33,7 @@ use crate::identity::{Asking, Chain, ClientAddress, ClientIp, Identified, Identi
 use crate::observe::{self, Exceeded, Watch};
 use crate::policy::{Facts, OnStoreFailure, Policy, Resolution};
 use crate::quota::Quota;
-use crate::response::{self, Denial, JsonEnvelope, Render, Template};
+use crate::response::{Denial, JsonEnvelope, Render, Template};
 use crate::store::{Answer, Store};
 use crate::tier::TierResolver;
 use crate::who::Identity;
@@ -253,9 +253,7 @@ impl Gate {
         let usage = tab.denied().unwrap_or_default();
         let standing = Standing::new(self.wrongs.label(), usage);
         let denial = Denial::limited(*head, standing, now);
-        let mut response = self.render(&denial);
-        let report = Report::new(standing, now);
-        headers::annotate(self.style, response.headers_mut(), &report, [standing]);
+        let response = self.render(&denial);
         observe::exceeded(&exceeded(&denial));
         response
     }
@@ -335,17 +333,14 @@ impl Gate {
             return self.render(&denial);
         };
         let binding = Standing::new(label, *decision.usage());
-        let mut violated = [binding; MAX_CHECKS];
+        let mut quotas = [binding; MAX_CHECKS];
         let mut count = 0;
-        let without_room = case
-            .standings(verdict)
-            .filter(|standing| !standing.usage().is_allowed());
-        for (place, standing) in violated.iter_mut().zip(without_room) {
+        for (place, standing) in quotas.iter_mut().zip(case.standings(verdict)) {
             *place = standing;
             count += 1;
         }
         let mut denial = Denial::limited(*head, binding, verdict.at())
-            .with_violated(&violated[..count])
+            .with_quotas(&quotas[..count])
             .with_tier(case.tier_name());
         if let Some(message) = &rules.messages[entry.terms] {
             denial = denial.with_message(message);
@@ -354,23 +349,14 @@ impl Gate {
             denial = denial.with_suggestion(suggestion);
         }
         let mut response = self.render(&denial);
-        let report = Report::new(binding, verdict.at());
-        headers::annotate(
-            self.style,
-            response.headers_mut(),
-            &report,
-            case.standings(verdict),
-        );
         observe::exceeded(&exceeded(&denial));
         response.extensions_mut().insert(decision);
         response
     }
 
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
-        let rendered = calmly(|| self.renderer.render(denial));
-        let mut response = rendered.unwrap_or_else(|| JsonEnvelope::default().render(denial));
-        response::finish(&mut response, denial);
-        response
+        let rendered = calmly(|| self.renderer.respond(denial, self.style));
+        rendered.unwrap_or_else(|| JsonEnvelope::default().respond(denial, self.style))
     }
 
     /// Gives back what does not count, now that the response is known. If it has to be waited
