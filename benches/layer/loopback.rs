@@ -77,7 +77,13 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
         ("/outside-router", outside, BARE, bare, aim),
         ("/headers", headers, BARE, bare, aim),
         ("", plain, tower_governor::NAME, tower, None),
-        ("/headers", headers, tower_governor::NAME, tower_headers, None),
+        (
+            "/headers",
+            headers,
+            tower_governor::NAME,
+            tower_headers,
+            None,
+        ),
         ("/headers", headers, axum_governor::NAME, axum, None),
     ] {
         let rates = Duel {

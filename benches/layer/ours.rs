@@ -5,11 +5,11 @@ use tollgate::identity::Jwt;
 use tollgate::policy::{Policy, Rule};
 use tollgate::{RateLimitLayer, RateLimitLayerBuilder};
 
-use crate::work::{AMPLE, SCARCE, SECRET};
+use crate::work::{AMPLE, DAYS, SCARCE, SECRET};
 
 /// Per address, one quota of the kind that governor has.
 fn per_address(amount: u32) -> RateLimitLayerBuilder {
-    let quota = format!("{amount}/hour, token-bucket");
+    let quota = format!("{amount}/{DAYS}d, token-bucket");
     RateLimitLayer::builder(quota.as_str())
 }
 
@@ -21,7 +21,7 @@ pub fn layer(headers: HeaderSet) -> RateLimitLayer {
 
 /// One quota per address of the algorithm that is the default.
 pub fn sliding() -> RateLimitLayer {
-    let quota = format!("{AMPLE}/hour");
+    let quota = format!("{AMPLE}/{DAYS}d");
     let layer = RateLimitLayer::builder(quota.as_str()).headers(HeaderSet::None);
     layer.build().expect("a valid layer")
 }
@@ -33,10 +33,10 @@ pub fn denying() -> RateLimitLayer {
 
 /// Two quotas of a user who is known by a token, and one of the tenant.
 pub fn three(headers: HeaderSet) -> RateLimitLayer {
-    let quota = |window: &str| format!("{AMPLE}/{window}, token-bucket");
+    let quota = |days: u32| format!("{AMPLE}/{days}d, token-bucket");
     let policy = Policy::builder()
-        .authenticated(Rule::new(quota("hour").as_str()).and(quota("day").as_str()))
-        .rule("tenant", Rule::new(quota("hour").as_str()).per(["tenant"]));
+        .authenticated(Rule::new(quota(DAYS).as_str()).and(quota(2 * DAYS).as_str()))
+        .rule("tenant", Rule::new(quota(DAYS).as_str()).per(["tenant"]));
     let jwt = Jwt::hs256(SECRET)
         .issuer("https://id.example.com")
         .tenant("tenant_id")

@@ -18,15 +18,20 @@ pub const PATH: &str = "/v1/items/4711";
 /// The secret behind the tokens.
 pub const SECRET: &str = "a secret that only benchmarks share";
 
-/// Per hour, for those who are let through: so much that nobody ever runs out.
+/// Per window, for those who are let through: so much that nobody ever runs out, and so slowly
+/// back that no counter is whole again while it is measured. A store that forgets what has
+/// expired would have other work then than one that does not.
 pub const AMPLE: u32 = 1_000_000;
 
-/// Per hour, for those who are turned away, and all of it is used before measuring begins.
+/// Per window, for those who are turned away, and all of it is used before measuring begins.
 pub const SCARCE: u32 = 3;
+
+/// The window, in days.
+pub const DAYS: u32 = 30;
 
 /// How long until one of `amount` is back.
 pub fn interval(amount: u32) -> Duration {
-    Duration::from_secs(3_600) / amount
+    Duration::from_secs(86_400) * DAYS / amount
 }
 
 /// What comes with a request.

@@ -145,7 +145,10 @@ impl Report {
             let mut out = io::stdout().lock();
             if self.rows.is_empty() {
                 let [id, ours, theirs, peer] = ["", "ours", "theirs", "peer"];
-                writeln!(out, "{id:<43} {ours:>8} {theirs:>8}        {peer:<15}  ratio")?;
+                writeln!(
+                    out,
+                    "{id:<43} {ours:>8} {theirs:>8}        {peer:<15}  ratio"
+                )?;
             }
             writeln!(out, "{row}")?;
         }

@@ -138,7 +138,11 @@ pub(super) fn measured(sides: &[Side], allowed: f64) -> Vec<Vec<Handled>> {
     for side in sides {
         turn.push(Box::new(move || {
             let handled = side.handle(REQUESTS);
-            let expected = if side.name.starts_with(BARE) { 1.0 } else { allowed };
+            let expected = if side.name.starts_with(BARE) {
+                1.0
+            } else {
+                allowed
+            };
             let off = (handled.allowed - expected).abs();
             assert!(off < 0.01, "{}: {} allowed", side.name, handled.allowed);
             handled
