@@ -1,10 +1,11 @@
 //! Requests through a service, in process.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -29,14 +30,18 @@ pub struct Handled {
     pub allowed: f64,
 }
 
+/// How many requests are made before they are handled.
+const AT_ONCE: usize = 200;
+
 impl Side {
     /// A service of axum.
     pub fn new<S>(name: &'static str, kind: Kind, service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + 'static,
     {
+        let order = RefCell::new(work::order());
         Self::of(name, service, move |count| {
-            work::requests(kind, count, |extensions, peer| {
+            work::requests(kind, &mut *order.borrow_mut(), count, |extensions, peer| {
                 extensions.insert(ConnectInfo(peer));
             })
         })
@@ -52,10 +57,16 @@ impl Side {
             > + Clone
             + 'static,
     {
+        let order = RefCell::new(work::order());
         Self::of(name, service, move |count| {
-            work::requests(kind, count, |extensions, peer: SocketAddr| {
-                extensions.insert(axum_before::extract::ConnectInfo(peer));
-            })
+            work::requests(
+                kind,
+                &mut *order.borrow_mut(),
+                count,
+                |extensions, peer: SocketAddr| {
+                    extensions.insert(axum_before::extract::ConnectInfo(peer));
+                },
+            )
         })
     }
 
@@ -70,15 +81,20 @@ impl Side {
         let side = Self {
             name,
             handle: Box::new(move |count| {
-                let (first, second) = (requests(count), requests(count.min(1_000)));
-                let some = second.len() as f64;
-                let started = Instant::now();
-                let allowed = all(&service, first);
-                let nanos = started.elapsed().as_secs_f64() * 1e9;
-                let allocations = heap::allocations(|| _ = all(&service, second));
+                let mut allowed = 0;
+                let mut time = Duration::ZERO;
+                // Few at a time: a server has just read the request that it handles.
+                for _ in 0..count / AT_ONCE {
+                    let some = requests(AT_ONCE);
+                    let started = Instant::now();
+                    allowed += all(&service, some);
+                    time += started.elapsed();
+                }
+                let some = requests(AT_ONCE);
+                let allocations = heap::allocations(|| _ = all(&service, some));
                 Handled {
-                    nanos: nanos / count as f64,
-                    allocations: allocations as f64 / some,
+                    nanos: time.as_secs_f64() * 1e9 / count as f64,
+                    allocations: allocations as f64 / AT_ONCE as f64,
                     allowed: allowed as f64 / count as f64,
                 }
             }),
@@ -88,7 +104,7 @@ impl Side {
         side
     }
 
-    /// So many requests, one after the other.
+    /// So many requests, in hundreds, one after the other.
     pub fn handle(&self, count: usize) -> Handled {
         (self.handle)(count)
     }

@@ -43,10 +43,11 @@ pub enum Kind {
     Token,
 }
 
-/// Requests of [`CLIENTS`] in random order, the same for everybody. `connected` tells where one
-/// comes from, the way that the server at hand does.
+/// The next requests of [`CLIENTS`], which come in random order, the same for everybody.
+/// `connected` tells where one comes from, the way that the server at hand does.
 pub fn requests<B: Default>(
     kind: Kind,
+    order: &mut impl Iterator<Item = u32>,
     count: usize,
     connected: impl Fn(&mut http::Extensions, SocketAddr),
 ) -> Vec<Request<B>> {
@@ -64,8 +65,15 @@ pub fn requests<B: Default>(
         connected(request.extensions_mut(), PEERS[client as usize]);
         request
     };
-    let clients = Order::Uniform.indexes(CLIENTS, count);
-    clients.into_iter().map(request).collect()
+    order.take(count).map(request).collect()
+}
+
+/// Who comes when, over and over.
+pub fn order() -> impl Iterator<Item = u32> + use<> {
+    Order::Uniform
+        .indexes(CLIENTS, 100 * CLIENTS)
+        .into_iter()
+        .cycle()
 }
 
 static PEERS: LazyLock<Vec<SocketAddr>> = LazyLock::new(|| {
