@@ -31,7 +31,11 @@ pub(crate) struct Case<R = Arc<Rules>> {
     plan: usize,
     tier: usize,
     costs: [u64; MAX_CHECKS],
+    /// Which entries of the plan apply to the caller: a bit for each.
+    applying: u8,
 }
+
+const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bits");
 
 impl<'r> Case<&'r Rules> {
     #[inline]
@@ -42,15 +46,18 @@ impl<'r> Case<&'r Rules> {
         plan: usize,
         head: &Head<'_>,
     ) -> Self {
+        let caller = Caller {
+            identity: identity.as_deref(),
+            ip,
+        };
+        let Plan {
+            entries, subjects, ..
+        } = rules.policy.plan(plan);
         let mut costs = [1; MAX_CHECKS];
-        let cost = |entry| rules.policy.terms(entry).cost.of(head);
-        match &*rules.policy.plan(plan).entries {
-            [only] => costs[0] = cost(only),
-            several => {
-                for (place, entry) in costs.iter_mut().zip(several) {
-                    *place = cost(entry);
-                }
-            }
+        let mut applying = 0;
+        for (index, (place, entry)) in costs.iter_mut().zip(&**entries).enumerate() {
+            *place = rules.policy.terms(entry).cost.of(head);
+            applying |= u8::from(subjects[entry.subject].applies(&caller)) << index;
         }
         Self {
             rules,
@@ -59,6 +66,7 @@ impl<'r> Case<&'r Rules> {
             plan,
             tier: 0,
             costs,
+            applying,
         }
     }
 
@@ -71,6 +79,7 @@ impl<'r> Case<&'r Rules> {
             plan: self.plan,
             tier: self.tier,
             costs: self.costs,
+            applying: self.applying,
         }
     }
 }
@@ -109,11 +118,11 @@ impl<R: Deref<Target = Rules>> Case<R> {
     }
 
     /// The entries that apply to this caller, with their places in the plan.
+    #[inline]
     fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
-        let (plan, caller) = (self.plan(), self.caller());
-        let applies = move |entry: &Entry| plan.subjects[entry.subject].applies(&caller);
-        let entries = plan.entries.iter().enumerate();
-        entries.filter(move |(_, entry)| applies(entry))
+        let applying = self.applying;
+        let entries = self.plan().entries.iter().enumerate();
+        entries.filter(move |(index, _)| applying >> index & 1 == 1)
     }
 
     /// The only entry, where there is one: most requests are counted once.
