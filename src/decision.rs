@@ -9,11 +9,8 @@ use crate::error::StoreError;
 use crate::quota::Quota;
 
 /// Whether a counter had room.
-// A whole word: a byte that is written and then copied with its neighbours stalls the processor
-// for longer than the arithmetic of a decision takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[repr(u64)]
 pub enum Outcome {
     /// There was room.
     #[default]
@@ -25,24 +22,28 @@ pub enum Outcome {
 }
 
 /// How one counter stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     limit: u64,
     used: u64,
-    reset_at: Timestamp,
-    outcome: Outcome,
+    /// The reset in the low 53 bits, the outcome in the topmost two. Three whole words: a
+    /// verdict has eight usages, and a byte that is written and then copied with its neighbours
+    /// stalls the processor for longer than the arithmetic of a decision takes.
+    reset_and_outcome: u64,
 }
+
+const OUTCOME_AT: u32 = 62;
 
 impl Usage {
     /// For stores that compute usages elsewhere, in a script for instance. `reset_at` is as
     /// [`Usage::reset_at`] says.
+    #[inline]
     #[must_use]
     pub const fn new(limit: u64, used: u64, reset_at: Timestamp, outcome: Outcome) -> Self {
         Self {
             limit,
             used,
-            reset_at,
-            outcome,
+            reset_and_outcome: reset_at.as_micros() | (outcome as u64) << OUTCOME_AT,
         }
     }
 
@@ -84,19 +85,36 @@ impl Usage {
     /// again (the others). Denied: when the same request will be allowed.
     #[must_use]
     pub const fn reset_at(&self) -> Timestamp {
-        self.reset_at
+        Timestamp::again(self.reset_and_outcome & ((1 << OUTCOME_AT) - 1))
     }
 
     /// What this counter said.
+    #[inline]
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
-        self.outcome
+        match self.reset_and_outcome >> OUTCOME_AT {
+            0 => Outcome::Allowed,
+            1 => Outcome::Denied,
+            _ => Outcome::Never,
+        }
     }
 
     /// Whether this counter had room.
+    #[inline]
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
-        matches!(self.outcome, Outcome::Allowed)
+        self.reset_and_outcome >> OUTCOME_AT == 0
+    }
+}
+
+impl fmt::Debug for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Usage")
+            .field("limit", &self.limit)
+            .field("used", &self.used)
+            .field("reset_at", &self.reset_at())
+            .field("outcome", &self.outcome())
+            .finish()
     }
 }
 

@@ -3,10 +3,12 @@
 use super::MemoryStore;
 use super::cell::Words;
 use super::fingerprint::{Fingerprint, Tag};
-use super::locked::Locked;
+use super::locked::{Locked, Pair, Tables};
 use super::room::NoRoom;
 use super::table::Place;
-use super::weigh::{Mode, Write, charge_at, give_back, look_at, new_words, weigh, write};
+use super::weigh::{
+    Mode, Write, charge_heap, charge_words, give_back, look_at, new_words, weigh, write,
+};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
@@ -61,8 +63,8 @@ impl MemoryStore {
         answer
     }
 
-    /// The short way for several checks: all on small counters that are there. Says whether it
-    /// was gone to its end; if not, nothing has happened.
+    /// The short way for several checks: few, of one or two subjects, all on small counters
+    /// that are there. Says whether it was gone to its end; if not, nothing has happened.
     #[inline]
     fn charge_known(
         &self,
@@ -71,68 +73,69 @@ impl MemoryStore {
         now: Timestamp,
         verdict: &mut Verdict,
     ) -> bool {
-        let mut locked = Locked::none();
-        locked.lock(self, &prints[..checks.len()]);
-        let now = locked.instant(now.as_micros());
+        const FEW: usize = 4;
+        if checks.len() > FEW {
+            return false;
+        }
+        let Some(mut pair) = Pair::lock(self, &prints[..checks.len()]) else {
+            return false;
+        };
+        let now = pair.instant(now.as_micros());
         verdict.restart(Timestamp::from_micros(now));
         // All are looked for before any is looked at: so the processor fetches them at once.
-        let mut places = [Place::default(); MAX_CHECKS];
+        let mut places = [Place::default(); FEW];
         for (index, check) in checks.iter().enumerate() {
-            match locked.table(index).find(prints[index].tag(check.counter())) {
+            match pair.table(index).find(prints[index].tag(check.counter())) {
                 Some(place) => places[index] = place,
                 None => return false,
             }
         }
-        // Charges as it goes, and puts back what was there should a later check say no. The
-        // locks are held, so nobody sees it.
-        let mut before = [Words::default(); MAX_CHECKS];
+        let mut after = [Words::default(); FEW];
         for (index, check) in checks.iter().enumerate() {
-            let (table, place) = (locked.table(index), places[index]);
-            if table.cell(place).heap_index().is_none() {
-                before[index] = table.cell(place).words;
-                let usage = verdict.next();
-                charge_at(table, place, check, now, usage);
-                if usage.is_allowed() {
-                    continue;
-                }
-                verdict.deny();
-            }
-            for (index, words) in before[..index].iter().enumerate().rev() {
-                locked.table(index).cell_mut(places[index]).words = *words;
-            }
-            if verdict.is_allowed() {
+            let cell = pair.table(index).cell_mut(places[index]);
+            after[index] = cell.words;
+            let Some(usage) = charge_words(&mut after[index], check, now) else {
                 return false;
+            };
+            *verdict.next() = usage;
+            if !usage.is_allowed() {
+                cell.note_denial(&usage);
+                verdict.deny();
+                self.turn_away(&mut pair, checks, prints, verdict);
+                return true;
             }
-            self.turn_away(&mut locked, checks, prints, verdict);
-            return true;
         }
-        self.sweep_a_little(&mut locked, checks.len());
+        for (index, words) in after[..checks.len()].iter().enumerate() {
+            pair.table(index).cell_mut(places[index]).words = *words;
+        }
+        self.sweep_a_little(&mut pair, checks.len());
         true
     }
 
     /// The short way for most requests: one check, on a counter that is there.
     #[inline(always)]
-    pub(super) fn charge_one(
-        &self,
-        check: &Check<'_>,
-        now: Timestamp,
-        usage: &mut Usage,
-        at: &mut Timestamp,
-    ) {
+    pub(super) fn charge_one(&self, check: &Check<'_>, now: Timestamp) -> (Usage, Timestamp) {
         let print = self.secret.fingerprint(check.subject());
         let mut table = lock(&self.shards[self.shard_of(print)].0);
         let Some(place) = table.find(print.tag(check.counter())) else {
             drop(table);
-            (*usage, *at) = self.charge_newcomer(check, print, now);
-            return;
+            return self.charge_newcomer(check, print, now);
         };
-        let now = table.latest.max(now.as_micros());
-        table.latest = now;
-        charge_at(&mut table, place, check, now, usage);
+        let now = table.instant(now.as_micros());
+        let cell = table.cell_mut(place);
+        let usage = match charge_words(&mut cell.words, check, now) {
+            Some(usage) => {
+                if !usage.is_allowed() {
+                    cell.note_denial(&usage);
+                }
+                usage
+            }
+            None => charge_heap(&mut table, place, check, now),
+        };
         if table.owes_a_share() {
             self.sweep_shares(&mut table);
         }
-        *at = Timestamp::from_micros(now);
+        (usage, Timestamp::from_micros(now))
     }
 
     #[cold]
@@ -210,7 +213,7 @@ impl MemoryStore {
     /// is written, but those who are denied pay for sweeping as well.
     fn turn_away(
         &self,
-        locked: &mut Locked<'_>,
+        locked: &mut impl Tables,
         checks: &[Check<'_>],
         prints: &[Fingerprint; MAX_CHECKS],
         verdict: &mut Verdict,
@@ -221,7 +224,7 @@ impl MemoryStore {
 
     /// Every counter says how it stands, and what it would say to the check.
     fn say_how_they_stand<'c>(
-        locked: &mut Locked<'_>,
+        locked: &mut impl Tables,
         checks: impl Iterator<Item = Check<'c>>,
         prints: &[Fingerprint; MAX_CHECKS],
         verdict: &mut Verdict,
@@ -237,7 +240,7 @@ impl MemoryStore {
 
     /// Only when all is written: sweeping may move others about.
     #[inline]
-    fn sweep_a_little(&self, locked: &mut Locked<'_>, checks: usize) {
+    fn sweep_a_little(&self, locked: &mut impl Tables, checks: usize) {
         for index in 0..checks {
             let table = locked.table(index);
             if table.owes_a_share() {

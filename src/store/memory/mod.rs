@@ -3,6 +3,7 @@
 mod cell;
 mod decide;
 mod fingerprint;
+mod heap;
 mod locked;
 mod room;
 mod siphash;
@@ -13,7 +14,7 @@ use std::fmt;
 use std::thread;
 
 use self::fingerprint::{Fingerprint, Secret};
-use self::locked::Locked;
+use self::locked::{Locked, Tables as _};
 use self::table::Table;
 use super::{Answer, Store};
 use crate::batch::{Batch, Check, MAX_CHECKS};
@@ -63,8 +64,8 @@ pub struct MemoryStore {
     overflowed: AtomicU64,
 }
 
-/// On cache lines of its own, so that neighbours do not disturb each other.
-#[repr(align(128))]
+/// On a cache line of its own, so that neighbours do not disturb each other.
+#[repr(align(64))]
 struct Shard(Mutex<Table>);
 
 impl MemoryStore {
@@ -144,15 +145,10 @@ impl Store for MemoryStore {
     }
 
     fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
-        // Filled in where it lies, as in `charge`.
-        let mut answer = Answer::ready(Ok((Usage::blocked(now), now)));
-        if let Err(invalid) = Batch::new(std::slice::from_ref(check)) {
-            return Answer::ready(Err(StoreError::new(invalid.to_string())));
+        match Batch::new(std::slice::from_ref(check)) {
+            Ok(_) => Answer::ready(Ok(self.charge_one(check, now))),
+            Err(invalid) => Answer::ready(Err(StoreError::new(invalid.to_string()))),
         }
-        if let Some(Ok((usage, at))) = answer.as_ready_mut() {
-            self.charge_one(check, now, usage, at);
-        }
-        answer
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {

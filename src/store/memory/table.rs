@@ -6,11 +6,9 @@
 //! behind, so a search ends at the first bucket that is not full, and nothing is ever marked
 //! as deleted.
 
-use slab::Slab;
-
 use super::cell::{Cell, Rank, Words};
 use super::fingerprint::Tag;
-use crate::algorithm::State;
+use super::heap::Heap;
 
 const CELLS: usize = 4;
 
@@ -66,19 +64,20 @@ pub(super) struct Place {
     slot: usize,
 }
 
+/// Together with its lock, one cache line.
 #[derive(Default)]
 pub(super) struct Table {
-    buckets: Vec<Bucket>,
+    buckets: Box<[Bucket]>,
+    /// The latest instant it has seen: a clock that goes back stands still here.
+    pub(super) latest: u64,
+    /// How much sweeping is owed, and where it goes on.
+    owed: u32,
+    hand: u32,
     len: usize,
     /// The most cells it may keep; growing stops there.
     limit: usize,
-    /// The latest instant it has seen: a clock that goes back stands still here.
-    pub(super) latest: u64,
-    /// Where sweeping goes on, and how much of it is owed.
-    hand: usize,
-    owed: u32,
     /// States that do not fit into a cell.
-    pub(super) heap: Slab<State>,
+    pub(super) heap: Heap,
 }
 
 impl Table {
@@ -180,13 +179,15 @@ impl Table {
         buckets[at].cells[slot] = cell;
     }
 
-    /// Half as many cells again, unless dropping expired ones is enough.
+    /// A sixth more cells, unless dropping expired ones is enough. So little at a time, because
+    /// memory that is not taken is what the caches have room for; a cell is then moved six
+    /// times on average while a table grows, from one end of the memory to the other.
     fn grow(&mut self) -> usize {
         let expired = occupied(&self.buckets)
             .filter(|cell| cell.expires_at() <= self.latest)
             .count();
         let alive = self.len - expired;
-        self.rebuild(alive + alive / 2 + 8)
+        self.rebuild(alive + alive / 6 + 1)
     }
 
     /// A table with room for `cells`, without what has expired.
@@ -194,7 +195,8 @@ impl Table {
         // Beyond the limit there is room for a few cells that must not be refused.
         let most = self.limit + self.limit / 64 + 64;
         let wanted = cells.min(most.max(self.len + 1)).div_ceil(7) * 8;
-        let mut buckets = vec![Bucket::default(); wanted.div_ceil(CELLS).next_multiple_of(2)];
+        let count = wanted.div_ceil(CELLS).next_multiple_of(2);
+        let mut buckets = vec![Bucket::default(); count].into_boxed_slice();
         let old = std::mem::take(&mut self.buckets);
         let before = std::mem::take(&mut self.len);
         for cell in occupied(&old) {
@@ -212,7 +214,7 @@ impl Table {
 
     fn free(&mut self, cell: &Cell) {
         if let Some(index) = cell.heap_index() {
-            self.heap.try_remove(index);
+            self.heap.remove(index);
         }
     }
 
@@ -306,6 +308,13 @@ impl Table {
         self.insert(tag, words)
     }
 
+    /// The instant at which something is decided here: `now`, unless a later one was seen.
+    #[inline]
+    pub(super) fn instant(&mut self, now: u64) -> u64 {
+        self.latest = self.latest.max(now);
+        self.latest
+    }
+
     /// Notes that sweeping is owed.
     #[inline]
     pub(super) fn owe(&mut self, work: u32) {
@@ -327,8 +336,10 @@ impl Table {
         self.owed = 0;
         let before = self.len;
         for _ in 0..SHARE.min(self.buckets.len()) {
-            self.sweep_bucket(self.hand);
-            self.hand = self.after(self.hand);
+            let at = self.hand as usize;
+            self.sweep_bucket(at);
+            // No table has 2^32 buckets; one that had would be swept as far as that.
+            self.hand = u32::try_from(self.after(at)).unwrap_or(0);
             if self.hand == 0 {
                 self.shrink();
                 break;
