@@ -107,6 +107,7 @@ impl Usage {
     }
 }
 
+#[expect(clippy::missing_fields_in_debug, reason = "two of them share a field")]
 impl fmt::Debug for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Usage")
@@ -127,7 +128,7 @@ impl fmt::Debug for Usage {
 #[must_use]
 pub struct Verdict {
     usages: [Usage; MAX_CHECKS],
-    len: u8,
+    len: u32,
     allowed: bool,
     at: Timestamp,
 }
@@ -137,7 +138,8 @@ impl Verdict {
     #[inline]
     pub const fn new(at: Timestamp) -> Self {
         Self {
-            usages: [Usage::blocked(at); MAX_CHECKS],
+            // All zeros, which are written fastest. Nobody sees them.
+            usages: [Usage::new(0, 0, Timestamp::EPOCH, Outcome::Allowed); MAX_CHECKS],
             len: 0,
             allowed: true,
             at,
@@ -156,25 +158,20 @@ impl Verdict {
     /// as many.
     #[inline]
     pub fn push(&mut self, usage: Usage) {
-        if let Some(free) = self.usages.get_mut(usize::from(self.len)) {
+        if let Some(free) = self.usages.get_mut(self.len as usize) {
             *free = usage;
             self.len += 1;
             self.allowed &= usage.is_allowed();
         }
     }
 
-    /// The place of the next usage, to be filled in where it lies; [`deny`](Verdict::deny) if
-    /// it is a denial.
+    /// The place of the next usage, to be filled in where it lies: with one that is allowed,
+    /// or the verdict has to be started again.
     #[inline]
     pub(crate) fn next(&mut self) -> &mut Usage {
-        let index = usize::from(self.len).min(MAX_CHECKS - 1);
+        let index = (self.len as usize).min(MAX_CHECKS - 1);
         self.len += 1;
         &mut self.usages[index]
-    }
-
-    #[inline]
-    pub(crate) fn deny(&mut self) {
-        self.allowed = false;
     }
 
     /// Whether every counter had room.
@@ -193,7 +190,7 @@ impl Verdict {
     #[inline]
     #[must_use]
     pub fn usages(&self) -> &[Usage] {
-        &self.usages[..usize::from(self.len)]
+        &self.usages[..self.len as usize]
     }
 }
 

@@ -85,7 +85,7 @@ pub struct Quota {
     /// The grain of time in which products of amounts and times are taken: 10^n microseconds.
     tick_power: u8,
     /// The power of two at or below the capacity.
-    burst_power: u8,
+    burst_power: u32,
     tick: Divisor,
     window_ticks: Divisor,
     by_amount: Divisor,
@@ -276,7 +276,7 @@ impl Quota {
 
     /// The power of two at or below the burst.
     #[inline]
-    pub(crate) const fn burst_power(&self) -> u8 {
+    pub(crate) const fn burst_power(&self) -> u32 {
         self.burst_power
     }
 

@@ -66,9 +66,7 @@ impl Rank {
         // used is less than the limit, and that is far below 2^61.
         let share = used << 3 >> quota.burst_power();
         let magnitude = u64::from((used | 1).ilog2());
-        #[expect(clippy::cast_possible_truncation, reason = "at most 14")]
-        let rank = share.max(magnitude).min(14) as u8;
-        Self(rank)
+        Self(share.max(magnitude).min(14) as u8)
     }
 }
 
@@ -85,10 +83,11 @@ impl Cell {
     }
 
     /// Whoever is turned away with nothing left must not be forgotten, also if that is so only
-    /// since the limit was lowered. What is counted stays as it is.
+    /// since the limit was lowered. What is counted stays as it is. A quota that is `blocked`
+    /// says nothing about the counter.
     #[inline]
     pub(super) fn note_denial(&mut self, usage: &Usage) {
-        if usage.remaining() == 0 {
+        if usage.remaining() == 0 && usage.limit() > 0 {
             self.words[0] |= u64::from(Rank::BLOCKED.0) << RANK_AT;
         }
     }

@@ -4,9 +4,8 @@ use slab::Slab;
 
 use crate::algorithm::State;
 
-/// Nothing at all until the first of them comes: most tables never have one.
+/// One word, and nothing on the heap until the first of them comes: most tables never have any.
 #[derive(Default)]
-#[expect(clippy::box_collection, reason = "one word in the table, not five")]
 pub(super) struct Heap(Option<Box<Slab<State>>>);
 
 impl Heap {

@@ -6,56 +6,10 @@
 //! behind, so a search ends at the first bucket that is not full, and nothing is ever marked
 //! as deleted.
 
+use super::bucket::{Bucket, CELLS, occupied};
 use super::cell::{Cell, Rank, Words};
 use super::fingerprint::Tag;
 use super::heap::Heap;
-
-const CELLS: usize = 4;
-
-/// Two cache lines.
-#[derive(Clone, Default)]
-#[repr(align(128))]
-struct Bucket {
-    cells: [Cell; CELLS],
-}
-
-impl Bucket {
-    /// The slot of a cell with this tag.
-    ///
-    /// Looks at all of them before it decides anything: so both lines are fetched at once,
-    /// and there is no branch per slot to be guessed wrong.
-    #[inline]
-    fn position(&self, tag: Tag) -> Option<usize> {
-        let [a, b, c, d] = &self.cells;
-        let hit = |cell: &Cell, bit: u32| u32::from(cell.tag.is(tag)) << bit;
-        let hits = hit(a, 0) | hit(b, 1) | hit(c, 2) | hit(d, 3);
-        (hits != 0).then(|| hits.trailing_zeros() as usize)
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        !self.cells[CELLS - 1].is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.cells
-            .iter()
-            .take_while(|cell| !cell.is_empty())
-            .count()
-    }
-
-    /// Removes a cell and fills its slot with the last one.
-    fn take(&mut self, slot: usize) -> Cell {
-        let last = self.len() - 1;
-        self.cells.swap(slot, last);
-        std::mem::take(&mut self.cells[last])
-    }
-}
-
-fn occupied(buckets: &[Bucket]) -> impl Iterator<Item = &Cell> {
-    let cells = buckets.iter().flat_map(|bucket| &bucket.cells);
-    cells.filter(|cell| !cell.is_empty())
-}
 
 /// Where a cell is. Good until the table changes.
 #[derive(Clone, Copy, Default)]
@@ -123,6 +77,17 @@ impl Table {
         self.probe(tag.place, |bucket| bucket.position(tag))
     }
 
+    /// The same for a tag that may well be where another was found: all of a subject are
+    /// neighbours. A tag is in the table but once, so wherever it turns up is its place.
+    #[inline]
+    pub(super) fn find_near(&self, other: Place, tag: Tag) -> Option<Place> {
+        let near = self.buckets.get(other.bucket)?;
+        match near.position(tag) {
+            Some(slot) => Some(Place { slot, ..other }),
+            None => self.find(tag),
+        }
+    }
+
     /// Asks one bucket after the other, from the home of `place` on, for a slot.
     #[inline(always)]
     fn probe(&self, place: u64, position: impl Fn(&Bucket) -> Option<usize>) -> Option<Place> {
@@ -144,12 +109,12 @@ impl Table {
 
     #[inline]
     pub(super) fn cell(&self, place: Place) -> &Cell {
-        &self.buckets[place.bucket].cells[place.slot]
+        &self.buckets[place.bucket].cells[place.slot % CELLS]
     }
 
     #[inline]
     pub(super) fn cell_mut(&mut self, place: Place) -> &mut Cell {
-        &mut self.buckets[place.bucket].cells[place.slot]
+        &mut self.buckets[place.bucket].cells[place.slot % CELLS]
     }
 
     /// Adds a cell whose tag is not there yet, growing if need be. Returns how many expired
@@ -165,9 +130,10 @@ impl Table {
         dropped
     }
 
-    /// How many cells fit before it gets crowded: seven eighths.
+    /// How many cells fit before it gets crowded: thirteen of sixteen. With more, counters are
+    /// pushed out of their own bucket too often, and each bucket more is a cache miss more.
     fn room(&self) -> usize {
-        self.buckets.len() * CELLS / 8 * 7
+        self.buckets.len() * CELLS * 13 / 16
     }
 
     fn place(buckets: &mut [Bucket], cell: Cell) {
@@ -179,23 +145,23 @@ impl Table {
         buckets[at].cells[slot] = cell;
     }
 
-    /// A sixth more cells, unless dropping expired ones is enough. So little at a time, because
-    /// memory that is not taken is what the caches have room for; a cell is then moved six
-    /// times on average while a table grows, from one end of the memory to the other.
+    /// An eighth more cells, unless dropping expired ones is enough. So little at a time,
+    /// because memory that is not taken is what the caches have room for; a cell is moved eight
+    /// times on average until a table is as large as it gets, from one end to the other.
     fn grow(&mut self) -> usize {
         let expired = occupied(&self.buckets)
             .filter(|cell| cell.expires_at() <= self.latest)
             .count();
         let alive = self.len - expired;
-        self.rebuild(alive + alive / 6 + 1)
+        self.rebuild(alive + alive / 8 + 1)
     }
 
     /// A table with room for `cells`, without what has expired.
     fn rebuild(&mut self, cells: usize) -> usize {
         // Beyond the limit there is room for a few cells that must not be refused.
         let most = self.limit + self.limit / 64 + 64;
-        let wanted = cells.min(most.max(self.len + 1)).div_ceil(7) * 8;
-        let count = wanted.div_ceil(CELLS).next_multiple_of(2);
+        let wanted = cells.min(most.max(self.len + 1)) * 16;
+        let count = wanted.div_ceil(13 * CELLS);
         let mut buckets = vec![Bucket::default(); count].into_boxed_slice();
         let old = std::mem::take(&mut self.buckets);
         let before = std::mem::take(&mut self.len);
@@ -324,9 +290,14 @@ impl Table {
     /// A little sweeping is owed for every check. Says whether it has come to a share.
     #[inline]
     pub(super) fn owes_a_share(&mut self) -> bool {
+        self.owe(1);
+        self.is_due()
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
         // In the model, so soon that sweeping is part of it.
         const DUE: u32 = if cfg!(tollgate_loom) { 2 } else { 256 };
-        self.owe(1);
         self.owed >= DUE
     }
 

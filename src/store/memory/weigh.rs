@@ -88,17 +88,6 @@ pub(super) fn charge_words(words: &mut Words, check: &Check<'_>, now: u64) -> Op
     Some(usage)
 }
 
-/// The same for a counter on the heap.
-pub(super) fn charge_heap(table: &mut Table, place: Place, check: &Check<'_>, now: u64) -> Usage {
-    let (cell, mut what) = (Some(table.cell(place)), Write::Nothing);
-    let usage = weigh_heap(table, cell, check, now, Mode::IfRoom, &mut what);
-    write(table, place, check, now, what);
-    if !usage.is_allowed() {
-        table.cell_mut(place).note_denial(&usage);
-    }
-    usage
-}
-
 /// Charges a small state where it lies, if it is to be charged; says how it stands and whether
 /// it has changed.
 #[inline(always)]
