@@ -94,6 +94,10 @@ struct Rules {
 }
 
 /// What is known of a request after it was asked about.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives as long as a call, and a box would be an allocation for every request"
+)]
 pub(crate) enum Asked {
     /// It goes on, and nothing is to be done about its response.
     Pass,
@@ -118,7 +122,7 @@ pub(crate) enum Pending {
     /// For the tier first.
     Tier(Pin<Box<dyn Future<Output = Judged> + Send>>),
     /// Only for the store.
-    Store(Option<Case>, Answer<Verdict>),
+    Store(Box<(Option<Case>, Answer<Verdict>)>),
 }
 
 /// A case and what the store says of it.
@@ -264,7 +268,7 @@ impl Gate {
         let answer = case.decide(&*self.store, now);
         match answer.try_ready() {
             Ok(verdict) => self.conclude(Judged { case, verdict }, head),
-            Err(pending) => Asked::Pending(Pending::Store(Some(case), pending)),
+            Err(pending) => Asked::Pending(Pending::Store(Box::new((Some(case), pending)))),
         }
     }
 
@@ -356,7 +360,7 @@ impl Gate {
 
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         let rendered = calmly(|| self.renderer.respond(denial, self.style));
-        rendered.unwrap_or_else(|| JsonEnvelope::default().respond(denial, self.style))
+        rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, self.style))
     }
 
     /// Gives back what does not count, now that the response is known. If it has to be waited
@@ -448,7 +452,8 @@ impl Future for Pending {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judged> {
         match self.get_mut() {
             Self::Tier(future) => future.as_mut().poll(context),
-            Self::Store(case, answer) => {
+            Self::Store(waiting) => {
+                let (case, answer) = &mut **waiting;
                 let verdict = std::task::ready!(Pin::new(answer).poll(context));
                 #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
                 let Some(case) = case.take() else {

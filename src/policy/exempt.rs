@@ -81,10 +81,9 @@ impl Exemptions {
                 return Some(Exemption::Subject);
             }
         }
-        if let Some(ip) = ip {
-            if self.networks.iter().any(|network| network.contains(&ip)) {
-                return Some(Exemption::Network);
-            }
+        let is_from = |ip: IpAddr| self.networks.iter().any(|network| network.contains(&ip));
+        if ip.is_some_and(is_from) {
+            return Some(Exemption::Network);
         }
         let says_so = |predicate: &Predicate| calmly(|| predicate(head)).unwrap_or(false);
         let said = self.predicates.iter().any(says_so);

@@ -98,7 +98,7 @@ fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
 
 #[test]
 fn nothing_is_charged_twice_and_nothing_comes_back_by_hanging_up() {
-    let mut charges = Vec::new();
+    let mut history = Vec::new();
     for polls in 0..=POLLS {
         let (left, answered) = give_up_after(polls, Count::all());
         let charged = 1_000 - left - 1;
@@ -107,16 +107,16 @@ fn nothing_is_charged_twice_and_nothing_comes_back_by_hanging_up() {
             "charged {charged} times when given up after {polls} polls"
         );
         assert!(!answered || charged == 1);
-        charges.push(charged);
+        history.push(charged);
     }
-    assert_eq!(charges[0], 0, "it was never asked");
-    assert_eq!(charges[POLLS], 1);
-    assert!(charges.is_sorted(), "a charge came back: {charges:?}");
+    assert_eq!(history[0], 0, "it was never asked");
+    assert_eq!(history[POLLS], 1);
+    assert!(history.is_sorted(), "a charge came back: {history:?}");
 }
 
 #[test]
 fn what_counts_by_outcome_comes_back_only_with_the_response() {
-    let mut charges = Vec::new();
+    let mut history = Vec::new();
     for polls in 0..=POLLS {
         let (left, answered) = give_up_after(polls, Count::failure());
         // The second request succeeded, and has nothing left of its own charge.
@@ -126,10 +126,10 @@ fn what_counts_by_outcome_comes_back_only_with_the_response() {
             "charged {charged} times when given up after {polls} polls"
         );
         assert!(!answered || charged == 0, "a success was charged");
-        charges.push(charged);
+        history.push(charged);
     }
     assert!(
-        charges.contains(&1),
-        "a request that was given up stays charged: {charges:?}"
+        history.contains(&1),
+        "a request that was given up stays charged: {history:?}"
     );
 }

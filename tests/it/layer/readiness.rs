@@ -12,6 +12,7 @@ use tower_test::mock;
 use super::slow::Slow;
 
 type Mock = mock::Mock<Request<()>, Response<Full<Bytes>>>;
+type Handle = mock::Handle<Request<()>, Response<Full<Bytes>>>;
 
 fn layer(policy: impl tollgate::policy::IntoPolicy, polls: usize) -> RateLimitLayer {
     let store = Slow::new(MemoryStore::new(), polls);
@@ -21,12 +22,7 @@ fn layer(policy: impl tollgate::policy::IntoPolicy, polls: usize) -> RateLimitLa
         .unwrap()
 }
 
-fn spawn(
-    layer: RateLimitLayer,
-) -> (
-    mock::Spawn<tollgate::RateLimit<Mock>>,
-    mock::Handle<Request<()>, Response<Full<Bytes>>>,
-) {
+fn spawn(layer: RateLimitLayer) -> (mock::Spawn<tollgate::RateLimit<Mock>>, Handle) {
     mock::spawn_with(move |service: Mock| tower::Layer::layer(&layer, service))
 }
 
