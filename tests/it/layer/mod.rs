@@ -9,6 +9,7 @@ mod hostile;
 mod readiness;
 mod routes;
 mod slow;
+mod tiers;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
