@@ -129,9 +129,9 @@ fn ten_million_keys_stay_within_the_cap() {
 #[test]
 fn a_key_costs_what_the_docs_say() {
     const STATED_BYTES_PER_KEY: [(&str, usize); 5] = [
-        ("sliding-window", 60),
-        ("fixed-window", 60),
-        ("token-bucket", 60),
+        ("sliding-window", 50),
+        ("fixed-window", 50),
+        ("token-bucket", 50),
         ("sliding-log", 200),
         ("sliding-buckets", 640),
     ];
