@@ -1,6 +1,7 @@
 //! Servers on real sockets, and clients that come from everywhere at once.
 
 mod every_route;
+mod head;
 mod no_peer_address;
 mod problem;
 mod uploads;
