@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "JWT_SECRET",
         "for development only, known to everybody",
         "a secret, which is neither empty nor a PEM text",
-        |text| app(text).is_ok().then(|| text.to_owned()),
+        |text| Jwt::hs256(text).build().ok().map(|_| text.to_owned()),
     );
     // The address of a caller is what the anonymous are counted by.
     let app = app(&secret)?.into_make_service_with_connect_info::<SocketAddr>();

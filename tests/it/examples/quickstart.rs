@@ -6,7 +6,7 @@ use super::process::{Example, ended};
 use crate::layer::Answer;
 
 /// The two commands that it tells people to try.
-async fn commands(example: &mut Example) -> [String; 2] {
+pub(super) async fn commands(example: &mut Example) -> [String; 2] {
     let mut commands = Vec::new();
     while commands.len() < 2 {
         let line = example.line().await;
@@ -31,7 +31,7 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// Does what curl would do.
-async fn replay(example: &Example, command: &str) -> Vec<Answer> {
+pub(super) async fn replay(example: &Example, command: &str) -> Vec<Answer> {
     let (mut method, mut header, mut url) = ("GET".to_owned(), None, None);
     let mut words = words(command).into_iter().skip(1);
     while let Some(word) = words.next() {
