@@ -2,6 +2,7 @@
 
 mod every_route;
 mod head;
+#[cfg(feature = "tracing")]
 mod no_peer_address;
 mod problem;
 mod uploads;
