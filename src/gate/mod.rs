@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 
 use self::case::Case;
 use self::labels::Labels;
@@ -360,7 +360,13 @@ impl Gate {
 
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         let rendered = calmly(|| self.renderer.respond(denial, self.style));
-        rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, self.style))
+        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, self.style));
+        // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for
+        // none takes it for an error. The headers stay those of GET, the length too.
+        if denial.head().method() == Method::HEAD {
+            *response.body_mut() = Bytes::new();
+        }
+        response
     }
 
     /// Gives back what does not count, now that the response is known. If it has to be waited
