@@ -55,7 +55,7 @@ pin_project! {
 
 struct Waiting<S, ReqBody> {
     gate: Arc<Gate>,
-    pending: Pending,
+    pending: Box<Pending>,
     request: Request<ReqBody>,
     service: S,
 }
@@ -63,7 +63,7 @@ struct Waiting<S, ReqBody> {
 /// A request that went on, and the gate that let it through.
 pub(crate) struct Admitted {
     gate: Arc<Gate>,
-    admission: Admission,
+    admission: Box<Admission>,
 }
 
 impl<S, ReqBody> ResponseFuture<S, ReqBody>
@@ -86,7 +86,7 @@ where
 
     pub(crate) fn waiting(
         gate: Arc<Gate>,
-        pending: Pending,
+        pending: Box<Pending>,
         request: Request<ReqBody>,
         service: S,
     ) -> Self {
@@ -106,7 +106,7 @@ where
     /// Tells the handler, if it is to be told.
     pub(crate) fn admit(
         gate: &Arc<Gate>,
-        admission: Admission,
+        admission: Box<Admission>,
         request: &mut Request<ReqBody>,
     ) -> Admitted {
         if gate.tells_handlers() {
@@ -143,9 +143,12 @@ where
                     }
                 }
                 Now::Calling { future, admitted } => {
+                    if admitted.is_none() {
+                        return future.poll(context);
+                    }
                     let mut response = ready!(future.poll(context));
                     let Some(mut admitted) = admitted.take() else {
-                        return Poll::Ready(response);
+                        polled_after_the_end()
                     };
                     let status = match &response {
                         Ok(response) => response.status(),

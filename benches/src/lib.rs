@@ -12,5 +12,5 @@ mod report;
 
 pub use access::{Order, addresses, names, tenants};
 pub use args::Args;
-pub use measure::{Duel, Pass, duel, pass};
+pub use measure::{Duel, Pass, duel, median, pass, turns};
 pub use report::{Report, Row, Target};

@@ -34,7 +34,26 @@ pub fn duel(rounds: usize, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// Any number of sides, `rounds` times, each round begun by another; one more round before that
+/// does not count. What each came to, round by round.
+pub fn turns<T>(rounds: usize, sides: &mut [Box<dyn FnMut() -> T + '_>]) -> Vec<Vec<T>> {
+    let count = sides.len();
+    for side in sides.iter_mut() {
+        side();
+    }
+    let mut results: Vec<Vec<T>> = (0..count).map(|_| Vec::with_capacity(rounds)).collect();
+    for round in 0..rounds {
+        for turn in 0..count {
+            let side = (round + turn) % count;
+            results[side].push(sides[side]());
+        }
+    }
+    results
+}
+
+/// The value in the middle.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len().is_multiple_of(2) {
@@ -117,6 +136,23 @@ mod tests {
         };
         duel(3, || turn('o'), || turn('t'));
         assert_eq!(turns.into_inner(), "otottoot");
+    }
+
+    #[test]
+    fn any_number_of_sides_takes_turns() {
+        let order = std::cell::RefCell::new(String::new());
+        let mut sides: Vec<Box<dyn FnMut() -> char + '_>> = Vec::new();
+        for name in ['a', 'b', 'c'] {
+            let order = &order;
+            sides.push(Box::new(move || {
+                order.borrow_mut().push(name);
+                name
+            }));
+        }
+        let results = turns(2, &mut sides);
+        drop(sides);
+        assert_eq!(order.into_inner(), "abcabcbca");
+        assert_eq!(results, [['a', 'a'], ['b', 'b'], ['c', 'c']]);
     }
 
     #[test]

@@ -38,9 +38,18 @@ impl Row {
             ours: rounded(duel.ours, 10.0),
             peer,
             theirs: rounded(duel.theirs, 10.0),
-            ratio: rounded(duel.ours / duel.theirs, 1_000.0),
+            ratio: ratio(duel.ours, duel.theirs),
             unit,
             target: None,
+        }
+    }
+
+    /// A row of rates; again below 1 the ratio is in our favour.
+    #[must_use]
+    pub fn of_rates(id: &str, peer: &'static str, unit: &'static str, duel: Duel) -> Self {
+        Self {
+            ratio: ratio(duel.theirs, duel.ours),
+            ..Self::new(id, peer, unit, duel)
         }
     }
 
@@ -56,8 +65,10 @@ impl Row {
             .is_some_and(|target| self.ratio > target.at_most)
     }
 
+    /// Against what does less, such as no layer at all, more than 1 can be the aim.
     fn is_lost(&self) -> bool {
-        self.ratio > 1.0
+        let aim = self.target.map_or(1.0, |target| target.at_most);
+        self.ratio > aim.max(1.0)
     }
 
     fn verdict(&self) -> String {
@@ -81,7 +92,7 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = format!(
-            "{:<43} {:>8.1} {:>8.1} {:<3} {:<15} {:>6.3}  {}",
+            "{:<43} {:>8.1} {:>8.1} {:<6} {:<15} {:>6.3}  {}",
             self.id,
             self.ours,
             self.theirs,
@@ -92,6 +103,14 @@ impl fmt::Display for Row {
         );
         f.write_str(line.trim_end())
     }
+}
+
+/// Of nothing to nothing it is 1: both are as good.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if part == whole {
+        return 1.0;
+    }
+    rounded(part / whole, 1_000.0)
 }
 
 fn rounded(value: f64, parts: f64) -> f64 {
@@ -126,7 +145,10 @@ impl Report {
             let mut out = io::stdout().lock();
             if self.rows.is_empty() {
                 let [id, ours, theirs, peer] = ["", "ours", "theirs", "peer"];
-                writeln!(out, "{id:<43} {ours:>8} {theirs:>8}     {peer:<15}  ratio")?;
+                writeln!(
+                    out,
+                    "{id:<43} {ours:>8} {theirs:>8}        {peer:<15}  ratio"
+                )?;
             }
             writeln!(out, "{row}")?;
         }
@@ -201,6 +223,21 @@ mod tests {
         assert_eq!(row(50.0, 0.5).verdict(), "≤ 0.5: met");
         assert_eq!(row(51.0, 0.5).verdict(), "≤ 0.5: MISSED");
         assert_eq!(row(101.0, 0.5).verdict(), "≤ 0.5: MISSED, WE LOSE");
+    }
+
+    #[test]
+    fn rates_are_better_the_higher_they_are() {
+        let duel = Duel {
+            ours: 90.0,
+            theirs: 99.0,
+        };
+        let target = Target {
+            at_most: 1.2,
+            stretch: None,
+        };
+        let row = Row::of_rates("a/b", "bare", "/s", duel).with_target(Some(target));
+        assert!((row.ratio - 1.1).abs() < f64::EPSILON);
+        assert_eq!(row.verdict(), "≤ 1.2: met");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One request that is counted: who asks, on which plan, at what cost.
 
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -17,11 +18,14 @@ use crate::policy::{Caller, Entry, OnStoreFailure, Plan};
 use crate::store::{Answer, Store};
 use crate::who::Identity;
 
-/// Everything that is needed to decide a request, to settle it, and to charge it later. Owned,
-/// because the request goes on without it.
+/// Everything that is needed to decide a request, to settle it, and to charge it later.
+///
+/// While it is decided, the rules are borrowed: most requests need nothing of it afterwards, and
+/// all of them would count themselves in and out at one place in memory. What goes on with a
+/// request [keeps](Case::keep) them.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
-    rules: Arc<Rules>,
+pub(crate) struct Case<R = Arc<Rules>> {
+    rules: R,
     identity: Option<Arc<Identity>>,
     ip: Option<IpAddr>,
     plan: usize,
@@ -29,47 +33,65 @@ pub(crate) struct Case {
     costs: [u64; MAX_CHECKS],
 }
 
-impl Case {
+impl<'r> Case<&'r Rules> {
+    #[inline]
     pub(super) fn new(
-        rules: Arc<Rules>,
+        rules: &'r Rules,
         identity: Option<Arc<Identity>>,
         ip: Option<IpAddr>,
         plan: usize,
         head: &Head<'_>,
     ) -> Self {
-        let mut case = Self {
+        let mut costs = [1; MAX_CHECKS];
+        let cost = |entry| rules.policy.terms(entry).cost.of(head);
+        match &*rules.policy.plan(plan).entries {
+            [only] => costs[0] = cost(only),
+            several => {
+                for (place, entry) in costs.iter_mut().zip(several) {
+                    *place = cost(entry);
+                }
+            }
+        }
+        Self {
             rules,
             identity,
             ip,
             plan,
             tier: 0,
-            costs: [1; MAX_CHECKS],
-        };
-        let (rules, mut costs) = (&case.rules, case.costs);
-        for (cost, entry) in costs.iter_mut().zip(&*case.plan().entries) {
-            *cost = rules.policy.terms(entry).cost.of(head);
+            costs,
         }
-        case.costs = costs;
-        case
     }
 
+    /// The same with rules of its own, which are those it was made with.
+    pub(super) fn keep(&self, rules: &Arc<Rules>) -> Case {
+        Case {
+            rules: Arc::clone(rules),
+            identity: self.identity.clone(),
+            ip: self.ip,
+            plan: self.plan,
+            tier: self.tier,
+            costs: self.costs,
+        }
+    }
+}
+
+impl<R: Deref<Target = Rules>> Case<R> {
+    #[inline]
     pub(super) fn with_tier(mut self, tier: usize) -> Self {
         self.tier = tier;
         self
     }
 
-    pub(super) const fn rules(&self) -> &Arc<Rules> {
+    #[inline]
+    pub(super) fn rules(&self) -> &Rules {
         &self.rules
-    }
-
-    pub(super) const fn identity(&self) -> Option<&Arc<Identity>> {
-        self.identity.as_ref()
     }
 
     pub(super) fn tier_name(&self) -> &str {
         self.rules.policy.tiers().name(self.tier)
     }
 
+    #[inline]
     fn plan(&self) -> &Plan {
         self.rules.policy.plan(self.plan)
     }
@@ -89,41 +111,40 @@ impl Case {
     /// The entries that apply to this caller, with their places in the plan.
     fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
         let (plan, caller) = (self.plan(), self.caller());
-        let applies = move |entry: &Entry| plan.subjects[entry.subject].subject(&caller).is_some();
+        let applies = move |entry: &Entry| plan.subjects[entry.subject].applies(&caller);
         let entries = plan.entries.iter().enumerate();
         entries.filter(move |(_, entry)| applies(entry))
     }
 
-    /// Charges the whole of it, or nothing. One usage comes back for each entry that applies.
+    /// The only entry, where there is one: most requests are counted once.
     #[inline]
-    pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> Answer<Verdict> {
-        if let [only] = &*self.plan().entries {
-            return self.decide_one(only, store, now);
+    pub(super) fn only(&self) -> Option<&Entry> {
+        match &*self.plan().entries {
+            [only] => Some(only),
+            _ => None,
         }
+    }
+
+    /// Charges the whole of it, or nothing. One usage comes back for each entry that applies.
+    pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> Answer<Verdict> {
         self.with_batch(
             |index, _| Some(self.costs[index]),
             |batch| store.decide(batch, now),
         )
     }
 
-    /// The short way: most requests are counted once.
+    /// The short way, for the only entry. `None` if it does not apply.
     #[inline]
-    fn decide_one(&self, entry: &Entry, store: &dyn Store, now: Timestamp) -> Answer<Verdict> {
+    pub(super) fn decide_only(
+        &self,
+        entry: &Entry,
+        store: &dyn Store,
+        now: Timestamp,
+    ) -> Option<Answer<(Usage, Timestamp)>> {
         let caller = self.caller();
-        let Some(subject) = self.plan().subjects[entry.subject].subject(&caller) else {
-            return Answer::ready(Ok(Verdict::new(now)));
-        };
+        let subject = self.plan().subjects[entry.subject].subject(&caller)?;
         let check = self.check(entry, &subject).with_cost(self.costs[0]);
-        let answer = store.decide_one(&check, now);
-        let verdict = |usage: Usage, at: Timestamp| {
-            let mut verdict = Verdict::new(at);
-            verdict.push(usage);
-            verdict
-        };
-        if let Some(Ok((usage, at))) = answer.as_ready() {
-            return Answer::ready(Ok(verdict(*usage, *at)));
-        }
-        answer.map(move |answer| answer.map(|(usage, at)| verdict(usage, at)))
+        Some(store.decide_one(&check, now))
     }
 
     /// Charges more for what has happened, whether there was room or not: the rule of this
@@ -184,16 +205,17 @@ impl Case {
         ))
     }
 
-    /// What follows from a verdict for the whole request.
+    /// What follows from how the only entry stands.
     #[inline]
+    pub(super) fn decision_of_only(&self, usage: Usage, at: Timestamp) -> Decision {
+        let charged = if usage.is_allowed() { self.costs[0] } else { 0 };
+        Decision::of_one(usage, at).with_charged(charged)
+    }
+
+    /// What follows from a verdict for the whole request.
     pub(super) fn decision(&self, verdict: &Verdict) -> Result<Decision, StoreError> {
-        let charged = if verdict.is_allowed() {
-            self.costs[0]
-        } else {
-            0
-        };
-        if let ([_], [usage]) = (&*self.plan().entries, verdict.usages()) {
-            return Ok(Decision::of_one(*usage, verdict.at()).with_charged(charged));
+        if let (Some(_), [usage]) = (self.only(), verdict.usages()) {
+            return Ok(self.decision_of_only(*usage, verdict.at()));
         }
         let mut order = [(0, 0); MAX_CHECKS];
         let mut count = 0;
@@ -204,15 +226,20 @@ impl Case {
             count += 1;
         }
         let decision = Decision::new(verdict, order[..count].iter().copied())?;
+        let charged = if verdict.is_allowed() {
+            self.costs[0]
+        } else {
+            0
+        };
         Ok(decision.with_charged(charged))
     }
 
     /// Each quota with its label and how it stands.
     pub(super) fn standings<'a>(
         &'a self,
-        verdict: &'a Verdict,
+        usages: &'a [Usage],
     ) -> impl Iterator<Item = Standing<'a>> {
-        let entries = self.entries().zip(verdict.usages());
+        let entries = self.entries().zip(usages);
         entries
             .filter_map(|((_, entry), usage)| Some(Standing::new(self.label(entry).ok()?, *usage)))
     }
@@ -220,9 +247,11 @@ impl Case {
     /// The entry that speaks for all of them.
     #[inline]
     pub(super) fn binding(&self, decision: &Decision) -> Option<&Entry> {
-        self.entries()
-            .nth(decision.binding()?)
-            .map(|(_, entry)| entry)
+        let index = decision.binding()?;
+        if let Some(only) = self.only() {
+            return Some(only);
+        }
+        self.entries().nth(index).map(|(_, entry)| entry)
     }
 
     #[inline]

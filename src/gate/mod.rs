@@ -8,6 +8,7 @@ mod tier;
 mod wrongs;
 
 use std::fmt;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,16 +23,15 @@ use self::labels::Labels;
 use self::route::Taken;
 use self::tier::Asked as TierAsked;
 use self::wrongs::Wrongs;
-use crate::batch::MAX_CHECKS;
 use crate::calm::calmly;
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
 use crate::headers::{self, HeaderStyle, Report, Standing};
 use crate::identity::{Asking, Chain, ClientAddress, ClientIp, Identified, Identify};
 use crate::observe::{self, Exceeded, Watch};
-use crate::policy::{Facts, OnStoreFailure, Policy, Resolution};
+use crate::policy::{Exemption, OnStoreFailure, Policy};
 use crate::quota::Quota;
 use crate::response::{Denial, JsonEnvelope, Render, Template};
 use crate::store::{Answer, Store};
@@ -86,7 +86,7 @@ pub(crate) struct Parts {
 
 /// A policy with all that follows from it. Swapped as a whole.
 #[derive(Debug)]
-struct Rules {
+pub(crate) struct Rules {
     policy: Policy,
     labels: Labels,
     /// One for each of the policy's terms.
@@ -94,41 +94,49 @@ struct Rules {
 }
 
 /// What is known of a request after it was asked about.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it lives as long as a call, and a box would be an allocation for every request"
-)]
 pub(crate) enum Asked {
     /// It goes on, and nothing is to be done about its response.
     Pass,
     /// It goes on.
-    Allowed(Admission),
+    Allowed(Box<Admission>),
     /// It is turned away with this.
     Denied(Response<Bytes>),
     /// It is not known yet.
-    Pending(Pending),
+    Pending(Box<Pending>),
 }
 
 /// A request that goes on and whose response has to be seen to.
+///
+/// On the heap, since it goes from hand to hand with the response: services box their futures,
+/// and axum more than once.
 #[derive(Debug)]
 pub(crate) struct Admission {
     case: Case,
-    verdict: Verdict,
+    /// What several quotas say. Of one, the decision says it all.
+    verdict: Option<Box<Verdict>>,
     decision: Decision,
 }
 
 /// An answer that has to be waited for.
+#[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub(crate) enum Pending {
     /// For the tier first.
     Tier(Pin<Box<dyn Future<Output = Judged> + Send>>),
     /// Only for the store.
-    Store(Box<(Option<Case>, Answer<Verdict>)>),
+    Store(Option<Case>, Answer<Verdict>),
 }
 
 /// A case and what the store says of it.
 pub(crate) struct Judged {
     case: Case,
     verdict: Result<Verdict, StoreError>,
+}
+
+impl Asked {
+    fn exempt(why: Exemption, head: &Head<'_>) -> Self {
+        observe::exempt(why.name(), head);
+        Self::Pass
+    }
 }
 
 impl Rules {
@@ -176,6 +184,14 @@ impl Gate {
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
     pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
+        let rules = self.rules.load();
+        let taken = rules.policy.has_routes().then(|| Taken::by(head));
+        let (path, pattern) = taken.map_or(("", None), |taken| (taken.path, taken.pattern));
+        // First, so that a probe of the health of the server is answered whatever it shows.
+        let endpoint = match rules.policy.endpoint(head, path, pattern) {
+            Ok(endpoint) => endpoint,
+            Err(why) => return Asked::exempt(why, head),
+        };
         let now = self.clock.now();
         let address = self.client_ip.locate(head);
         if address.is_none() {
@@ -185,27 +201,20 @@ impl Gate {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied(*refused),
         };
-        let rules = self.rules.load_full();
-        let taken = rules.policy.has_routes().then(|| Taken::by(head));
-        let facts = Facts {
-            head: *head,
-            path: taken.as_ref().map_or("", |taken| taken.path),
-            pattern: taken.as_ref().and_then(|taken| taken.pattern),
-            identity: identity.as_deref(),
-            ip: address.map(|address| address.ip()),
-        };
-        let plan = match rules.policy.resolve(&facts) {
-            Resolution::Plan(plan) => plan,
-            Resolution::Exempt(why) => {
-                observe::exempt(why.name(), head);
-                return Asked::Pass;
-            }
+        let ip = address.map(|address| address.ip());
+        let plan = match rules
+            .policy
+            .plan_for(endpoint, head, identity.as_deref(), ip)
+        {
+            Ok(plan) => plan,
+            Err(why) => return Asked::exempt(why, head),
         };
         let group = address.map(|address| address.group());
-        let case = Case::new(rules, identity, group, plan, head);
-        match self.tier_of(&case, now) {
-            TierAsked::Known(tier) => self.judge(case.with_tier(tier), head, now),
-            TierAsked::Pending(name) => self.judge_later(case, name),
+        let tier = self.tier_of(&rules, identity.as_ref(), now);
+        let case = Case::new(&rules, identity, group, plan, head);
+        match tier {
+            TierAsked::Known(tier) => self.judge(&case.with_tier(tier), &rules, head, now),
+            TierAsked::Pending(name) => self.judge_later(case.keep(&rules), name),
         }
     }
 
@@ -258,17 +267,48 @@ impl Gate {
         let standing = Standing::new(self.wrongs.label(), usage);
         let denial = Denial::limited(*head, standing, now);
         let response = self.render(&denial);
-        observe::exceeded(&exceeded(&denial));
+        observe::exceeded(|| exceeded(&denial));
         response
     }
 
     /// Puts a case to the store.
     #[inline]
-    fn judge(&self, case: Case, head: &Head<'_>, now: Timestamp) -> Asked {
-        let answer = case.decide(&*self.store, now);
+    fn judge(
+        &self,
+        case: &Case<&Rules>,
+        rules: &Arc<Rules>,
+        head: &Head<'_>,
+        now: Timestamp,
+    ) -> Asked {
+        let Some(only) = case.only() else {
+            let answer = case.decide(&*self.store, now);
+            return self.answered(case, answer, rules, head);
+        };
+        let Some(answer) = case.decide_only(only, &*self.store, now) else {
+            return Asked::Pass;
+        };
+        if let Some(Ok((usage, at))) = answer.as_ready() {
+            let decision = case.decision_of_only(*usage, *at);
+            return self.decided(case, None, decision, head, || case.keep(rules));
+        }
+        let answer = answer.map(|answer| answer.map(|(usage, at)| of_one(usage, at)));
+        self.answered(case, answer, rules, head)
+    }
+
+    /// The store has answered, or will.
+    fn answered(
+        &self,
+        case: &Case<&Rules>,
+        answer: Answer<Verdict>,
+        rules: &Arc<Rules>,
+        head: &Head<'_>,
+    ) -> Asked {
         match answer.try_ready() {
-            Ok(verdict) => self.conclude(Judged { case, verdict }, head),
-            Err(pending) => Asked::Pending(Pending::Store(Box::new((Some(case), pending)))),
+            Ok(verdict) => self.judged(case, verdict, head, || case.keep(rules)),
+            Err(pending) => {
+                let case = Some(case.keep(rules));
+                Asked::Pending(Box::new(Pending::Store(case, pending)))
+            }
         }
     }
 
@@ -276,42 +316,67 @@ impl Gate {
     fn judge_later(&self, case: Case, name: tier::Name) -> Asked {
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
         let watch = Arc::clone(&self.watch);
-        Asked::Pending(Pending::Tier(Box::pin(async move {
-            let tier = tier::number(&case, name.await.as_deref(), &watch);
+        Asked::Pending(Box::new(Pending::Tier(Box::pin(async move {
+            let tier = tier::number(case.rules(), name.await.as_deref(), &watch);
             let case = case.with_tier(tier);
             let answer = case.decide(&*store, clock.now());
             let verdict = answer.await;
             Judged { case, verdict }
-        })))
+        }))))
     }
 
     /// What follows from what the store has said.
-    #[inline]
     pub(crate) fn conclude(&self, judged: Judged, head: &Head<'_>) -> Asked {
         let Judged { case, verdict } = judged;
+        self.judged(&case, verdict, head, || case.clone())
+    }
+
+    fn judged<R: Deref<Target = Rules>>(
+        &self,
+        case: &Case<R>,
+        verdict: Result<Verdict, StoreError>,
+        head: &Head<'_>,
+        keep: impl FnOnce() -> Case,
+    ) -> Asked {
         let decided = verdict.and_then(|verdict| Ok((case.decision(&verdict)?, verdict)));
-        let (decision, verdict) = match decided {
-            Ok(decided) => decided,
-            Err(error) => return self.without_store(&case, &error, head),
-        };
+        match decided {
+            Ok((decision, verdict)) => self.decided(case, Some(&verdict), decision, head, keep),
+            Err(error) => self.without_store(case, &error, head),
+        }
+    }
+
+    /// What follows from a decision. `verdict` is what several quotas said; `keep` makes of the
+    /// case what goes on with the request.
+    #[inline]
+    fn decided<R: Deref<Target = Rules>>(
+        &self,
+        case: &Case<R>,
+        verdict: Option<&Verdict>,
+        decision: Decision,
+        head: &Head<'_>,
+        keep: impl FnOnce() -> Case,
+    ) -> Asked {
         if decision.is_denied() {
-            return Asked::Denied(self.deny(&case, &verdict, decision, head));
+            return Asked::Denied(self.deny(case, verdict, decision, head));
         }
-        if decision.binding().is_none() {
+        let ends_here = self.style.is_none() && !self.tells_handlers && !case.is_by_outcome();
+        if ends_here || decision.binding().is_none() {
             return Asked::Pass;
         }
-        if self.style.is_none() && !self.tells_handlers && !case.is_by_outcome() {
-            return Asked::Pass;
-        }
-        Asked::Allowed(Admission {
-            case,
-            verdict,
+        Asked::Allowed(Box::new(Admission {
+            case: keep(),
+            verdict: verdict.copied().map(Box::new),
             decision,
-        })
+        }))
     }
 
     #[cold]
-    fn without_store(&self, case: &Case, error: &StoreError, head: &Head<'_>) -> Asked {
+    fn without_store<R: Deref<Target = Rules>>(
+        &self,
+        case: &Case<R>,
+        error: &StoreError,
+        head: &Head<'_>,
+    ) -> Asked {
         observe::store_failed(error);
         match case.on_store_failure() {
             OnStoreFailure::Allow => Asked::Pass,
@@ -323,28 +388,27 @@ impl Gate {
     }
 
     /// What those are told who are turned away.
-    fn deny(
+    fn deny<R: Deref<Target = Rules>>(
         &self,
-        case: &Case,
-        verdict: &Verdict,
+        case: &Case<R>,
+        verdict: Option<&Verdict>,
         decision: Decision,
         head: &Head<'_>,
     ) -> Response<Bytes> {
-        let rules = case.rules();
+        let (rules, at) = (case.rules(), decision.at());
         let bound = case.binding(&decision);
         let Some((entry, Ok(label))) = bound.map(|entry| (entry, case.label(entry))) else {
-            let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, verdict.at());
+            let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);
             return self.render(&denial);
         };
         let binding = Standing::new(label, *decision.usage());
-        let mut quotas = [binding; MAX_CHECKS];
-        let mut count = 0;
-        for (place, standing) in quotas.iter_mut().zip(case.standings(verdict)) {
-            *place = standing;
-            count += 1;
-        }
-        let mut denial = Denial::limited(*head, binding, verdict.at())
-            .with_quotas(&quotas[..count])
+        let several: Vec<Standing<'_>> = match verdict {
+            Some(verdict) => case.standings(verdict.usages()).collect(),
+            // A denial without a list is about the binding one.
+            None => Vec::new(),
+        };
+        let mut denial = Denial::limited(*head, binding, at)
+            .with_quotas(&several)
             .with_tier(case.tier_name());
         if let Some(message) = &rules.messages[entry.terms] {
             denial = denial.with_message(message);
@@ -353,7 +417,7 @@ impl Gate {
             denial = denial.with_suggestion(suggestion);
         }
         let mut response = self.render(&denial);
-        observe::exceeded(&exceeded(&denial));
+        observe::exceeded(|| exceeded(&denial));
         response.extensions_mut().insert(decision);
         response
     }
@@ -385,8 +449,10 @@ impl Gate {
         if !case.is_by_outcome() {
             return None;
         }
-        let answer = case.settle(verdict, status, &*self.store, self.clock.now())?;
-        if let Ok(settled) = case.decision(verdict) {
+        let mut one = of_one(*decision.usage(), decision.at());
+        let usages = verdict.as_deref_mut().unwrap_or(&mut one);
+        let answer = case.settle(usages, status, &*self.store, self.clock.now())?;
+        if let Ok(settled) = case.decision(usages) {
             *decision = settled;
         }
         match answer.try_ready() {
@@ -414,9 +480,22 @@ impl Gate {
         };
         let binding = Standing::new(label, *decision.usage());
         let warn = case.rules().policy.warns(decision.usage());
-        let report = Report::new(binding, verdict.at()).with_warning(warn);
-        headers::annotate(self.style, headers, &report, case.standings(verdict));
+        let report = Report::new(binding, decision.at()).with_warning(warn);
+        match verdict {
+            None => headers::annotate(self.style, headers, &report, [binding]),
+            Some(verdict) => {
+                let quotas = case.standings(verdict.usages());
+                headers::annotate(self.style, headers, &report, quotas);
+            }
+        }
     }
+}
+
+/// What the store says of one quota, in the form of several.
+fn of_one(usage: Usage, at: Timestamp) -> Verdict {
+    let mut verdict = Verdict::new(at);
+    verdict.push(usage);
+    verdict
 }
 
 /// What those who watch should know of a denial.
@@ -458,8 +537,7 @@ impl Future for Pending {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judged> {
         match self.get_mut() {
             Self::Tier(future) => future.as_mut().poll(context),
-            Self::Store(waiting) => {
-                let (case, answer) = &mut **waiting;
+            Self::Store(case, answer) => {
                 let verdict = std::task::ready!(Pin::new(answer).poll(context));
                 #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
                 let Some(case) = case.take() else {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Gate;
-use super::case::Case;
+use super::{Gate, Rules};
 use crate::clock::Timestamp;
 use crate::observe::Watch;
 use crate::tier::TierAnswer;
+use crate::who::Identity;
 
 /// The number of a tier, or the wait for its name.
 pub(super) enum Asked {
@@ -23,32 +23,37 @@ const DEFAULT: usize = 0;
 impl Gate {
     /// What the table says, else the identity, else whoever is asked.
     #[inline]
-    pub(super) fn tier_of(&self, case: &Case, now: Timestamp) -> Asked {
-        let Some(identity) = case.identity() else {
+    pub(super) fn tier_of(
+        &self,
+        rules: &Rules,
+        identity: Option<&Arc<Identity>>,
+        now: Timestamp,
+    ) -> Asked {
+        let Some(identity) = identity else {
             return Asked::Known(DEFAULT);
         };
-        if let Some(tier) = case.rules().policy.tiers().assigned(identity) {
+        if let Some(tier) = rules.policy.tiers().assigned(identity) {
             return Asked::Known(tier);
         }
         if let Some(name) = identity.tier_name() {
-            return Asked::Known(number(case, Some(name), &self.watch));
+            return Asked::Known(number(rules, Some(name), &self.watch));
         }
         let Some(resolver) = &self.resolver else {
             return Asked::Known(DEFAULT);
         };
         match resolver.tier(identity, now) {
-            TierAnswer::Ready(name) => Asked::Known(number(case, name.as_deref(), &self.watch)),
+            TierAnswer::Ready(name) => Asked::Known(number(rules, name.as_deref(), &self.watch)),
             TierAnswer::Pending(name) => Asked::Pending(name),
         }
     }
 }
 
 /// The number of a tier; a name that the policy does not know is the default.
-pub(super) fn number(case: &Case, name: Option<&str>, watch: &Watch) -> usize {
+pub(super) fn number(rules: &Rules, name: Option<&str>, watch: &Watch) -> usize {
     let Some(name) = name else {
         return DEFAULT;
     };
-    case.rules().policy.tiers().index(name).unwrap_or_else(|| {
+    rules.policy.tiers().index(name).unwrap_or_else(|| {
         watch.unknown_tier(name);
         DEFAULT
     })

@@ -69,6 +69,7 @@ impl ClientIp {
 
     /// Where a request comes from. `None` if nobody has told the peer's address; see
     /// [`PeerAddr`](super::PeerAddr).
+    #[inline]
     #[must_use]
     pub fn locate(&self, head: &Head<'_>) -> Option<ClientAddress> {
         let ip = match peer::of(head) {

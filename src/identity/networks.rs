@@ -19,6 +19,7 @@ pub(super) enum Trusted {
 
 impl Trusted {
     /// `address` is canonical: never IPv4 in an IPv6 coat.
+    #[inline]
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         match self {
             Self::Networks(networks) => networks.iter().any(|network| network.contains(&address)),

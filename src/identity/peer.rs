@@ -40,6 +40,7 @@ impl From<SocketAddr> for PeerAddr {
 /// The peer's address in canonical form, if anybody has told it.
 ///
 /// The most explicit first; each lookup that fails costs a few nanoseconds.
+#[inline]
 pub(super) fn of(head: &Head<'_>) -> Option<IpAddr> {
     let told = head.extension::<PeerAddr>().map(|peer| peer.0);
     #[cfg(feature = "axum")]

@@ -60,6 +60,8 @@ pub(crate) use event::{exceeded, exempt, store_failed};
 
 #[cfg(feature = "tracing")]
 mod event {
+    use std::cell::LazyCell;
+
     use super::{Exceeded, Head, StoreError};
 
     pub(super) fn no_peer_address() {
@@ -75,7 +77,9 @@ mod event {
         tracing::warn!(target: "tollgate", tier = name, "unknown tier, taken for the default one");
     }
 
-    pub(crate) fn exceeded(exceeded: &Exceeded<'_>) {
+    /// A request was turned away. What is told of it is worked out only if somebody listens.
+    pub(crate) fn exceeded<'a>(exceeded: impl FnOnce() -> Exceeded<'a>) {
+        let exceeded = LazyCell::new(exceeded);
         tracing::warn!(
             target: "tollgate",
             policy = exceeded.policy,
@@ -116,7 +120,7 @@ mod event {
 
     pub(super) fn no_peer_address() {}
     pub(super) fn unknown_tier(_: &str) {}
-    pub(crate) fn exceeded(_: &Exceeded<'_>) {}
+    pub(crate) fn exceeded<'a>(_: impl FnOnce() -> Exceeded<'a>) {}
     pub(crate) fn exempt(_: &'static str, _: &Head<'_>) {}
     pub(crate) fn store_failed(_: &StoreError) {}
 }

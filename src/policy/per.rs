@@ -76,6 +76,18 @@ impl Per {
         }
     }
 
+    /// Whether there is such a subject.
+    #[inline]
+    pub(crate) fn applies(&self, caller: &Caller<'_>) -> bool {
+        match self {
+            Self::Caller => true,
+            Self::Dimensions { names, .. } => match &**names {
+                [only] => caller.value_or_address(only).is_some(),
+                several => several.iter().all(|name| caller.value(name).is_some()),
+            },
+        }
+    }
+
     /// Who that is, as policy strings say it: `user`, `ip`, `group+user`, `all`.
     #[inline]
     pub(crate) fn who<'a>(&'a self, caller: &Caller<'a>) -> &'a str {
@@ -97,6 +109,7 @@ impl<'a> Caller<'a> {
     /// Stands in for the address of those who have none: all of them share it.
     const UNKNOWN: Value<'static> = Value::Text("unknown");
 
+    #[inline]
     fn address(&self) -> Value<'a> {
         self.ip.map_or(Self::UNKNOWN, Value::Address)
     }

@@ -11,10 +11,6 @@ use crate::headers::{Decimal, two_digits};
 /// A JSON document in the making.
 pub(super) struct Json {
     buffer: Vec<u8>,
-    /// The last day whose date was written, counted from the epoch, and that date: the
-    /// instants of one document are mostly of one day.
-    day: u64,
-    date: [u8; 10],
 }
 
 impl Json {
@@ -22,8 +18,6 @@ impl Json {
     pub(super) fn new() -> Self {
         Self {
             buffer: BUFFER.try_with(Cell::take).unwrap_or_default(),
-            day: 0,
-            date: *b"1970-01-01",
         }
     }
 
@@ -67,14 +61,10 @@ impl Json {
     /// An instant of so many seconds and milliseconds since the epoch:
     /// `"2025-10-30T14:00:00.000Z"`.
     pub(super) fn time(&mut self, secs: u64, millis: u64) -> &mut Self {
-        let day = secs / 86_400;
-        if day != self.day {
-            self.day = day;
-            self.date = date(day);
-        }
+        let (day, secs) = (secs / 86_400, secs % 86_400);
         let mut text = *b"\"0000-00-00T00:00:00.000Z\"";
-        text[1..11].copy_from_slice(&self.date);
-        [text[12], text[13]] = two_digits(secs / 3_600 % 24);
+        text[1..11].copy_from_slice(&recent_date(day));
+        [text[12], text[13]] = two_digits(secs / 3_600);
         [text[15], text[16]] = two_digits(secs / 60 % 60);
         [text[18], text[19]] = two_digits(secs % 60);
         [text[21], text[22]] = two_digits(millis / 10);
@@ -130,6 +120,22 @@ impl Json {
     }
 }
 
+/// The date of a day, counted from the epoch. Instants that are told are mostly of today and of
+/// few days to come.
+fn recent_date(day: u64) -> [u8; 10] {
+    let known = DATES.try_with(|dates| {
+        let place = &dates[usize::try_from(day % DAYS as u64).unwrap_or_default()];
+        let (known, text) = place.get();
+        if known == day {
+            return text;
+        }
+        let text = date(day);
+        place.set((day, text));
+        text
+    });
+    known.unwrap_or_else(|_| date(day))
+}
+
 /// `2025-10-30`
 fn date(day: u64) -> [u8; 10] {
     let mut text = *b"0000-00-00";
@@ -141,6 +147,9 @@ fn date(day: u64) -> [u8; 10] {
     text
 }
 
+/// No thread remembers the dates of more days than this.
+const DAYS: usize = 8;
+
 /// No thread keeps more than this between two documents.
 const MOST_KEPT: usize = 4_096;
 
@@ -148,6 +157,10 @@ thread_local! {
     /// What documents are written in: one that grows, or that has room to spare, costs more
     /// allocations than one that is copied when its size is known.
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+
+    /// Days whose dates were written lately, and these; every place has some days to choose from.
+    static DATES: [Cell<(u64, [u8; 10])>; DAYS] =
+        const { [const { Cell::new((u64::MAX, [0; 10])) }; DAYS] };
 }
 
 /// What cannot stand in a string as it is; and `<`, so that the document can stand in a page.

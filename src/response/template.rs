@@ -124,7 +124,9 @@ impl Template {
 pub(super) fn fill(pieces: &[Piece], denial: &Denial<'_>, out: &mut impl Sink) {
     for piece in pieces {
         match piece {
-            Piece::Text(text) => out.text(text),
+            // Of this crate, which writes nothing that means something else in JSON.
+            Piece::Text(Cow::Borrowed(text)) => out.plain(text),
+            Piece::Text(Cow::Owned(text)) => out.text(text),
             Piece::Limit => number(denial.limit(), out),
             Piece::Used => number(denial.used(), out),
             Piece::RetryAfter => number(denial.retry_after_secs(), out),

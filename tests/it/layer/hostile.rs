@@ -217,7 +217,10 @@ async fn good_tokens_are_not_charged_as_wrong_ones() {
 
 #[tokio::test]
 async fn wrong_tokens_may_be_refused() {
-    let layer = RateLimitLayer::builder("5/hour")
+    let policy = Policy::builder()
+        .everyone("5/hour")
+        .exempt_route("GET /health");
+    let layer = RateLimitLayer::builder(policy)
         .identify(Jwt::hs256(SECRET).build().unwrap())
         .reject_invalid_credentials()
         .build()
@@ -231,6 +234,8 @@ async fn wrong_tokens_may_be_refused() {
         200,
         "who shows nothing is anonymous"
     );
+    let probe = send(&app, "GET /health", &[("authorization", "Bearer a.b.c")]).await;
+    assert_eq!(probe.status, 200, "what is exempt is not looked at");
 }
 
 /// What is left for whoever comes from `peer` with these headers.

@@ -1,0 +1,115 @@
+//! Requests through a service, in process.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use http::{Request, Response, StatusCode};
+use tower::Service;
+
+use crate::heap;
+use crate::work::{self, Kind};
+
+/// A service under test, with the requests it gets.
+pub struct Side {
+    pub name: &'static str,
+    handle: Box<dyn Fn(usize) -> Handled>,
+}
+
+/// What so many requests came to, each.
+#[derive(Clone, Copy)]
+pub struct Handled {
+    pub nanos: f64,
+    pub allocations: f64,
+    /// How many of all were let through, from 0 to 1.
+    pub allowed: f64,
+}
+
+impl Side {
+    /// A service of axum.
+    pub fn new<S>(name: &'static str, kind: Kind, service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + 'static,
+    {
+        Self::of(name, service, move |count| {
+            work::requests(kind, count, |extensions, peer| {
+                extensions.insert(ConnectInfo(peer));
+            })
+        })
+    }
+
+    /// A service of what was axum before.
+    pub fn before<S>(name: &'static str, kind: Kind, service: S) -> Self
+    where
+        S: Service<
+                Request<axum_before::body::Body>,
+                Response = Response<axum_before::body::Body>,
+                Error = Infallible,
+            > + Clone
+            + 'static,
+    {
+        Self::of(name, service, move |count| {
+            work::requests(kind, count, |extensions, peer: SocketAddr| {
+                extensions.insert(axum_before::extract::ConnectInfo(peer));
+            })
+        })
+    }
+
+    fn of<S, B: 'static>(
+        name: &'static str,
+        service: S,
+        requests: impl Fn(usize) -> Vec<Request<B>> + 'static,
+    ) -> Self
+    where
+        S: Service<Request<B>, Response = Response<B>, Error = Infallible> + Clone + 'static,
+    {
+        let side = Self {
+            name,
+            handle: Box::new(move |count| {
+                let (first, second) = (requests(count), requests(count.min(1_000)));
+                let some = second.len() as f64;
+                let started = Instant::now();
+                let allowed = all(&service, first);
+                let nanos = started.elapsed().as_secs_f64() * 1e9;
+                let allocations = heap::allocations(|| _ = all(&service, second));
+                Handled {
+                    nanos: nanos / count as f64,
+                    allocations: allocations as f64 / some,
+                    allowed: allowed as f64 / count as f64,
+                }
+            }),
+        };
+        // Everybody is known before measuring begins, and who has little has used it up.
+        (side.handle)(work::CLIENTS * 4 * work::SCARCE as usize);
+        side
+    }
+
+    /// So many requests, one after the other.
+    pub fn handle(&self, count: usize) -> Handled {
+        (self.handle)(count)
+    }
+}
+
+/// What is measured: each request through a clone of the service, as a server does it. Tools
+/// that count instructions start and stop by this name. Returns how many were let through.
+#[inline(never)]
+fn all<S, B>(service: &S, requests: Vec<Request<B>>) -> usize
+where
+    S: Service<Request<B>, Response = Response<B>, Error = Infallible> + Clone,
+{
+    let mut context = Context::from_waker(Waker::noop());
+    let mut allowed = 0;
+    for request in requests {
+        let mut service = service.clone();
+        assert!(service.poll_ready(&mut context).is_ready());
+        let Poll::Ready(Ok(response)) = pin!(service.call(request)).poll(&mut context) else {
+            panic!("nothing here has to wait");
+        };
+        allowed += usize::from(response.status() == StatusCode::OK);
+    }
+    allowed
+}

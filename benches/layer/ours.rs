@@ -1,0 +1,49 @@
+//! Our side.
+
+use tollgate::headers::HeaderSet;
+use tollgate::identity::Jwt;
+use tollgate::policy::{Policy, Rule};
+use tollgate::{RateLimitLayer, RateLimitLayerBuilder};
+
+use crate::work::{AMPLE, DAYS, SCARCE, SECRET};
+
+/// Per address, one quota of the kind that governor has.
+fn per_address(amount: u32) -> RateLimitLayerBuilder {
+    let quota = format!("{amount}/{DAYS}d, token-bucket");
+    RateLimitLayer::builder(quota.as_str())
+}
+
+/// One quota per address.
+pub fn layer(headers: HeaderSet) -> RateLimitLayer {
+    let layer = per_address(AMPLE).headers(headers);
+    layer.build().expect("a valid layer")
+}
+
+/// One quota per address of the algorithm that is the default.
+pub fn sliding() -> RateLimitLayer {
+    let quota = format!("{AMPLE}/{DAYS}d");
+    let layer = RateLimitLayer::builder(quota.as_str()).headers(HeaderSet::None);
+    layer.build().expect("a valid layer")
+}
+
+/// One quota per address, used up.
+pub fn denying() -> RateLimitLayer {
+    per_address(SCARCE).build().expect("a valid layer")
+}
+
+/// Two quotas of a user who is known by a token, and one of the tenant.
+pub fn three(headers: HeaderSet) -> RateLimitLayer {
+    let quota = |days: u32| format!("{AMPLE}/{days}d, token-bucket");
+    let policy = Policy::builder()
+        .authenticated(Rule::new(quota(DAYS).as_str()).and(quota(2 * DAYS).as_str()))
+        .rule("tenant", Rule::new(quota(DAYS).as_str()).per(["tenant"]));
+    let jwt = Jwt::hs256(SECRET)
+        .issuer("https://id.example.com")
+        .tenant("tenant_id")
+        .build();
+    RateLimitLayer::builder(policy)
+        .identify(jwt.expect("a valid source"))
+        .headers(headers)
+        .build()
+        .expect("a valid layer")
+}

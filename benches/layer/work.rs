@@ -1,0 +1,104 @@
+//! The requests that all sides of a row get, and what each caller may use.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::{HeaderValue, Request, header};
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use serde::Serialize;
+use tollgate_bench::{Order, addresses};
+
+/// How many clients there are.
+pub const CLIENTS: usize = 1_000;
+
+/// What is asked for.
+pub const PATH: &str = "/v1/items/4711";
+
+/// The secret behind the tokens.
+pub const SECRET: &str = "a secret that only benchmarks share";
+
+/// Per window, for those who are let through: so much that nobody ever runs out, and so slowly
+/// back that no counter is whole again while it is measured. A store that forgets what has
+/// expired would have other work then than one that does not.
+pub const AMPLE: u32 = 1_000_000;
+
+/// Per window, for those who are turned away, and all of it is used before measuring begins.
+pub const SCARCE: u32 = 3;
+
+/// The window, in days.
+pub const DAYS: u32 = 30;
+
+/// How long until one of `amount` is back.
+pub fn interval(amount: u32) -> Duration {
+    Duration::from_secs(86_400) * DAYS / amount
+}
+
+/// What comes with a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The address of the client, as the server tells it.
+    Plain,
+    /// A token, too.
+    Token,
+}
+
+/// Requests of [`CLIENTS`] in random order, the same for everybody. `connected` tells where one
+/// comes from, the way that the server at hand does.
+pub fn requests<B: Default>(
+    kind: Kind,
+    count: usize,
+    connected: impl Fn(&mut http::Extensions, SocketAddr),
+) -> Vec<Request<B>> {
+    let request = |client: u32| {
+        let mut request = Request::new(B::default());
+        *request.uri_mut() = http::Uri::from_static(PATH);
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, HeaderValue::from_static("api.example.com"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static("bench/1.0"));
+        if kind == Kind::Token {
+            let token = TOKENS[client as usize].clone();
+            headers.insert(header::AUTHORIZATION, token);
+        }
+        connected(request.extensions_mut(), PEERS[client as usize]);
+        request
+    };
+    let clients = Order::Uniform.indexes(CLIENTS, count);
+    clients.into_iter().map(request).collect()
+}
+
+static PEERS: LazyLock<Vec<SocketAddr>> = LazyLock::new(|| {
+    let peer = |address: Ipv4Addr| SocketAddr::new(IpAddr::V4(address), 50_000);
+    addresses(CLIENTS).into_iter().map(peer).collect()
+});
+
+static TOKENS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
+    let key = EncodingKey::from_secret(SECRET.as_bytes());
+    let header = Header::new(Algorithm::HS256);
+    let token = |client| {
+        let text = format!("Bearer {}", token(&header, &key, client));
+        HeaderValue::try_from(text).expect("letters and digits")
+    };
+    (0..CLIENTS).map(token).collect()
+});
+
+#[derive(Serialize)]
+struct Claims {
+    sub: String,
+    tenant_id: String,
+    iss: &'static str,
+    exp: u64,
+}
+
+/// A token of this client, good for a day; a hundred of them share a tenant.
+pub fn token(header: &Header, key: &EncodingKey, client: usize) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let claims = Claims {
+        sub: format!("user-{client:07}"),
+        tenant_id: format!("tenant-{:05}", client / 100),
+        iss: "https://id.example.com",
+        exp: now.expect("after 1970").as_secs() + 86_400,
+    };
+    jsonwebtoken::encode(header, &claims, key).expect("a token")
+}
