@@ -86,7 +86,14 @@ impl Timestamp {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 
+    /// The microseconds of an instant that was valid before.
+    #[inline]
+    pub(crate) const fn again(micros: u64) -> Self {
+        Self(micros)
+    }
+
     /// An end computed from a valid instant: may lie past [`Timestamp::MAX`], never past 2^53.
+    #[inline]
     pub(crate) const fn end(micros: u64) -> Self {
         const LAST: u64 = (1 << 53) - 1;
         Self(if micros > LAST { LAST } else { micros })

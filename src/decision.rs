@@ -9,11 +9,8 @@ use crate::error::StoreError;
 use crate::quota::Quota;
 
 /// Whether a counter had room.
-// A whole word: a byte that is written and then copied with its neighbours stalls the processor
-// for longer than the arithmetic of a decision takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[repr(u64)]
 pub enum Outcome {
     /// There was room.
     #[default]
@@ -25,24 +22,28 @@ pub enum Outcome {
 }
 
 /// How one counter stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     limit: u64,
     used: u64,
-    reset_at: Timestamp,
-    outcome: Outcome,
+    /// The reset in the low 53 bits, the outcome in the topmost two. Three whole words: a
+    /// verdict has eight usages, and a byte that is written and then copied with its neighbours
+    /// stalls the processor for longer than the arithmetic of a decision takes.
+    reset_and_outcome: u64,
 }
+
+const OUTCOME_AT: u32 = 62;
 
 impl Usage {
     /// For stores that compute usages elsewhere, in a script for instance. `reset_at` is as
     /// [`Usage::reset_at`] says.
+    #[inline]
     #[must_use]
     pub const fn new(limit: u64, used: u64, reset_at: Timestamp, outcome: Outcome) -> Self {
         Self {
             limit,
             used,
-            reset_at,
-            outcome,
+            reset_and_outcome: reset_at.as_micros() | (outcome as u64) << OUTCOME_AT,
         }
     }
 
@@ -84,19 +85,37 @@ impl Usage {
     /// again (the others). Denied: when the same request will be allowed.
     #[must_use]
     pub const fn reset_at(&self) -> Timestamp {
-        self.reset_at
+        Timestamp::again(self.reset_and_outcome & ((1 << OUTCOME_AT) - 1))
     }
 
     /// What this counter said.
+    #[inline]
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
-        self.outcome
+        match self.reset_and_outcome >> OUTCOME_AT {
+            0 => Outcome::Allowed,
+            1 => Outcome::Denied,
+            _ => Outcome::Never,
+        }
     }
 
     /// Whether this counter had room.
+    #[inline]
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
-        matches!(self.outcome, Outcome::Allowed)
+        self.reset_and_outcome >> OUTCOME_AT == 0
+    }
+}
+
+#[expect(clippy::missing_fields_in_debug, reason = "two of them share a field")]
+impl fmt::Debug for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Usage")
+            .field("limit", &self.limit)
+            .field("used", &self.used)
+            .field("reset_at", &self.reset_at())
+            .field("outcome", &self.outcome())
+            .finish()
     }
 }
 
@@ -109,7 +128,7 @@ impl Usage {
 #[must_use]
 pub struct Verdict {
     usages: [Usage; MAX_CHECKS],
-    len: u8,
+    len: u32,
     allowed: bool,
     at: Timestamp,
 }
@@ -119,7 +138,8 @@ impl Verdict {
     #[inline]
     pub const fn new(at: Timestamp) -> Self {
         Self {
-            usages: [Usage::blocked(at); MAX_CHECKS],
+            // All zeros, which are written fastest. Nobody sees them.
+            usages: [Usage::new(0, 0, Timestamp::EPOCH, Outcome::Allowed); MAX_CHECKS],
             len: 0,
             allowed: true,
             at,
@@ -138,25 +158,20 @@ impl Verdict {
     /// as many.
     #[inline]
     pub fn push(&mut self, usage: Usage) {
-        if let Some(free) = self.usages.get_mut(usize::from(self.len)) {
+        if let Some(free) = self.usages.get_mut(self.len as usize) {
             *free = usage;
             self.len += 1;
             self.allowed &= usage.is_allowed();
         }
     }
 
-    /// The place of the next usage, to be filled in where it lies; [`deny`](Verdict::deny) if
-    /// it is a denial.
+    /// The place of the next usage, to be filled in where it lies: with one that is allowed,
+    /// or the verdict has to be started again.
     #[inline]
     pub(crate) fn next(&mut self) -> &mut Usage {
-        let index = usize::from(self.len).min(MAX_CHECKS - 1);
+        let index = (self.len as usize).min(MAX_CHECKS - 1);
         self.len += 1;
         &mut self.usages[index]
-    }
-
-    #[inline]
-    pub(crate) fn deny(&mut self) {
-        self.allowed = false;
     }
 
     /// Whether every counter had room.
@@ -175,7 +190,7 @@ impl Verdict {
     #[inline]
     #[must_use]
     pub fn usages(&self) -> &[Usage] {
-        &self.usages[..usize::from(self.len)]
+        &self.usages[..self.len as usize]
     }
 }
 

@@ -95,6 +95,7 @@ pub struct Problems(Vec<Invalid>);
 
 impl Problems {
     /// Each problem, in the order of the settings.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Invalid> {
         self.0.iter()
     }

@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::gate::{Admission, Asked, Gate, Pending, settled};
+use crate::gate::{Admission, Asked, Gate, Judged, Pending, settled};
 use crate::head::Head;
 use crate::response::DenialBody;
 use crate::store::Answer;
@@ -194,13 +194,13 @@ where
     S: Service<Request<ReqBody>>,
 {
     /// The answer is there.
-    fn go_on(self: Box<Self>, judged: crate::gate::Judged) -> State<S, ReqBody> {
+    fn go_on(self, judged: Judged) -> State<S, ReqBody> {
         let Self {
             gate,
             mut request,
             mut service,
             ..
-        } = *self;
+        } = self;
         match gate.conclude(judged, &Head::of(&request)) {
             Asked::Pass => State::Calling {
                 future: service.call(request),

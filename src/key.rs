@@ -100,6 +100,22 @@ impl<'a> Subject<'a> {
             .map(|dimension| (dimension.name, dimension.value))
     }
 
+    /// The text, if that is all there is: one dimension without a name, as most subjects are.
+    #[inline]
+    pub(crate) const fn only_text(&self) -> Option<&'a str> {
+        match &self.dimensions {
+            [
+                Some(Dimension {
+                    name,
+                    value: Value::Text(text),
+                }),
+                None,
+                ..,
+            ] if name.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn known(&self) -> impl Iterator<Item = &Dimension<'a>> {
         self.dimensions.iter().map_while(Option::as_ref)

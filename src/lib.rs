@@ -1,8 +1,36 @@
-//! Rate limiting that is exact, bounded and honest.
+//! Rate limiting that is exact, bounded and honest: a tower layer for axum, hyper and tonic, and
+//! the engine under it.
 //!
-//! tollgate decides whether a request may go on: never more than the limit says, with a
-//! `Retry-After` that is true to the microsecond, in bounded memory, whatever keys are thrown
-//! at it. This is its engine, usable without HTTP: from a bot, a mail queue, a socket, a job.
+//! One `.layer()`, and every request is counted against the right limits, told where it stands,
+//! and turned away politely when it must be:
+//!
+//! ```
+//! # #[cfg(all(feature = "axum", feature = "jwt"))] {
+//! use axum::{Router, routing::{get, post}};
+//! use tollgate::RateLimitLayer;
+//! use tollgate::identity::Jwt;
+//! use tollgate::policy::{Count, Policy, Rule, Tiers};
+//!
+//! let policy = Policy::builder()
+//!     .tiers(Tiers::new("free").tier("team", 5))
+//!     .authenticated("1000/hour")
+//!     .anonymous("100/hour")
+//!     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).count(Count::failure()));
+//!
+//! let limits = RateLimitLayer::builder(policy)
+//!     .identify(Jwt::hs256("a secret that nobody knows").tier("app_metadata.plan").build()?)
+//!     .build()?;
+//!
+//! let app: Router = Router::new()
+//!     .route("/", get(|| async { "hello" }))
+//!     .route("/login", post(|| async { "welcome" }))
+//!     .layer(limits);
+//! # }
+//! # Ok::<(), tollgate::Error>(())
+//! ```
+//!
+//! Where there is no HTTP request, the same engine is a [`Limiter`]: in a bot, a mail queue, a
+//! socket, a job.
 //!
 //! ```
 //! use tollgate::Limiter;
@@ -45,7 +73,11 @@
 //!
 //! | you want to | look at |
 //! |---|---|
-//! | limit something | [`Limiter`] |
+//! | limit a service | [`RateLimitLayer`] |
+//! | say which requests, whose, how much | [`policy`] |
+//! | know who is asking | [`identity`], [`tier`] |
+//! | choose headers and answers | [`headers`], [`response`] |
+//! | limit something else | [`Limiter`] |
 //! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
 //! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
@@ -63,6 +95,9 @@
 //! - Changing the amount of a quota keeps what was counted.
 //! - Memory is bounded; a flood of keys frees nobody who is blocked.
 //! - A clock that goes back stands still. Nothing panics, nothing wraps.
+//! - A forged token or header never picks a counter, and never moves another's.
+//! - If a handler ran, its rule was charged, whatever spelling of the path reached it.
+//! - The body of a request is never read; the body of a response and errors keep their types.
 //!
 //! # What is not
 //!
@@ -73,6 +108,10 @@
 //!
 //! | feature | |
 //! |---|---|
+//! | `axum` (default) | routes and peer addresses of axum, extractors |
+//! | `jwt` (default) | identity from JSON Web Tokens |
+//! | `tracing` (default) | events |
+//! | `grpc` | bodies and peer addresses of tonic |
 //! | `test-util` | the contract suite for stores, with its vectors |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -7,6 +7,9 @@ pub(crate) use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
+#[cfg(not(tollgate_loom))]
+use std::sync::{PoisonError, TryLockError};
+
 #[cfg(tollgate_loom)]
 pub(crate) use loom::sync::{
     Mutex, MutexGuard,
@@ -23,15 +26,14 @@ pub(crate) use loom::sync::{
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.try_lock() {
         Ok(guard) => guard,
-        Err(_) => lock_contended(mutex),
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => lock_contended(mutex),
     }
 }
 
 #[cfg(not(tollgate_loom))]
 #[cold]
 fn lock_contended<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    use std::sync::{PoisonError, TryLockError};
-
     const ROUNDS: u32 = 7;
     for round in 0..ROUNDS {
         for _ in 0..(1_u32 << round) {

@@ -146,6 +146,46 @@ fn upkeep_runs_beside_decisions() {
     });
 }
 
+/// Counters that are there already are charged as they come and put back if a later one says
+/// no: nobody sees what is put back.
+#[test]
+fn what_is_put_back_is_never_seen() {
+    loom::model(|| {
+        let (store, counter) = (Arc::new(store(100)), counter(2));
+        assert!(decide(&store, &[0, 1, 3], &counter));
+        assert!(decide(&store, &[3], &counter));
+        let other = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            thread::spawn(move || decide(&store, &[0, 1, 3], &counter))
+        };
+        assert!(decide(&store, &[1, 0], &counter), "there is room for one");
+        assert!(!other.join().unwrap(), "there is none left for the third");
+        for subject in [0, 1, 3] {
+            assert_eq!(used(&store, subject, &counter), 2);
+        }
+    });
+}
+
+/// Single checks and a batch on the same counters admit exactly the limit.
+#[test]
+fn single_checks_run_beside_batches() {
+    loom::model(|| {
+        let (store, counter) = (Arc::new(store(100)), counter(2));
+        assert!(decide(&store, &[0, 1], &counter));
+        let other = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            thread::spawn(move || decide(&store, &[1, 0], &counter))
+        };
+        let subject = Subject::from(0_u64);
+        let check = Check::new(&subject, &counter);
+        let (usage, _) = store.decide_one(&check, NOW).wait().unwrap();
+        let both = other.join().unwrap();
+        assert!(usage.is_allowed() ^ both, "there is room for one");
+        assert_eq!(used(&store, 0, &counter), 2);
+        assert_eq!(used(&store, 1, &counter), 1 + u64::from(both));
+    });
+}
+
 /// Batches that lie on more shards than two are locked another way, and swept besides.
 #[test]
 fn batches_over_many_shards_neither_deadlock_nor_tear() {

@@ -70,8 +70,8 @@ impl TokenBucket {
     /// The step: the state after it, and what is said.
     #[inline(always)]
     pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
-        if let Some(factor) = self.overflows(quota) {
-            return self.step_in_debt(quota, now, cost, factor);
+        if self.tick_power != quota.tick_power() {
+            return self.step_in_other_ticks(quota, now, cost);
         }
         let at_now = self.roll(quota, now);
         let weight = quota.by_window();
@@ -123,9 +123,17 @@ impl TokenBucket {
         self.overflows(quota)
     }
 
+    /// The step of a level that was counted under an amount with another tick.
+    #[cold]
+    fn step_in_other_ticks(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+        match self.overflows(quota) {
+            Some(factor) => self.step_in_debt(quota, now, cost, factor),
+            None => self.in_ticks_of(quota).step(quota, now, cost),
+        }
+    }
+
     /// The step of a debt that the quota cannot count: many buckets, so it is a denial, unless
     /// it has shrunk in the meantime.
-    #[cold]
     fn step_in_debt(mut self, quota: &Quota, now: u64, cost: u64, factor: u64) -> (Self, Usage) {
         if self.refill_debt(quota, now).is_none() {
             return self.step(quota, now, cost);

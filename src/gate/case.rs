@@ -302,7 +302,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
             *place = per.subject(&caller);
         }
         let Some(first) = plan.entries.first() else {
-            return self.call(&[], call);
+            return with_checks(&[], call);
         };
         let mut checks = [self.check(first, &everyone); MAX_CHECKS];
         let mut count = 0;
@@ -313,17 +313,16 @@ impl<R: Deref<Target = Rules>> Case<R> {
                 count += 1;
             }
         }
-        self.call(&checks[..count], call)
+        with_checks(&checks[..count], call)
     }
+}
 
-    fn call<T: Unpin + Send + 'static>(
-        &self,
-        checks: &[Check<'_>],
-        call: impl FnOnce(&Batch<'_>) -> Answer<T>,
-    ) -> Answer<T> {
-        match Batch::new(checks) {
-            Ok(batch) => call(&batch),
-            Err(invalid) => Answer::ready(Err(StoreError::new(invalid.to_string()))),
-        }
+fn with_checks<T: Unpin + Send + 'static>(
+    checks: &[Check<'_>],
+    call: impl FnOnce(&Batch<'_>) -> Answer<T>,
+) -> Answer<T> {
+    match Batch::new(checks) {
+        Ok(batch) => call(&batch),
+        Err(invalid) => Answer::ready(Err(StoreError::new(invalid.to_string()))),
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 
 use self::case::Case;
 use self::labels::Labels;
@@ -31,7 +31,7 @@ use crate::head::Head;
 use crate::headers::{self, HeaderStyle, Report, Standing};
 use crate::identity::{Asking, Chain, ClientAddress, ClientIp, Identified, Identify};
 use crate::observe::{self, Exceeded, Watch};
-use crate::policy::{Facts, OnStoreFailure, Policy, Resolution};
+use crate::policy::{Exemption, OnStoreFailure, Policy};
 use crate::quota::Quota;
 use crate::response::{Denial, JsonEnvelope, Render, Template};
 use crate::store::{Answer, Store};
@@ -118,6 +118,7 @@ pub(crate) struct Admission {
 }
 
 /// An answer that has to be waited for.
+#[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub(crate) enum Pending {
     /// For the tier first.
     Tier(Pin<Box<dyn Future<Output = Judged> + Send>>),
@@ -129,6 +130,13 @@ pub(crate) enum Pending {
 pub(crate) struct Judged {
     case: Case,
     verdict: Result<Verdict, StoreError>,
+}
+
+impl Asked {
+    fn exempt(why: Exemption, head: &Head<'_>) -> Self {
+        observe::exempt(why.name(), head);
+        Self::Pass
+    }
 }
 
 impl Rules {
@@ -176,6 +184,14 @@ impl Gate {
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
     pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
+        let rules = self.rules.load();
+        let taken = rules.policy.has_routes().then(|| Taken::by(head));
+        let (path, pattern) = taken.map_or(("", None), |taken| (taken.path, taken.pattern));
+        // First, so that a probe of the health of the server is answered whatever it shows.
+        let endpoint = match rules.policy.endpoint(head, path, pattern) {
+            Ok(endpoint) => endpoint,
+            Err(why) => return Asked::exempt(why, head),
+        };
         let now = self.clock.now();
         let address = self.client_ip.locate(head);
         if address.is_none() {
@@ -185,21 +201,13 @@ impl Gate {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied(*refused),
         };
-        let rules = self.rules.load();
-        let taken = rules.policy.has_routes().then(|| Taken::by(head));
-        let facts = Facts {
-            head: *head,
-            path: taken.as_ref().map_or("", |taken| taken.path),
-            pattern: taken.as_ref().and_then(|taken| taken.pattern),
-            identity: identity.as_deref(),
-            ip: address.map(|address| address.ip()),
-        };
-        let plan = match rules.policy.resolve(&facts) {
-            Resolution::Plan(plan) => plan,
-            Resolution::Exempt(why) => {
-                observe::exempt(why.name(), head);
-                return Asked::Pass;
-            }
+        let ip = address.map(|address| address.ip());
+        let plan = match rules
+            .policy
+            .plan_for(endpoint, head, identity.as_deref(), ip)
+        {
+            Ok(plan) => plan,
+            Err(why) => return Asked::exempt(why, head),
         };
         let group = address.map(|address| address.group());
         let tier = self.tier_of(&rules, identity.as_ref(), now);
@@ -416,7 +424,13 @@ impl Gate {
 
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         let rendered = calmly(|| self.renderer.respond(denial, self.style));
-        rendered.unwrap_or_else(|| JsonEnvelope::default().respond(denial, self.style))
+        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, self.style));
+        // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for
+        // none takes it for an error. The headers stay those of GET, the length too.
+        if denial.head().method() == Method::HEAD {
+            *response.body_mut() = Bytes::new();
+        }
+        response
     }
 
     /// Gives back what does not count, now that the response is known. If it has to be waited

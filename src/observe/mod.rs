@@ -42,6 +42,10 @@ impl Watch {
 }
 
 /// What an operator should know of a request that was turned away.
+#[cfg_attr(
+    not(feature = "tracing"),
+    expect(dead_code, reason = "nobody is told of it then")
+)]
 pub(crate) struct Exceeded<'a> {
     pub(crate) head: Head<'a>,
     pub(crate) policy: &'a str,

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::builder::PolicyBuilder;
-use super::cost::Cost;
 use super::per::Per;
 use super::route::{Route, Routes};
 use super::rule::Rule;
@@ -78,19 +77,16 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         always.push(compiler.group(&name, &rule, ALWAYS));
     }
 
-    let mut routes = Vec::new();
-    let mut plans = Vec::new();
+    let (mut routes, mut plans) = (Vec::new(), Vec::new());
     for (text, rule) in builder.endpoints {
         let Some(route) = compiler.problems.note(Route::parse(&text)) else {
             continue;
         };
-        let groups = compiler.endpoint(&text, &route, &rule, &categories);
-        let with_global = !rule.without_global;
-        for global in &globals {
-            let global = global.as_ref().filter(|_| with_global);
-            let plan = groups.iter().chain(global).chain(&always);
-            plans.push(compiler.plan(&text, plan));
-        }
+        let own = compiler.endpoint(&text, &route, &rule, &categories);
+        plans.extend(globals.each_ref().map(|global| {
+            let global = global.as_ref().filter(|_| !rule.without_global);
+            compiler.plan(&text, own.iter().chain(global).chain(&always))
+        }));
         routes.push((route, plans.len() / 2 - 1));
     }
     for global in &globals {
@@ -110,15 +106,11 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         ..
     } = compiler;
     let routes = Routes::compile(routes).unwrap_or_else(|wrong| {
-        wrong.into_iter().for_each(|problem| problems.push(problem));
+        for problem in wrong {
+            problems.push(problem);
+        }
         Routes::default()
     });
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "within bounds, or refused before"
-    )]
-    let warn_thousandths = (builder.warn_at * 1_000.0).round() as u64;
     problems.or(Policy {
         tiers,
         lines: lines.into(),
@@ -126,8 +118,17 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         plans: plans.into(),
         routes,
         exempt: builder.exempt,
-        warn_thousandths,
+        warn_thousandths: thousandths(builder.warn_at),
     })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "within bounds, or refused before"
+)]
+fn thousandths(share: f64) -> u64 {
+    (share * 1_000.0).round() as u64
 }
 
 /// A compiled rule: its lines, on these terms, per this.
@@ -287,11 +288,7 @@ impl Compiler<'_> {
         self.terms.push(Terms {
             rule: name.into(),
             count: rule.count.clone().or(category.count).unwrap_or_default(),
-            cost: rule
-                .cost
-                .clone()
-                .or(category.cost)
-                .unwrap_or_else(Cost::default),
+            cost: rule.cost.clone().or(category.cost).unwrap_or_default(),
             message: text(&rule.message, category.message),
             suggestion: text(&rule.suggestion, category.suggestion),
             on_store_failure: rule

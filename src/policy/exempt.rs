@@ -58,6 +58,16 @@ pub(crate) struct Exemptions {
 }
 
 impl Exemptions {
+    /// Whether it is what browsers send before a cross-origin request, and nothing less.
+    #[inline]
+    pub(super) fn is_preflight(&self, head: &Head<'_>) -> bool {
+        let has = |name| head.headers().contains_key(name);
+        head.method() == Method::OPTIONS
+            && !self.counts_preflights
+            && has(ORIGIN)
+            && has(ACCESS_CONTROL_REQUEST_METHOD)
+    }
+
     /// Whether, and why, a request is exempt by who asks or by what it says of itself.
     #[inline]
     pub(super) fn find(
@@ -66,9 +76,6 @@ impl Exemptions {
         identity: Option<&Identity>,
         ip: Option<IpAddr>,
     ) -> Option<Exemption> {
-        if head.method() == Method::OPTIONS && !self.counts_preflights && is_preflight(head) {
-            return Some(Exemption::Preflight);
-        }
         if let Some(identity) = identity {
             if identity
                 .roles()
@@ -81,21 +88,14 @@ impl Exemptions {
                 return Some(Exemption::Subject);
             }
         }
-        if let Some(ip) = ip {
-            if self.networks.iter().any(|network| network.contains(&ip)) {
-                return Some(Exemption::Network);
-            }
+        let is_from = |ip: IpAddr| self.networks.iter().any(|network| network.contains(&ip));
+        if ip.is_some_and(is_from) {
+            return Some(Exemption::Network);
         }
         let says_so = |predicate: &Predicate| calmly(|| predicate(head)).unwrap_or(false);
         let said = self.predicates.iter().any(says_so);
         said.then_some(Exemption::Predicate)
     }
-}
-
-/// What browsers send before a cross-origin request, and nothing less.
-fn is_preflight(head: &Head<'_>) -> bool {
-    let headers = head.headers();
-    headers.contains_key(ORIGIN) && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 impl fmt::Debug for Exemptions {

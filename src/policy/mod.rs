@@ -116,48 +116,46 @@ pub(crate) struct Entry {
     pub(crate) subject: usize,
 }
 
-/// What there is to know of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts<'a> {
-    pub(crate) head: Head<'a>,
-    /// The whole path, whatever routers have taken off it.
-    pub(crate) path: &'a str,
-    /// The pattern that a router says it matched.
-    pub(crate) pattern: Option<&'a str>,
-    pub(crate) identity: Option<&'a Identity>,
-    /// The client's address, to the last bit.
-    pub(crate) ip: Option<IpAddr>,
-}
-
-/// What follows from the facts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resolution {
-    Exempt(Exemption),
-    /// The number of the plan.
-    Plan(usize),
-}
-
 impl Policy {
     /// A policy with settings.
     pub fn builder() -> PolicyBuilder {
         PolicyBuilder::default()
     }
 
-    /// Which plan counts a request.
+    /// The endpoint of a request, by its whole path and by the pattern that a router says it
+    /// matched; unless it is exempt whoever asks.
     #[inline]
-    pub(crate) fn resolve(&self, facts: &Facts<'_>) -> Resolution {
-        let endpoints = self.plans.len() / 2 - 1;
-        let found = self
-            .routes
-            .find(facts.head.method(), facts.path, facts.pattern);
-        let endpoint = found.unwrap_or(endpoints);
-        if endpoint > endpoints {
-            return Resolution::Exempt(Exemption::Route);
+    pub(crate) fn endpoint(
+        &self,
+        head: &Head<'_>,
+        path: &str,
+        pattern: Option<&str>,
+    ) -> Result<usize, Exemption> {
+        let unmatched = self.plans.len() / 2 - 1;
+        let found = self.routes.find(head.method(), path, pattern);
+        let endpoint = found.unwrap_or(unmatched);
+        if endpoint > unmatched {
+            return Err(Exemption::Route);
         }
-        if let Some(exemption) = self.exempt.find(&facts.head, facts.identity, facts.ip) {
-            return Resolution::Exempt(exemption);
+        if self.exempt.is_preflight(head) {
+            return Err(Exemption::Preflight);
         }
-        Resolution::Plan(endpoint * 2 + usize::from(facts.identity.is_some()))
+        Ok(endpoint)
+    }
+
+    /// The plan that counts a request of this caller, unless it is exempt.
+    #[inline]
+    pub(crate) fn plan_for(
+        &self,
+        endpoint: usize,
+        head: &Head<'_>,
+        identity: Option<&Identity>,
+        ip: Option<IpAddr>,
+    ) -> Result<usize, Exemption> {
+        match self.exempt.find(head, identity, ip) {
+            Some(exemption) => Err(exemption),
+            None => Ok(endpoint * 2 + usize::from(identity.is_some())),
+        }
     }
 
     /// Whether it matters which route a request took.

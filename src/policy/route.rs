@@ -139,10 +139,10 @@ impl Routes {
         }
         let mut methods: Vec<Method> = Vec::new();
         for place in &compiled.places {
-            if let Some(method) = &place.route.method {
-                if !methods.contains(method) {
-                    methods.push(method.clone());
-                }
+            if let Some(method) = &place.route.method
+                && !methods.contains(method)
+            {
+                methods.push(method.clone());
             }
         }
         // HEAD runs the handlers of GET, so it follows their rules.

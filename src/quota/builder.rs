@@ -84,6 +84,7 @@ impl QuotaBuilder {
             capacity,
             buckets,
             tick_power,
+            burst_power: capacity.ilog2(),
             tick: Divisor::new(tick),
             window_ticks: Divisor::new(window_ticks),
             by_amount: Divisor::new(self.amount),

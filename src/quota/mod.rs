@@ -86,6 +86,8 @@ pub struct Quota {
     buckets: u32,
     /// The grain of time in which products of amounts and times are taken: 10^n microseconds.
     tick_power: u8,
+    /// The power of two at or below the capacity.
+    burst_power: u32,
     tick: Divisor,
     window_ticks: Divisor,
     by_amount: Divisor,
@@ -165,6 +167,7 @@ impl Quota {
             capacity: amount,
             buckets: 0,
             tick_power: 0,
+            burst_power: 0,
             tick: Divisor::new(1),
             window_ticks: Divisor::new(1_000_000),
             by_amount: Divisor::new(1),
@@ -271,6 +274,12 @@ impl Quota {
     /// The amount. Only for algorithms that have a tick, whose amounts are small enough.
     pub(crate) const fn by_amount(&self) -> Divisor {
         self.by_amount
+    }
+
+    /// The power of two at or below the burst.
+    #[inline]
+    pub(crate) const fn burst_power(&self) -> u32 {
+        self.burst_power
     }
 
     /// What the counters of a sliding window stop at: not more than 32 bits.

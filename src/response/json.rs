@@ -124,7 +124,7 @@ impl Json {
 /// few days to come.
 fn recent_date(day: u64) -> [u8; 10] {
     let known = DATES.try_with(|dates| {
-        let place = &dates[(day % DAYS as u64) as usize];
+        let place = &dates[usize::try_from(day % DAYS as u64).unwrap_or_default()];
         let (known, text) = place.get();
         if known == day {
             return text;

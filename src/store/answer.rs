@@ -47,9 +47,12 @@ impl<T, E> Answer<T, E> {
         T: Unpin + Send + 'static,
         E: Unpin + Send + 'static,
     {
-        match self.try_ready() {
-            Ok(result) => Answer::ready(say(result)),
-            Err(pending) => Answer(Inner::Pending(Box::pin(async move { say(pending.await) }))),
+        match self.0 {
+            Inner::Ready(Some(result)) => Answer::ready(say(result)),
+            pending => {
+                let pending = Self(pending);
+                Answer(Inner::Pending(Box::pin(async move { say(pending.await) })))
+            }
         }
     }
 
@@ -88,9 +91,9 @@ impl<T, E> Answer<T, E> {
         T: Unpin,
         E: Unpin,
     {
-        match self.try_ready() {
-            Ok(result) => result,
-            Err(pending) => block_on(pending),
+        match self.0 {
+            Inner::Ready(Some(result)) => result,
+            pending => block_on(Self(pending)),
         }
     }
 }

@@ -4,7 +4,7 @@
 mod cached_tokens;
 mod client_ip;
 #[cfg(feature = "jwt")]
-mod forge;
+pub(crate) mod forge;
 #[cfg(feature = "jwt")]
 mod jwt_settings;
 mod sources;
@@ -19,7 +19,7 @@ use tollgate::identity::{Asking, Identified, Identify};
 use tollgate::{Head, Identity, Timestamp};
 
 /// The present of these tests: 2025-01-01.
-const NOW: u64 = 1_735_689_600;
+pub(crate) const NOW: u64 = 1_735_689_600;
 
 /// What a source was asked, and answered.
 struct Asked {

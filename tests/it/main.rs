@@ -1,6 +1,7 @@
 //! The integration tests, in one binary.
 
 mod concurrency;
+mod examples;
 mod extremes;
 mod flood;
 mod headers;
@@ -11,6 +12,8 @@ mod limiter;
 mod properties;
 mod reference;
 mod response;
+mod sockets;
 mod store_contract;
 mod tier;
 mod vectors;
+mod wire;

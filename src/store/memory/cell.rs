@@ -57,15 +57,16 @@ impl Rank {
     /// By the share that is used, or by its magnitude where that says more: a flood of keys
     /// seen once must not push out one that was seen five times in a thousand.
     #[inline]
-    pub(super) fn of(usage: &Usage) -> Self {
-        let (used, limit) = (usage.used(), usage.limit());
-        if used >= limit {
+    pub(super) fn of(usage: &Usage, quota: &Quota) -> Self {
+        let used = usage.used();
+        if used >= usage.limit() {
             return Self::BLOCKED;
         }
-        // Eighths of the power of two below the limit: near enough, and no division.
-        let share = (used.saturating_mul(8) >> limit.ilog2()).min(14);
-        let magnitude = used.max(1).ilog2().min(14);
-        Self((share as u8).max(magnitude as u8))
+        // Eighths of the power of two below the limit: near enough, and no division. What is
+        // used is less than the limit, and that is far below 2^61.
+        let share = used << 3 >> quota.burst_power();
+        let magnitude = u64::from((used | 1).ilog2());
+        Self(share.max(magnitude).min(14) as u8)
     }
 }
 
@@ -81,8 +82,14 @@ impl Cell {
             .find(|kind| is_kind(&self.words, *kind))
     }
 
-    pub(super) fn mark_blocked(&mut self) {
-        self.words[0] |= u64::from(Rank::BLOCKED.0) << RANK_AT;
+    /// Whoever is turned away with nothing left must not be forgotten, also if that is so only
+    /// since the limit was lowered. What is counted stays as it is. A quota that is `blocked`
+    /// says nothing about the counter.
+    #[inline]
+    pub(super) fn note_denial(&mut self, usage: &Usage) {
+        if usage.remaining() == 0 && usage.limit() > 0 {
+            self.words[0] |= u64::from(Rank::BLOCKED.0) << RANK_AT;
+        }
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -165,9 +172,9 @@ impl Small for FixedWindow {
     }
 
     #[inline]
-    fn write(self, _quota: &Quota, usage: &Usage) -> Words {
+    fn write(self, quota: &Quota, usage: &Usage) -> Words {
         [
-            first_word(self.end, Kind::Fixed, Rank::of(usage)),
+            first_word(self.end, Kind::Fixed, Rank::of(usage, quota)),
             self.count,
         ]
     }
@@ -194,7 +201,7 @@ impl Small for SlidingWindow {
             first_word(
                 self.start + 2 * quota.window_micros(),
                 Kind::Sliding,
-                Rank::of(usage),
+                Rank::of(usage, quota),
             ),
             self.previous << 32 | self.current,
         ]
@@ -225,7 +232,7 @@ impl Small for TokenBucket {
         let left = whole_at.saturating_sub(self.filled_until);
         let horizon = short_float::at_least(left);
         [
-            first_word(self.filled_until, Kind::Token, Rank::of(usage))
+            first_word(self.filled_until, Kind::Token, Rank::of(usage, quota))
                 | (horizon & 15) << HORIZON_LOW_AT,
             self.level | u64::from(self.tick_power) << POWER_AT | (horizon >> 4) << HORIZON_HIGH_AT,
         ]
@@ -241,7 +248,8 @@ mod short_float {
     #[inline]
     pub(super) fn at_least(value: u64) -> u64 {
         // Nine bits of the value, and one more: always at least it, and never too many.
-        let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(MANTISSA - 1);
+        const SMALLEST: u64 = 1 << (MANTISSA - 2);
+        let exponent = (value | SMALLEST).ilog2() - SMALLEST.ilog2();
         let mantissa = (value >> exponent) + 1;
         mantissa | u64::from(exponent) << MANTISSA
     }

@@ -3,14 +3,13 @@
 use super::MemoryStore;
 use super::cell::Words;
 use super::fingerprint::{Fingerprint, Tag};
-use super::locked::Locked;
+use super::locked::{Locked, Pair, Tables};
 use super::room::NoRoom;
 use super::table::Place;
-use super::weigh::{Mode, Write, charge_at, give_back, look_at, new_words, weigh, write};
+use super::weigh::{Mode, Write, charge_words, give_back, look_at, new_words, weigh, write};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
-use crate::store::Answer;
 use crate::sync::{Ordering, lock};
 
 /// How much more sweeping is owed for a check that brings a new counter.
@@ -33,7 +32,7 @@ impl Plan {
 }
 
 impl MemoryStore {
-    #[inline]
+    #[inline(always)]
     pub(super) fn fingerprints(&self, batch: &Batch<'_>) -> [Fingerprint; MAX_CHECKS] {
         let mut prints = [Fingerprint::default(); MAX_CHECKS];
         let checks = batch.checks();
@@ -47,22 +46,24 @@ impl MemoryStore {
         prints
     }
 
-    pub(super) fn charge(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Answer<Verdict> {
-        // Filled in where it lies: a verdict is large, and copying it about costs more than
-        // deciding it.
-        const EMPTY: Answer<Verdict> = Answer::ready(Ok(Verdict::new(Timestamp::EPOCH)));
-        let mut answer = EMPTY;
-        if let Some(Ok(verdict)) = answer.as_ready_mut() {
-            let prints = self.fingerprints(batch);
-            if mode == Mode::Always || !self.charge_known(batch.checks(), &prints, now, verdict) {
-                self.charge_all(batch, prints, now, mode, verdict);
-            }
+    /// Fills in the verdict where it lies: it is large, and copying it about costs more than
+    /// deciding it. That is also why this is not inlined.
+    #[inline(never)]
+    pub(super) fn charge(
+        &self,
+        batch: &Batch<'_>,
+        now: Timestamp,
+        mode: Mode,
+        verdict: &mut Verdict,
+    ) {
+        let prints = self.fingerprints(batch);
+        if mode == Mode::Always || !self.charge_known(batch.checks(), &prints, now, verdict) {
+            self.charge_all(batch, prints, now, mode, verdict);
         }
-        answer
     }
 
-    /// The short way for several checks: all on small counters that are there. Says whether it
-    /// was gone to its end; if not, nothing has happened.
+    /// The short way for several checks: few, of one or two subjects, all on small counters
+    /// that are there. Says whether it was gone to its end; if not, nothing has happened.
     #[inline]
     fn charge_known(
         &self,
@@ -71,82 +72,92 @@ impl MemoryStore {
         now: Timestamp,
         verdict: &mut Verdict,
     ) -> bool {
-        let mut locked = Locked::none();
-        locked.lock(self, &prints[..checks.len()]);
-        let now = locked.instant(now.as_micros());
+        const FEW: usize = 4;
+        if checks.len() > FEW {
+            return false;
+        }
+        let Some(mut pair) = Pair::lock(self, &prints[..checks.len()]) else {
+            return false;
+        };
+        let now = pair.instant(now.as_micros());
         verdict.restart(Timestamp::from_micros(now));
         // All are looked for before any is looked at: so the processor fetches them at once.
-        let mut places = [Place::default(); MAX_CHECKS];
+        let mut places = [Place::default(); FEW];
         for (index, check) in checks.iter().enumerate() {
-            match locked.table(index).find(prints[index].tag(check.counter())) {
+            let (table, tag) = (pair.table(index), prints[index].tag(check.counter()));
+            let found = match index.checked_sub(1) {
+                Some(last) if prints[last] == prints[index] => table.find_near(places[last], tag),
+                _ => table.find(tag),
+            };
+            match found {
                 Some(place) => places[index] = place,
                 None => return false,
             }
         }
         // Charges as it goes, and puts back what was there should a later check say no. The
         // locks are held, so nobody sees it.
-        let mut before = [Words::default(); MAX_CHECKS];
+        let mut before = [Words::default(); FEW];
+        let mut due = false;
         for (index, check) in checks.iter().enumerate() {
-            let (table, place) = (locked.table(index), places[index]);
-            if table.cell(place).heap_index().is_none() {
-                before[index] = table.cell(place).words;
-                let usage = verdict.next();
-                charge_at(table, place, check, now, usage);
+            let table = pair.table(index);
+            let cell = table.cell_mut(places[index]);
+            before[index] = cell.words;
+            let said = charge_words(&mut cell.words, check, now);
+            if let Some(usage) = said {
+                *verdict.next() = usage;
                 if usage.is_allowed() {
+                    due |= table.owes_a_share();
                     continue;
                 }
-                verdict.deny();
             }
-            for (index, words) in before[..index].iter().enumerate().rev() {
-                locked.table(index).cell_mut(places[index]).words = *words;
+            for (charged, words) in before[..index].iter().enumerate() {
+                pair.table(charged).cell_mut(places[charged]).words = *words;
             }
-            if verdict.is_allowed() {
+            if said.is_none() {
                 return false;
             }
-            self.turn_away(&mut locked, checks, prints, verdict);
+            self.turn_away(&mut pair, checks, prints, verdict);
             return true;
         }
-        self.sweep_a_little(&mut locked, checks.len());
+        if due {
+            self.sweep_due(&mut pair, checks.len());
+        }
         true
     }
 
-    /// The short way for most requests: one check, on a counter that is there.
+    /// The short way for most requests: one check, on a small counter that is there. If it is
+    /// not, nothing has happened.
     #[inline(always)]
-    pub(super) fn charge_one(
+    pub(super) fn charge_known_one(
         &self,
         check: &Check<'_>,
         now: Timestamp,
-        usage: &mut Usage,
-        at: &mut Timestamp,
-    ) {
+    ) -> Result<(Usage, Timestamp), Fingerprint> {
         let print = self.secret.fingerprint(check.subject());
         let mut table = lock(&self.shards[self.shard_of(print)].0);
-        let Some(place) = table.find(print.tag(check.counter())) else {
-            drop(table);
-            (*usage, *at) = self.charge_newcomer(check, print, now);
-            return;
-        };
-        let now = table.latest.max(now.as_micros());
-        table.latest = now;
-        charge_at(&mut table, place, check, now, usage);
+        let place = table.find(print.tag(check.counter())).ok_or(print)?;
+        let now = table.instant(now.as_micros());
+        let cell = table.cell_mut(place);
+        let usage = charge_words(&mut cell.words, check, now).ok_or(print)?;
+        if !usage.is_allowed() {
+            cell.note_denial(&usage);
+        }
         if table.owes_a_share() {
             self.sweep_shares(&mut table);
         }
-        *at = Timestamp::from_micros(now);
+        Ok((usage, Timestamp::from_micros(now)))
     }
 
-    #[cold]
-    fn charge_newcomer(
+    /// One check on a counter that is new, or on the heap.
+    pub(super) fn charge_other_one(
         &self,
-        check: &Check<'_>,
+        batch: &Batch<'_>,
         print: Fingerprint,
         now: Timestamp,
     ) -> (Usage, Timestamp) {
         let mut verdict = Verdict::new(now);
-        if let Ok(batch) = Batch::new(std::slice::from_ref(check)) {
-            self.charge_all(&batch, [print; MAX_CHECKS], now, Mode::IfRoom, &mut verdict);
-        }
-        // A batch of one is refused only if its quota is not its counter's: nobody may pass.
+        self.charge_all(batch, [print; MAX_CHECKS], now, Mode::IfRoom, &mut verdict);
+        // Without an answer, which no batch of one goes, nobody may pass.
         let usage = verdict.usages().first().copied();
         (usage.unwrap_or(Usage::blocked(now)), verdict.at())
     }
@@ -207,10 +218,10 @@ impl MemoryStore {
     }
 
     /// Denied: every counter says how it stands, whoever had room without the charge. Nothing
-    /// is written, but those who are denied pay for sweeping as well.
+    /// is charged, but those who are denied pay for sweeping as well.
     fn turn_away(
         &self,
-        locked: &mut Locked<'_>,
+        locked: &mut impl Tables,
         checks: &[Check<'_>],
         prints: &[Fingerprint; MAX_CHECKS],
         verdict: &mut Verdict,
@@ -221,7 +232,7 @@ impl MemoryStore {
 
     /// Every counter says how it stands, and what it would say to the check.
     fn say_how_they_stand<'c>(
-        locked: &mut Locked<'_>,
+        locked: &mut impl Tables,
         checks: impl Iterator<Item = Check<'c>>,
         prints: &[Fingerprint; MAX_CHECKS],
         verdict: &mut Verdict,
@@ -231,16 +242,31 @@ impl MemoryStore {
         for (index, check) in checks.enumerate() {
             let table = locked.table(index);
             let place = table.find(prints[index].tag(check.counter()));
-            verdict.push(look_at(table, place, &check, now.as_micros()));
+            let usage = look_at(table, place, &check, now.as_micros());
+            if let Some(place) = place.filter(|_| !usage.is_allowed()) {
+                table.cell_mut(place).note_denial(&usage);
+            }
+            verdict.push(usage);
         }
     }
 
     /// Only when all is written: sweeping may move others about.
     #[inline]
-    fn sweep_a_little(&self, locked: &mut Locked<'_>, checks: usize) {
+    fn sweep_a_little(&self, locked: &mut impl Tables, checks: usize) {
+        let mut due = false;
+        for index in 0..checks {
+            due |= locked.table(index).owes_a_share();
+        }
+        if due {
+            self.sweep_due(locked, checks);
+        }
+    }
+
+    #[cold]
+    fn sweep_due(&self, locked: &mut impl Tables, checks: usize) {
         for index in 0..checks {
             let table = locked.table(index);
-            if table.owes_a_share() {
+            if table.is_due() {
                 self.sweep_shares(table);
             }
         }

@@ -6,6 +6,12 @@ use super::table::Table;
 use crate::batch::MAX_CHECKS;
 use crate::sync::{MutexGuard, lock};
 
+/// The tables of a batch, behind their locks.
+pub(super) trait Tables {
+    /// The table of the check at `index`.
+    fn table(&mut self, index: usize) -> &mut Table;
+}
+
 /// Guards over distinct shards, taken in ascending order. Every batch takes them so, hence no
 /// two batches can wait for each other.
 pub(super) struct Locked<'s> {
@@ -65,15 +71,6 @@ impl<'s> Locked<'s> {
         }
     }
 
-    /// The table of the check at `index`.
-    #[inline]
-    pub(super) fn table(&mut self, index: usize) -> &mut Table {
-        match &mut self.guards[usize::from(self.guard_of[index])] {
-            Some(table) => table,
-            None => unreachable!("every check has a guard"),
-        }
-    }
-
     /// The present of these tables: `now`, unless one of them has seen a later instant.
     #[inline]
     pub(super) fn present(&self, now: u64) -> u64 {
@@ -90,5 +87,79 @@ impl<'s> Locked<'s> {
             table.latest = latest;
         }
         latest
+    }
+}
+
+impl Tables for Locked<'_> {
+    #[inline]
+    fn table(&mut self, index: usize) -> &mut Table {
+        match &mut self.guards[usize::from(self.guard_of[index])] {
+            Some(table) => table,
+            None => unreachable!("every check has a guard"),
+        }
+    }
+}
+
+/// The one or two shards that most batches are about: the same, without anything that must be
+/// filled in first.
+pub(super) struct Pair<'s> {
+    low: MutexGuard<'s, Table>,
+    high: Option<MutexGuard<'s, Table>>,
+    /// A bit for each check whose table is the higher one.
+    on_high: u32,
+}
+
+impl<'s> Pair<'s> {
+    /// Locks the shards of these fingerprints, unless they are on more than two.
+    #[inline(always)]
+    pub(super) fn lock(store: &'s MemoryStore, prints: &[Fingerprint]) -> Option<Self> {
+        let shards = prints.iter().map(|print| store.shard_of(*print));
+        let (low, high) = shards.clone().fold((usize::MAX, 0), |(low, high), shard| {
+            (low.min(shard), high.max(shard))
+        });
+        let mut on_high = 0;
+        for (index, shard) in shards.enumerate() {
+            if shard == high {
+                on_high |= 1 << index;
+            } else if shard != low {
+                return None;
+            }
+        }
+        // Of no shards at all there is no lowest.
+        let first = lock(&store.shards.get(low)?.0);
+        Some(if low == high {
+            Self {
+                low: first,
+                high: None,
+                on_high: 0,
+            }
+        } else {
+            Self {
+                low: first,
+                high: Some(lock(&store.shards[high].0)),
+                on_high,
+            }
+        })
+    }
+
+    /// As [`Locked::instant`].
+    #[inline]
+    pub(super) fn instant(&mut self, now: u64) -> u64 {
+        let now = self.low.instant(now);
+        let Some(high) = &mut self.high else {
+            return now;
+        };
+        self.low.latest = high.instant(now);
+        self.low.latest
+    }
+}
+
+impl Tables for Pair<'_> {
+    #[inline(always)]
+    fn table(&mut self, index: usize) -> &mut Table {
+        match &mut self.high {
+            Some(high) if self.on_high >> index & 1 == 1 => high,
+            _ => &mut self.low,
+        }
     }
 }

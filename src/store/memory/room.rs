@@ -4,7 +4,7 @@ use super::MemoryStore;
 use super::cell::Words;
 use super::decide::Plan;
 use super::fingerprint::{Fingerprint, Tag};
-use super::locked::Locked;
+use super::locked::{Locked, Tables as _};
 use super::table::Table;
 use crate::batch::{Batch, MAX_CHECKS};
 use crate::sync::{Ordering, try_lock};

@@ -6,58 +6,10 @@
 //! behind, so a search ends at the first bucket that is not full, and nothing is ever marked
 //! as deleted.
 
-use slab::Slab;
-
+use super::bucket::{Bucket, CELLS, occupied};
 use super::cell::{Cell, Rank, Words};
 use super::fingerprint::Tag;
-use crate::algorithm::State;
-
-const CELLS: usize = 4;
-
-/// Two cache lines.
-#[derive(Clone, Default)]
-#[repr(align(128))]
-struct Bucket {
-    cells: [Cell; CELLS],
-}
-
-impl Bucket {
-    /// The slot of a cell with this tag.
-    ///
-    /// Looks at all of them before it decides anything: so both lines are fetched at once,
-    /// and there is no branch per slot to be guessed wrong.
-    #[inline]
-    fn position(&self, tag: Tag) -> Option<usize> {
-        let [a, b, c, d] = &self.cells;
-        let hit = |cell: &Cell, bit: u32| u32::from(cell.tag.is(tag)) << bit;
-        let hits = hit(a, 0) | hit(b, 1) | hit(c, 2) | hit(d, 3);
-        (hits != 0).then(|| hits.trailing_zeros() as usize)
-    }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        !self.cells[CELLS - 1].is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.cells
-            .iter()
-            .take_while(|cell| !cell.is_empty())
-            .count()
-    }
-
-    /// Removes a cell and fills its slot with the last one.
-    fn take(&mut self, slot: usize) -> Cell {
-        let last = self.len() - 1;
-        self.cells.swap(slot, last);
-        std::mem::take(&mut self.cells[last])
-    }
-}
-
-fn occupied(buckets: &[Bucket]) -> impl Iterator<Item = &Cell> {
-    let cells = buckets.iter().flat_map(|bucket| &bucket.cells);
-    cells.filter(|cell| !cell.is_empty())
-}
+use super::heap::Heap;
 
 /// Where a cell is. Good until the table changes.
 #[derive(Clone, Copy, Default)]
@@ -66,19 +18,20 @@ pub(super) struct Place {
     slot: usize,
 }
 
+/// Together with its lock, one cache line.
 #[derive(Default)]
 pub(super) struct Table {
-    buckets: Vec<Bucket>,
+    buckets: Box<[Bucket]>,
+    /// The latest instant it has seen: a clock that goes back stands still here.
+    pub(super) latest: u64,
+    /// How much sweeping is owed, and where it goes on.
+    owed: u32,
+    hand: u32,
     len: usize,
     /// The most cells it may keep; growing stops there.
     limit: usize,
-    /// The latest instant it has seen: a clock that goes back stands still here.
-    pub(super) latest: u64,
-    /// Where sweeping goes on, and how much of it is owed.
-    hand: usize,
-    owed: u32,
     /// States that do not fit into a cell.
-    pub(super) heap: Slab<State>,
+    pub(super) heap: Heap,
 }
 
 impl Table {
@@ -124,6 +77,17 @@ impl Table {
         self.probe(tag.place, |bucket| bucket.position(tag))
     }
 
+    /// The same for a tag that may well be where another was found: all of a subject are
+    /// neighbours. A tag is in the table but once, so wherever it turns up is its place.
+    #[inline]
+    pub(super) fn find_near(&self, other: Place, tag: Tag) -> Option<Place> {
+        let near = self.buckets.get(other.bucket)?;
+        match near.position(tag) {
+            Some(slot) => Some(Place { slot, ..other }),
+            None => self.find(tag),
+        }
+    }
+
     /// Asks one bucket after the other, from the home of `place` on, for a slot.
     #[inline(always)]
     fn probe(&self, place: u64, position: impl Fn(&Bucket) -> Option<usize>) -> Option<Place> {
@@ -145,12 +109,12 @@ impl Table {
 
     #[inline]
     pub(super) fn cell(&self, place: Place) -> &Cell {
-        &self.buckets[place.bucket].cells[place.slot]
+        &self.buckets[place.bucket].cells[place.slot % CELLS]
     }
 
     #[inline]
     pub(super) fn cell_mut(&mut self, place: Place) -> &mut Cell {
-        &mut self.buckets[place.bucket].cells[place.slot]
+        &mut self.buckets[place.bucket].cells[place.slot % CELLS]
     }
 
     /// Adds a cell whose tag is not there yet, growing if need be. Returns how many expired
@@ -166,9 +130,10 @@ impl Table {
         dropped
     }
 
-    /// How many cells fit before it gets crowded: seven eighths.
+    /// How many cells fit before it gets crowded: thirteen of sixteen. With more, counters are
+    /// pushed out of their own bucket too often, and each bucket more is a cache miss more.
     fn room(&self) -> usize {
-        self.buckets.len() * CELLS / 8 * 7
+        self.buckets.len() * CELLS * 13 / 16
     }
 
     fn place(buckets: &mut [Bucket], cell: Cell) {
@@ -180,21 +145,24 @@ impl Table {
         buckets[at].cells[slot] = cell;
     }
 
-    /// Half as many cells again, unless dropping expired ones is enough.
+    /// An eighth more cells, unless dropping expired ones is enough. So little at a time,
+    /// because memory that is not taken is what the caches have room for; a cell is moved eight
+    /// times on average until a table is as large as it gets, from one end to the other.
     fn grow(&mut self) -> usize {
         let expired = occupied(&self.buckets)
             .filter(|cell| cell.expires_at() <= self.latest)
             .count();
         let alive = self.len - expired;
-        self.rebuild(alive + alive / 2 + 8)
+        self.rebuild(alive + alive / 8 + 1)
     }
 
     /// A table with room for `cells`, without what has expired.
     fn rebuild(&mut self, cells: usize) -> usize {
         // Beyond the limit there is room for a few cells that must not be refused.
         let most = self.limit + self.limit / 64 + 64;
-        let wanted = cells.min(most.max(self.len + 1)).div_ceil(7) * 8;
-        let mut buckets = vec![Bucket::default(); wanted.div_ceil(CELLS).next_multiple_of(2)];
+        let wanted = cells.min(most.max(self.len + 1)) * 16;
+        let count = wanted.div_ceil(13 * CELLS);
+        let mut buckets = vec![Bucket::default(); count].into_boxed_slice();
         let old = std::mem::take(&mut self.buckets);
         let before = std::mem::take(&mut self.len);
         for cell in occupied(&old) {
@@ -212,7 +180,7 @@ impl Table {
 
     fn free(&mut self, cell: &Cell) {
         if let Some(index) = cell.heap_index() {
-            self.heap.try_remove(index);
+            self.heap.remove(index);
         }
     }
 
@@ -306,6 +274,13 @@ impl Table {
         self.insert(tag, words)
     }
 
+    /// The instant at which something is decided here: `now`, unless a later one was seen.
+    #[inline]
+    pub(super) fn instant(&mut self, now: u64) -> u64 {
+        self.latest = self.latest.max(now);
+        self.latest
+    }
+
     /// Notes that sweeping is owed.
     #[inline]
     pub(super) fn owe(&mut self, work: u32) {
@@ -315,9 +290,14 @@ impl Table {
     /// A little sweeping is owed for every check. Says whether it has come to a share.
     #[inline]
     pub(super) fn owes_a_share(&mut self) -> bool {
+        self.owe(1);
+        self.is_due()
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
         // In the model, so soon that sweeping is part of it.
         const DUE: u32 = if cfg!(tollgate_loom) { 2 } else { 256 };
-        self.owe(1);
         self.owed >= DUE
     }
 
@@ -327,8 +307,10 @@ impl Table {
         self.owed = 0;
         let before = self.len;
         for _ in 0..SHARE.min(self.buckets.len()) {
-            self.sweep_bucket(self.hand);
-            self.hand = self.after(self.hand);
+            let at = self.hand as usize;
+            self.sweep_bucket(at);
+            // No table has 2^32 buckets; one that had would be swept as far as that.
+            self.hand = u32::try_from(self.after(at)).unwrap_or(0);
             if self.hand == 0 {
                 self.shrink();
                 break;

@@ -71,40 +71,21 @@ pub(super) fn look_at(table: &Table, place: Option<Place>, check: &Check<'_>, no
     }
 }
 
-/// Charges a counter that has a place, at once, and says how it stands.
+/// Charges a small counter where it lies, if there is room, and says how it stands. `None` if
+/// the quota's state is on the heap.
 #[inline(always)]
-pub(super) fn charge_at(
-    table: &mut Table,
-    place: Place,
-    check: &Check<'_>,
-    now: u64,
-    usage: &mut Usage,
-) {
-    if let Some(said) = Usage::without_counting(check.quota(), now) {
-        *usage = said;
-        return;
+pub(super) fn charge_words(words: &mut Words, check: &Check<'_>, now: u64) -> Option<Usage> {
+    if let Some(usage) = Usage::without_counting(check.quota(), now) {
+        return Some(usage);
     }
-    let words = &mut table.cell_mut(place).words;
-    match check.quota().algorithm() {
-        Algorithm::TokenBucket => charge_if_room::<TokenBucket>(words, check, now, usage),
-        Algorithm::SlidingWindow => charge_if_room::<SlidingWindow>(words, check, now, usage),
-        Algorithm::FixedWindow => charge_if_room::<FixedWindow>(words, check, now, usage),
-        Algorithm::SlidingBuckets | Algorithm::SlidingLog => {
-            let (cell, mut what) = (Some(table.cell(place)), Write::Nothing);
-            *usage = weigh_heap(table, cell, check, now, Mode::IfRoom, &mut what);
-            write(table, place, check, now, what);
-        }
-    }
-    // Whoever is turned away with nothing left must not be forgotten, also if that is so only
-    // since the limit was lowered. What is counted stays as it is.
-    if !usage.is_allowed() && usage.remaining() == 0 {
-        table.cell_mut(place).mark_blocked();
-    }
-}
-
-#[inline(always)]
-fn charge_if_room<S: Small>(words: &mut Words, check: &Check<'_>, now: u64, usage: &mut Usage) {
-    *usage = charge_small::<S>(words, check, now, Mode::IfRoom).0;
+    let mode = Mode::IfRoom;
+    let (usage, _) = match check.quota().algorithm() {
+        Algorithm::TokenBucket => charge_small::<TokenBucket>(words, check, now, mode),
+        Algorithm::SlidingWindow => charge_small::<SlidingWindow>(words, check, now, mode),
+        Algorithm::FixedWindow => charge_small::<FixedWindow>(words, check, now, mode),
+        Algorithm::SlidingBuckets | Algorithm::SlidingLog => return None,
+    };
+    Some(usage)
 }
 
 /// Charges a small state where it lies, if it is to be charged; says how it stands and whether
@@ -257,6 +238,6 @@ fn outlook(state: &State, check: &Check<'_>, now: Timestamp) -> (u64, Rank) {
     let usage = state.assess(check.quota(), now, 0);
     (
         state.expires_at(check.quota()).as_micros(),
-        Rank::of(&usage),
+        Rank::of(&usage, check.quota()),
     )
 }

@@ -3,7 +3,7 @@
 use http::Request;
 use jsonwebtoken::{Algorithm, EncodingKey, crypto};
 
-pub(super) const SECRET: &str = "a shared secret, for tests only";
+pub(crate) const SECRET: &str = "a shared secret, for tests only";
 
 macro_rules! pem {
     ($name:literal) => {
@@ -11,19 +11,19 @@ macro_rules! pem {
     };
 }
 
-pub(super) const RSA_1: &str = pem!("rsa-1.public");
-pub(super) const RSA_2: &str = pem!("rsa-2.public");
-pub(super) const RSA_1_PRIVATE: &str = pem!("rsa-1.private");
-pub(super) const RSA_2_PRIVATE: &str = pem!("rsa-2.private");
-pub(super) const RSA_TOO_SMALL: &str = pem!("rsa-too-small.public");
-pub(super) const P256: &str = pem!("p256.public");
-pub(super) const P256_PRIVATE: &str = pem!("p256.private");
-pub(super) const P384: &str = pem!("p384.public");
-pub(super) const P384_PRIVATE: &str = pem!("p384.private");
-pub(super) const ED25519: &str = pem!("ed25519.public");
-pub(super) const ED25519_PRIVATE: &str = pem!("ed25519.private");
+pub(crate) const RSA_1: &str = pem!("rsa-1.public");
+pub(crate) const RSA_2: &str = pem!("rsa-2.public");
+pub(crate) const RSA_1_PRIVATE: &str = pem!("rsa-1.private");
+pub(crate) const RSA_2_PRIVATE: &str = pem!("rsa-2.private");
+pub(crate) const RSA_TOO_SMALL: &str = pem!("rsa-too-small.public");
+pub(crate) const P256: &str = pem!("p256.public");
+pub(crate) const P256_PRIVATE: &str = pem!("p256.private");
+pub(crate) const P384: &str = pem!("p384.public");
+pub(crate) const P384_PRIVATE: &str = pem!("p384.private");
+pub(crate) const ED25519: &str = pem!("ed25519.public");
+pub(crate) const ED25519_PRIVATE: &str = pem!("ed25519.private");
 
-pub(super) fn base64url(bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn base64url(bytes: impl AsRef<[u8]>) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
     for group in bytes.as_ref().chunks(3) {
@@ -38,14 +38,14 @@ pub(super) fn base64url(bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// Header and claims, signed.
-pub(super) fn sign(header: &str, claims: &str, by: Algorithm, key: &EncodingKey) -> String {
+pub(crate) fn sign(header: &str, claims: &str, by: Algorithm, key: &EncodingKey) -> String {
     let message = format!("{}.{}", base64url(header), base64url(claims));
     let signature = crypto::sign(message.as_bytes(), key, by).unwrap();
     format!("{message}.{signature}")
 }
 
 /// Signed with HS256 and the secret of these tests.
-pub(super) fn hs256(claims: &str) -> String {
+pub(crate) fn hs256(claims: &str) -> String {
     let key = EncodingKey::from_secret(SECRET.as_bytes());
     sign(
         r#"{"alg":"HS256","typ":"JWT"}"#,
@@ -56,7 +56,7 @@ pub(super) fn hs256(claims: &str) -> String {
 }
 
 /// Signed with RS256, naming a key if `kid` is not empty.
-pub(super) fn rs256(private: &str, kid: &str, claims: &str) -> String {
+pub(crate) fn rs256(private: &str, kid: &str, claims: &str) -> String {
     let key = EncodingKey::from_rsa_pem(private.as_bytes()).unwrap();
     let header = if kid.is_empty() {
         r#"{"alg":"RS256"}"#.to_owned()
@@ -67,17 +67,17 @@ pub(super) fn rs256(private: &str, kid: &str, claims: &str) -> String {
 }
 
 /// Somebody's claims, good for an hour.
-pub(super) fn claims(sub: &str) -> String {
+pub(crate) fn claims(sub: &str) -> String {
     let exp = super::NOW + 3_600;
     format!(r#"{{"sub":"{sub}","exp":{exp}}}"#)
 }
 
-pub(super) fn bearer(token: &str) -> Request<()> {
+pub(crate) fn bearer(token: &str) -> Request<()> {
     super::request(&[("authorization", &format!("Bearer {token}"))])
 }
 
 /// The public half of an RSA key as a JWK, taken from its PEM text.
-pub(super) fn rsa_jwk(private: &str, more: &str) -> String {
+pub(crate) fn rsa_jwk(private: &str, more: &str) -> String {
     use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
 
     let key = EncodingKey::from_rsa_pem(private.as_bytes()).unwrap();
@@ -88,6 +88,6 @@ pub(super) fn rsa_jwk(private: &str, more: &str) -> String {
     format!(r#"{{"kty":"RSA","n":"{}","e":"{}"{more}}}"#, rsa.n, rsa.e)
 }
 
-pub(super) fn jwks(keys: &[String]) -> String {
+pub(crate) fn jwks(keys: &[String]) -> String {
     format!(r#"{{"keys":[{}]}}"#, keys.join(","))
 }

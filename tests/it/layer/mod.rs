@@ -2,11 +2,18 @@
 
 mod answers;
 mod counting;
+mod dropped;
 mod failing;
+#[cfg(feature = "jwt")]
+mod hostile;
+mod readiness;
+mod routes;
+mod slow;
+mod tiers;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, Response};
+use axum::http::{Extensions, HeaderMap, Method, Request, Response};
 use axum::routing::any;
 use tollgate::policy::IntoPolicy;
 use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
@@ -67,8 +74,8 @@ pub(super) async fn send(app: &Router, line: &str, headers: &[(&str, &str)]) -> 
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) headers: axum::http::HeaderMap,
-    pub(super) extensions: axum::http::Extensions,
+    pub(super) headers: HeaderMap,
+    pub(super) extensions: Extensions,
     pub(super) body: String,
 }
 

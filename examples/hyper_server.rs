@@ -1,0 +1,90 @@
+//! Without axum: hyper, a service that is one function, and the layer around it.
+//!
+//! ```sh
+//! cargo run --example hyper_server
+//! curl -i 'http://127.0.0.1:3000/items/[1-6]'
+//! curl -i --http2-prior-knowledge http://127.0.0.1:3000/
+//! ```
+//!
+//! `PORT` (3000; 0 is any free one) can be set.
+
+mod common;
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tollgate::RateLimitLayer;
+use tollgate::identity::PeerAddr;
+use tollgate::policy::{Policy, Rule};
+use tower::ServiceBuilder;
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path();
+    let (status, text) = match path.strip_prefix("/items/") {
+        Some(item) => (StatusCode::OK, format!("item {item}\n")),
+        None if matches!(path, "/" | "/health") => (StatusCode::OK, "fine\n".to_owned()),
+        None => (StatusCode::NOT_FOUND, "nothing here\n".to_owned()),
+    };
+    // Over HTTP/2, hyper would send a body in answer to HEAD, and clients do not expect it.
+    let body = if request.method() == Method::HEAD {
+        Full::default()
+    } else {
+        Full::from(text)
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // There is no router here, so the layer matches the paths itself.
+    let policy = Policy::builder()
+        .everyone("20/minute")
+        .endpoint("GET /items/{id}", Rule::new("5/minute").name("items"))
+        .exempt_route("GET /health");
+    let limits = RateLimitLayer::new(policy)?;
+
+    let server = auto::Builder::new(TokioExecutor::new());
+    let connections = GracefulShutdown::new();
+    let (listener, stopped) = common::listen().await;
+    let mut stopped = pin!(stopped);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stopped => break,
+        };
+        let Ok((stream, peer)) = accepted else {
+            // Out of file descriptors, mostly: it gets better when connections end.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        // hyper tells nobody where a request comes from, and the layer has to know.
+        let service = ServiceBuilder::new()
+            .map_request(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(PeerAddr(peer));
+                request
+            })
+            .layer(limits.clone())
+            .service_fn(answer);
+        let connection =
+            server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        let connection = connections.watch(connection.into_owned());
+        tokio::spawn(async move {
+            // A connection that breaks is its client's business.
+            let _ = connection.await;
+        });
+    }
+    connections.shutdown().await;
+    Ok(())
+}

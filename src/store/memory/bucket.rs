@@ -1,0 +1,66 @@
+//! Four cells next to each other.
+
+use super::cell::Cell;
+use super::fingerprint::Tag;
+
+pub(super) const CELLS: usize = 4;
+
+/// Two cache lines.
+#[derive(Clone, Default)]
+#[repr(align(128))]
+pub(super) struct Bucket {
+    pub(super) cells: [Cell; CELLS],
+}
+
+impl Bucket {
+    /// The slot of a cell with this tag.
+    ///
+    /// Looks at all of them before it decides anything: so both lines are fetched at once,
+    /// and there is no branch per slot to be guessed wrong. One half of a tag tells cells
+    /// apart, but for a chance of 2^-64; the other makes it certain.
+    #[inline]
+    pub(super) fn position(&self, tag: Tag) -> Option<usize> {
+        let [a, b, c, d] = &self.cells;
+        let hit = |cell: &Cell, bit: u32| u32::from(cell.tag.may_be(tag)) << bit;
+        let hits = hit(a, 0) | hit(b, 1) | hit(c, 2) | hit(d, 3);
+        if hits == 0 {
+            return None;
+        }
+        let slot = hits.trailing_zeros() as usize % CELLS;
+        if self.cells[slot].tag == tag {
+            Some(slot)
+        } else {
+            self.exact_position(tag)
+        }
+    }
+
+    #[cold]
+    fn exact_position(&self, tag: Tag) -> Option<usize> {
+        self.cells.iter().position(|cell| cell.tag == tag)
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        !self.cells[CELLS - 1].is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.cells
+            .iter()
+            .take_while(|cell| !cell.is_empty())
+            .count()
+    }
+
+    /// Removes a cell and fills its slot with the last one.
+    pub(super) fn take(&mut self, slot: usize) -> Cell {
+        let last = self.len() - 1;
+        self.cells.swap(slot, last);
+        std::mem::take(&mut self.cells[last])
+    }
+}
+
+/// The cells of these buckets that hold a counter.
+pub(super) fn occupied(buckets: &[Bucket]) -> impl Iterator<Item = &Cell> {
+    let cells = buckets.iter().flat_map(|bucket| &bucket.cells);
+    cells.filter(|cell| !cell.is_empty())
+}

@@ -1,0 +1,80 @@
+//! The examples as people meet them: started, asked over a socket, stopped.
+
+#[cfg(feature = "grpc")]
+mod grpc;
+mod hyper_server;
+mod process;
+mod quickstart;
+mod readme;
+
+use self::process::{Example, ended};
+use crate::wire::{Client, Version};
+
+/// Those that serve, and all they have in common.
+const SERVERS: &[&str] = &[
+    #[cfg(feature = "grpc")]
+    "grpc",
+    "hyper_server",
+    "quickstart",
+];
+
+#[tokio::test]
+async fn a_wrong_port_is_refused_by_name() {
+    for name in SERVERS {
+        for port in ["70000", "-1", "http", ""] {
+            let end = ended(name, &[("PORT", port)]).await;
+            assert_eq!(end.code, Some(2), "{name} with port {port}");
+            assert_eq!(end.stdout, "", "{name} listened on port {port}");
+            let expected = format!("PORT={port:?}");
+            for expected in [&expected, "from 0 to 65535"] {
+                assert!(end.stderr.contains(expected), "{name}: {}", end.stderr);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_refused_by_name() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for name in SERVERS {
+        let end = ended(name, &[("PORT", &port)]).await;
+        assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{name}");
+        assert!(end.stderr.contains(&port), "{name}: {}", end.stderr);
+    }
+}
+
+/// Also while somebody has a connection open, and says nothing.
+#[cfg(unix)]
+#[tokio::test]
+async fn sigterm_ends_them_cleanly() {
+    for name in SERVERS {
+        let example = Example::start(name, &[]).await;
+        let idle = tokio::net::TcpStream::connect(example.address()).await;
+        assert_eq!(example.terminate().await, Some(0), "{name}");
+        drop(idle);
+        let example = Example::start(name, &[]).await;
+        assert_eq!(example.terminate().await, Some(0), "{name}");
+    }
+}
+
+/// Scripts read one line and close the pipe.
+#[tokio::test]
+async fn they_go_on_when_nobody_reads_what_they_print() {
+    for name in SERVERS {
+        let mut example = Example::start(name, &[]).await;
+        example.stop_reading();
+        let client = Client::new(Version::Http2, example.address());
+        assert!(client.send("GET /", &[]).await.status > 0, "{name} is gone");
+    }
+}
+
+#[tokio::test]
+async fn first_limit_counts_to_three() {
+    let end = ended("first_limit", &[]).await;
+    assert_eq!(end.code, Some(0));
+    let lines: Vec<&str> = end.stdout.lines().collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[2], "message 3: sent, 0 left");
+    assert!(lines[3].starts_with("message 4: too many, try again in "));
+}

@@ -1,0 +1,123 @@
+//! Examples as processes, which never outlive the test that started them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+use crate::wire::{Client, Version};
+
+/// More than a busy machine needs, and less than a person waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that runs until it is dropped.
+pub(super) struct Example {
+    child: Child,
+    address: SocketAddr,
+    stdout: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+/// How a program ended.
+pub(super) struct End {
+    pub(super) code: Option<i32>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+/// Cargo puts examples beside the directory that this very program is in.
+fn binary(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let directory = tests.ancestors().nth(2).unwrap().join("examples");
+    let path = directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        path.exists(),
+        "{} is not there: run the tests without naming a target (no `--test it`), so that the \
+         examples are built as well, or build it with `cargo test --no-run --all-features`",
+        path.display()
+    );
+    path
+}
+
+/// Ready to run, on any free port and with none of this machine's settings.
+fn command(name: &str, variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(binary(name));
+    command
+        .env_remove("JWT_SECRET")
+        .env("PORT", "0")
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs a program that is to end by itself.
+pub(super) async fn ended(name: &str, variables: &[(&str, &str)]) -> End {
+    let output = command(name, variables).stderr(Stdio::piped()).output();
+    let output = timeout(PATIENCE, output)
+        .await
+        .unwrap_or_else(|_| panic!("{name} does not end"))
+        .unwrap();
+    End {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Example {
+    /// Starts it; returns when it listens.
+    pub(super) async fn start(name: &str, variables: &[(&str, &str)]) -> Self {
+        let mut child = command(name, variables).spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let mut stdout = BufReader::new(stdout).lines();
+        let first = timeout(PATIENCE, stdout.next_line())
+            .await
+            .unwrap_or_else(|_| panic!("{name} says nothing"))
+            .unwrap()
+            .unwrap_or_else(|| panic!("{name} ended without a word"));
+        let address = first
+            .strip_prefix("listening on http://")
+            .and_then(|address| address.parse().ok())
+            .unwrap_or_else(|| panic!("{name} begins with {first:?}"));
+        Self {
+            child,
+            address,
+            stdout: Some(stdout),
+        }
+    }
+
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn version_1(&self) -> Client {
+        Client::new(Version::Http1, self.address)
+    }
+
+    /// What it prints next.
+    pub(super) async fn line(&mut self) -> String {
+        let lines = self.stdout.as_mut().unwrap();
+        let line = timeout(PATIENCE, lines.next_line()).await;
+        line.expect("a line in time").unwrap().expect("one more")
+    }
+
+    pub(super) fn stop_reading(&mut self) {
+        self.stdout = None;
+    }
+
+    /// Its exit code after SIGTERM.
+    #[cfg(unix)]
+    pub(super) async fn terminate(mut self) -> Option<i32> {
+        let id = self.child.id().unwrap();
+        let kill = format!("kill -TERM {id}");
+        let sent = Command::new("sh").args(["-c", &kill]).status();
+        assert!(sent.await.unwrap().success());
+        let status = timeout(PATIENCE, self.child.wait()).await;
+        status.expect("an end in time").unwrap().code()
+    }
+}

@@ -1,0 +1,177 @@
+//! The first program that people run.
+
+use tokio::process::Command;
+
+use super::process::{Example, ended};
+use crate::layer::Answer;
+
+/// The two commands that it tells people to try.
+pub(super) async fn commands(example: &mut Example) -> [String; 2] {
+    let mut commands = Vec::new();
+    while commands.len() < 2 {
+        let line = example.line().await;
+        if line.trim_start().starts_with("curl ") {
+            commands.push(line.trim().to_owned());
+        }
+    }
+    commands.try_into().unwrap()
+}
+
+/// The words of a command, as a shell would tell them apart.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, part) in command.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+/// Does what curl would do.
+pub(super) async fn replay(example: &Example, command: &str) -> Vec<Answer> {
+    let (mut method, mut header, mut url) = ("GET".to_owned(), None, None);
+    let mut words = words(command).into_iter().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-i" => {}
+            "-X" => method = words.next().unwrap(),
+            "-H" => header = words.next(),
+            _ => url = Some(word),
+        }
+    }
+    let url = url.unwrap();
+    let server = format!("http://{}", example.address());
+    let path = url.strip_prefix(&server).expect("its own address");
+    let (path, times) = match path.split_once("[1-") {
+        Some((path, times)) => (path, times.strip_suffix(']').unwrap().parse().unwrap()),
+        None => (path, 1),
+    };
+    let headers: Vec<(&str, &str)> = header
+        .iter()
+        .filter_map(|line| line.split_once(": "))
+        .collect();
+    let client = example.version_1();
+    let mut answers = Vec::new();
+    for _ in 0..times {
+        answers.push(client.send(&format!("{method} {path}"), &headers).await);
+    }
+    answers
+}
+
+#[tokio::test]
+async fn its_commands_do_what_it_says() {
+    let mut example = Example::start("quickstart", &[]).await;
+    let [alice, reports] = commands(&mut example).await;
+
+    let answers = replay(&example, &alice).await;
+    let [hello] = answers.as_slice() else {
+        panic!("one request, not {}", answers.len());
+    };
+    assert_eq!((hello.status, hello.body.as_str()), (200, "hello\n"));
+    assert_eq!(hello.header("x-ratelimit-policy"), Some("user:global:1h"));
+    assert_eq!(hello.number("x-ratelimit-limit"), 500);
+    assert_eq!(hello.number("x-ratelimit-remaining"), 499);
+
+    let answers = replay(&example, &reports).await;
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [200, 200, 200, 429]);
+    for (left, answer) in [2, 1, 0, 0].into_iter().zip(&answers) {
+        assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:reports:1m"));
+        assert_eq!(answer.number("x-ratelimit-limit"), 3);
+        assert_eq!(answer.number("x-ratelimit-remaining"), left);
+    }
+    let denied = &answers[3];
+    let wait = denied.number("retry-after");
+    assert!((1..=120).contains(&wait), "{wait} seconds");
+    assert_eq!(denied.header("cache-control"), Some("no-store"));
+    let error = &denied.json()["error"];
+    assert_eq!(error["code"], "RATE_LIMIT_EXCEEDED");
+    assert_eq!(error["details"]["retry_after"], wait);
+    assert_eq!(denied.header("x-request-id"), error["request_id"].as_str());
+}
+
+/// With the program that it names, where there is one.
+#[tokio::test]
+async fn its_commands_work_in_a_shell() {
+    let mut example = Example::start("quickstart", &[]).await;
+    for (command, statuses) in commands(&mut example)
+        .await
+        .into_iter()
+        .zip([&["200"][..], &["200", "200", "200", "429"]])
+    {
+        let shell = ["-c", &command];
+        let Ok(output) = Command::new("sh")
+            .args(shell)
+            .env("NO_PROXY", "*")
+            .output()
+            .await
+        else {
+            return eprintln!("there is no shell");
+        };
+        if output.status.code() == Some(127) {
+            return eprintln!("there is no curl");
+        }
+        let text = String::from_utf8(output.stdout).unwrap();
+        let seen: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split_once("HTTP/1.1 "))
+            .map(|(_, status)| &status[..3])
+            .collect();
+        assert_eq!(seen, statuses, "{command}\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn callers_are_who_their_token_says() {
+    let secret = [("JWT_SECRET", "a secret of this test")];
+    let mut example = Example::start("quickstart", &secret).await;
+    let [alice, _] = commands(&mut example).await;
+    assert_eq!(
+        replay(&example, &alice).await[0].number("x-ratelimit-remaining"),
+        499
+    );
+
+    // A token signed with another secret is nobody's.
+    let mut other = Example::start("quickstart", &[]).await;
+    let [forged, _] = commands(&mut other).await;
+    let (from, to) = (other.address().to_string(), example.address().to_string());
+    let forged = forged.replace(&from, &to);
+    let answer = &replay(&example, &forged).await[0];
+    assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1h"));
+    assert_eq!(answer.number("x-ratelimit-remaining"), 19);
+}
+
+#[tokio::test]
+async fn the_development_secret_is_told_and_no_other() {
+    let mut example = Example::start("quickstart", &[]).await;
+    let mut told = String::new();
+    while !told.contains("curl") {
+        told += &example.line().await;
+    }
+    assert!(told.contains("JWT_SECRET is not set"), "{told}");
+
+    let mut example = Example::start("quickstart", &[("JWT_SECRET", "hush-hush")]).await;
+    let mut told = String::new();
+    while !told.contains("curl") {
+        told += &example.line().await;
+    }
+    assert!(
+        !told.contains("JWT_SECRET") && !told.contains("hush-hush"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_secret_is_refused_by_name() {
+    for secret in ["", "-----BEGIN PUBLIC KEY-----"] {
+        let end = ended("quickstart", &[("JWT_SECRET", secret)]).await;
+        assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""));
+        let expected = format!("JWT_SECRET={secret:?}");
+        for expected in [&expected, "neither empty nor a PEM text"] {
+            assert!(end.stderr.contains(expected), "{}", end.stderr);
+        }
+    }
+}

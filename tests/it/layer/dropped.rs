@@ -1,0 +1,135 @@
+//! Requests that are given up, at every point where they wait.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use tollgate::policy::{Count, Policy, Rule};
+use tollgate::tier::TierResolver;
+use tollgate::{Identity, ManualClock, MemoryStore, RateLimitLayer};
+use tower::{Layer, Service, service_fn};
+
+use super::slow::Slow;
+
+/// Wakes itself and comes back, so many times.
+async fn dawdle(polls: usize) {
+    let mut left = polls;
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// A layer that waits for the tier, for the store, and for the store again to give back.
+fn waiting_everywhere(count: Count) -> RateLimitLayer {
+    let tiers = TierResolver::builder(|_| async {
+        dawdle(2).await;
+        Ok::<_, std::io::Error>(Some("team".to_owned()))
+    });
+    let policy = Policy::builder().everyone(Rule::new("1000/hour").count(count));
+    RateLimitLayer::builder(policy)
+        .identify_with(|head| head.header("x-user").map(Identity::user))
+        .tier_resolver(tiers.remember(Duration::from_secs(1)).build().unwrap())
+        .store(Slow::new(MemoryStore::new(), 2))
+        .clock(ManualClock::new())
+        .build()
+        .unwrap()
+}
+
+/// How often a request has to be polled until it is answered, at most.
+const POLLS: usize = 12;
+
+/// Polls a request so many times and drops it; what is left then, and whether it was answered.
+fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
+    let alive = Arc::new(());
+    let layer = waiting_everywhere(count);
+    let inner = {
+        let alive = Arc::clone(&alive);
+        service_fn(move |_: Request<()>| {
+            let alive = Arc::clone(&alive);
+            async move {
+                dawdle(2).await;
+                drop(alive);
+                Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
+            }
+        })
+    };
+    let mut service = layer.layer(inner);
+    let mut context = Context::from_waker(Waker::noop());
+    let request = |user: &str| Request::get("/").header("x-user", user).body(()).unwrap();
+    let mut answered = false;
+    {
+        let mut response = pin!(service.call(request("alice")));
+        for _ in 0..polls {
+            if response.as_mut().poll(&mut context).is_ready() {
+                answered = true;
+                break;
+            }
+        }
+    }
+    assert_eq!(
+        Arc::strong_count(&alive),
+        2,
+        "something of a dropped request is still alive"
+    );
+    let mut second = pin!(service.call(request("alice")));
+    let response = loop {
+        if let Poll::Ready(response) = second.as_mut().poll(&mut context) {
+            break response.unwrap();
+        }
+    };
+    let left = response.headers()["x-ratelimit-remaining"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    (left, answered)
+}
+
+#[test]
+fn nothing_is_charged_twice_and_nothing_comes_back_by_hanging_up() {
+    let mut history = Vec::new();
+    for polls in 0..=POLLS {
+        let (left, answered) = give_up_after(polls, Count::all());
+        let charged = 1_000 - left - 1;
+        assert!(
+            charged <= 1,
+            "charged {charged} times when given up after {polls} polls"
+        );
+        assert!(!answered || charged == 1);
+        history.push(charged);
+    }
+    assert_eq!(history[0], 0, "it was never asked");
+    assert_eq!(history[POLLS], 1);
+    assert!(history.is_sorted(), "a charge came back: {history:?}");
+}
+
+#[test]
+fn what_counts_by_outcome_comes_back_only_with_the_response() {
+    let mut history = Vec::new();
+    for polls in 0..=POLLS {
+        let (left, answered) = give_up_after(polls, Count::failure());
+        // The second request succeeded, and has nothing left of its own charge.
+        let charged = 1_000 - left;
+        assert!(
+            charged <= 1,
+            "charged {charged} times when given up after {polls} polls"
+        );
+        assert!(!answered || charged == 0, "a success was charged");
+        history.push(charged);
+    }
+    assert!(
+        history.contains(&1),
+        "a request that was given up stays charged: {history:?}"
+    );
+}

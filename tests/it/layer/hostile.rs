@@ -1,0 +1,340 @@
+//! Callers who lie: no forged request ever moves a victim's counter, and nobody shares one.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use jsonwebtoken::{Algorithm, EncodingKey};
+use tollgate::identity::{ClientIp, ForwardedHeader, Jwt, PeerAddr};
+use tollgate::policy::{Policy, Rule};
+use tollgate::{ManualClock, RateLimitLayer};
+use tower::ServiceExt;
+
+use super::{Answer, echo, request, send};
+use crate::identity::NOW;
+use crate::identity::forge::{
+    RSA_1, RSA_1_PRIVATE, RSA_2_PRIVATE, SECRET, base64url, claims, hs256, rs256, sign,
+};
+
+const MANY: &str = "1000000/hour";
+
+fn app(jwt: Jwt) -> (Router, ManualClock) {
+    let clock = ManualClock::new();
+    let policy = Policy::builder().authenticated(MANY).anonymous("500/hour");
+    let layer = RateLimitLayer::builder(policy)
+        .identify(jwt)
+        .invalid_credentials(MANY)
+        .clock(clock.clone());
+    (echo().layer(layer.build().unwrap()), clock)
+}
+
+/// Which policy counted a request, and what is left of it.
+async fn counted(app: &Router, token: &str) -> (String, u64) {
+    let answer = send(
+        app,
+        "GET /",
+        &[("authorization", &format!("Bearer {token}"))],
+    )
+    .await;
+    (
+        answer.header("x-ratelimit-policy").unwrap().to_owned(),
+        answer.number("x-ratelimit-remaining"),
+    )
+}
+
+#[tokio::test]
+async fn no_forged_token_moves_a_victims_counter() {
+    let jwt = Jwt::builder()
+        .algorithms([tollgate::identity::JwtAlgorithm::Rs256])
+        .pem(RSA_1)
+        .build()
+        .unwrap();
+    let (app, clock) = app(jwt);
+    let good = rs256(RSA_1_PRIVATE, "", &claims("victim"));
+    assert_eq!(
+        counted(&app, &good).await,
+        ("user:global:1h".to_owned(), 999_999)
+    );
+
+    let with_public_key_as_secret = {
+        let key = EncodingKey::from_secret(RSA_1.as_bytes());
+        sign(
+            r#"{"alg":"HS256"}"#,
+            &claims("victim"),
+            Algorithm::HS256,
+            &key,
+        )
+    };
+    let [head, body, signature] = good.split('.').collect::<Vec<_>>().try_into().unwrap();
+    let mut flipped = signature.to_owned();
+    flipped.replace_range(
+        9..10,
+        if signature.as_bytes()[9] == b'A' {
+            "B"
+        } else {
+            "A"
+        },
+    );
+    let claim = |text: String| rs256(RSA_1_PRIVATE, "", &text);
+    let forged = [
+        format!("{}.{body}.", base64url(r#"{"alg":"none"}"#)),
+        format!("{}.{body}.{signature}", base64url(r#"{"alg":"none"}"#)),
+        format!("{}.{body}.{signature}", base64url(r#"{"alg":"HS256"}"#)),
+        format!("{head}.{body}.{flipped}"),
+        format!("{head}.{body}."),
+        format!("{head}.{body}"),
+        format!(
+            "{head}.{}.{signature}",
+            base64url(claims("victim").replace("victim", "victim "))
+        ),
+        rs256(RSA_2_PRIVATE, "", &claims("victim")),
+        with_public_key_as_secret,
+        claim(format!(r#"{{"sub":"victim","exp":{}}}"#, NOW - 3_600)),
+        claim(format!(r#"{{"sub":"victim","exp":"{}"}}"#, NOW + 3_600)),
+        claim(r#"{"sub":"victim"}"#.to_owned()),
+        claim(format!(r#"{{"sub":["victim"],"exp":{}}}"#, NOW + 3_600)),
+        claim(format!(r#"{{"sub":"","exp":{}}}"#, NOW + 3_600)),
+        claim(format!(r#"{{"sub":42,"exp":{}}}"#, NOW + 3_600)),
+        claim(format!(
+            r#"{{"sub":"victim","exp":{},"nbf":{}}}"#,
+            NOW + 3_600,
+            NOW + 1_800
+        )),
+        claim(format!(
+            r#"{{"sub":"victim","exp":{},"pad":"{}"}}"#,
+            NOW + 3_600,
+            "x".repeat(8 << 10)
+        )),
+        "garbage".to_owned(),
+        "..".to_owned(),
+        String::new(),
+    ];
+    let mut left = 500;
+    for token in &forged {
+        left -= 1;
+        assert_eq!(
+            counted(&app, token).await,
+            ("ip:global:1h".to_owned(), left),
+            "{token}"
+        );
+    }
+    // Two tokens at once are none.
+    let bearer = format!("Bearer {good}");
+    let both = [
+        ("authorization", bearer.as_str()),
+        ("authorization", bearer.as_str()),
+    ];
+    let answer = send(&app, "GET /", &both).await;
+    assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1h"));
+
+    assert_eq!(
+        counted(&app, &good).await,
+        ("user:global:1h".to_owned(), 999_998),
+        "the victim was charged twice, by itself"
+    );
+
+    // Remembered, but not longer than it is good.
+    clock.advance(Duration::from_secs(3_600 + 31));
+    assert_eq!(counted(&app, &good).await.0, "ip:global:1h");
+}
+
+#[tokio::test]
+async fn the_same_name_of_two_issuers_is_two_users() {
+    let (app, _) = app(Jwt::hs256(SECRET).build().unwrap());
+    let of = |issuer: &str| {
+        hs256(&format!(
+            r#"{{"sub":"alice","iss":"{issuer}","exp":{}}}"#,
+            NOW + 60
+        ))
+    };
+    assert_eq!(counted(&app, &of("https://a.example")).await.1, 999_999);
+    assert_eq!(counted(&app, &of("https://b.example")).await.1, 999_999);
+    assert_eq!(counted(&app, &of("https://a.example")).await.1, 999_998);
+}
+
+#[tokio::test]
+async fn wrong_tokens_are_limited_themselves() {
+    let policy = Policy::builder().everyone("1000/hour");
+    let layer = RateLimitLayer::builder(policy)
+        .identify(Jwt::hs256(SECRET).build().unwrap())
+        .invalid_credentials("3/minute")
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    let good = format!("Bearer {}", hs256(&claims("alice")));
+    assert_eq!(
+        send(&app, "GET /", &[("authorization", &good)])
+            .await
+            .status,
+        200
+    );
+    for index in 0..3 {
+        let wrong = format!("Bearer {}x{index}", hs256(&claims("alice")));
+        assert_eq!(
+            send(&app, "GET /", &[("authorization", &wrong)])
+                .await
+                .status,
+            200
+        );
+    }
+    let denied = send(&app, "GET /", &[("authorization", "Bearer a.b.c")]).await;
+    assert_eq!(denied.status, 429);
+    assert_eq!(
+        denied.header("x-ratelimit-policy"),
+        Some("ip:invalid-credentials:1m")
+    );
+    assert!(denied.number("retry-after") > 0);
+    // Who is known already, or shows nothing, is not concerned.
+    assert_eq!(
+        send(&app, "GET /", &[("authorization", &good)])
+            .await
+            .status,
+        200
+    );
+    assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn good_tokens_are_not_charged_as_wrong_ones() {
+    let layer = RateLimitLayer::builder(MANY)
+        .identify(Jwt::hs256(SECRET).build().unwrap())
+        .invalid_credentials("2/minute")
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    for index in 0..50 {
+        let good = format!("Bearer {}", hs256(&claims(&format!("user-{index}"))));
+        let answer = send(&app, "GET /", &[("authorization", &good)]).await;
+        assert_eq!(
+            (answer.status, answer.number("x-ratelimit-remaining")),
+            (200, 999_999)
+        );
+    }
+}
+
+#[tokio::test]
+async fn wrong_tokens_may_be_refused() {
+    let policy = Policy::builder()
+        .everyone("5/hour")
+        .exempt_route("GET /health");
+    let layer = RateLimitLayer::builder(policy)
+        .identify(Jwt::hs256(SECRET).build().unwrap())
+        .reject_invalid_credentials()
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    let refused = send(&app, "GET /", &[("authorization", "Bearer a.b.c")]).await;
+    assert_eq!(refused.status, 401);
+    assert_eq!(refused.json()["error"]["code"], "INVALID_CREDENTIALS");
+    assert_eq!(
+        send(&app, "GET /", &[]).await.status,
+        200,
+        "who shows nothing is anonymous"
+    );
+    let probe = send(&app, "GET /health", &[("authorization", "Bearer a.b.c")]).await;
+    assert_eq!(probe.status, 200, "what is exempt is not looked at");
+}
+
+/// What is left for whoever comes from `peer` with these headers.
+async fn from(app: &Router, peer: &str, headers: &[(&str, &str)]) -> u64 {
+    let mut request: Request<Body> = request("GET /", headers);
+    request
+        .extensions_mut()
+        .insert(PeerAddr(peer.parse().unwrap()));
+    let response = app.clone().oneshot(request).await.unwrap();
+    Answer::read(response).await.number("x-ratelimit-remaining")
+}
+
+#[tokio::test]
+async fn addresses_cannot_be_made_up() {
+    let policy = Policy::builder().anonymous("100/hour");
+    let layer = RateLimitLayer::builder(policy)
+        .trusted_proxies(["10.0.0.0/8"])
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    // The victim, through the proxy.
+    assert_eq!(
+        from(&app, "10.0.0.1:1", &[("x-forwarded-for", "203.0.113.9")]).await,
+        99
+    );
+    // From outside, headers say nothing.
+    assert_eq!(
+        from(
+            &app,
+            "198.51.100.1:1",
+            &[("x-forwarded-for", "203.0.113.9")]
+        )
+        .await,
+        99
+    );
+    assert_eq!(
+        from(&app, "198.51.100.1:2", &[("x-real-ip", "203.0.113.9")]).await,
+        98
+    );
+    assert_eq!(
+        from(&app, "198.51.100.1:3", &[("forwarded", "for=203.0.113.9")]).await,
+        97
+    );
+    // Through the proxy, only what the proxy has seen.
+    let rotated = [
+        ("x-forwarded-for", "203.0.113.9"),
+        ("x-forwarded-for", "1.2.3.4, 198.51.100.1"),
+    ];
+    assert_eq!(from(&app, "10.0.0.1:1", &rotated).await, 96);
+    assert_eq!(
+        from(
+            &app,
+            "10.0.0.1:1",
+            &[("x-forwarded-for", "203.0.113.9, nonsense, 198.51.100.1:443")]
+        )
+        .await,
+        95
+    );
+    // Mapped into IPv6 is the same address.
+    assert_eq!(from(&app, "[::ffff:198.51.100.1]:9", &[]).await, 94);
+    // The victim again: charged once, by itself.
+    assert_eq!(
+        from(&app, "10.0.0.1:7", &[("x-forwarded-for", "203.0.113.9")]).await,
+        98
+    );
+    // One customer's network counts as one.
+    assert_eq!(from(&app, "[2001:db8::1]:1", &[]).await, 99);
+    assert_eq!(from(&app, "[2001:db8::ffff:1]:1", &[]).await, 98);
+    assert_eq!(from(&app, "[2001:db8:0:1::1]:1", &[]).await, 99);
+}
+
+#[tokio::test]
+async fn users_and_addresses_of_the_same_name_are_two() {
+    let policy = Policy::builder()
+        .authenticated("100/hour")
+        .anonymous("100/hour")
+        .rule("tenant", Rule::new("100/hour").per(["tenant"]));
+    let client_ip = ClientIp::builder()
+        .trust_all_proxies_insecure()
+        .header(ForwardedHeader::XRealIp);
+    let (builder, _) = super::layer(policy);
+    let app = echo().layer(
+        builder
+            .client_ip(client_ip.build().unwrap())
+            .build()
+            .unwrap(),
+    );
+    let left = |headers: Vec<(&'static str, &'static str)>| {
+        let app = app.clone();
+        async move {
+            send(&app, "GET /", &headers)
+                .await
+                .number("x-ratelimit-remaining")
+        }
+    };
+    assert_eq!(left(vec![("x-real-ip", "1.2.3.4")]).await, 99);
+    assert_eq!(left(vec![("x-user", "1.2.3.4")]).await, 99);
+    assert_eq!(left(vec![("x-user", "a:b"), ("x-tenant", "c")]).await, 99);
+    assert_eq!(left(vec![("x-user", "a"), ("x-tenant", "b:c")]).await, 99);
+    assert_eq!(left(vec![("x-user", "other"), ("x-tenant", "c")]).await, 98);
+}

@@ -1,0 +1,74 @@
+//! A store that takes its time to answer.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tollgate::{Answer, Batch, MemoryStore, Store, StoreError, Subject, Timestamp, Verdict};
+
+/// Decides at once, and answers only when it was polled so many times: like a store behind a
+/// network, for which asking is what counts.
+#[derive(Debug)]
+pub(super) struct Slow {
+    store: MemoryStore,
+    polls: usize,
+}
+
+impl Slow {
+    pub(super) fn new(store: MemoryStore, polls: usize) -> Self {
+        Self { store, polls }
+    }
+
+    fn late<T: Unpin + Send + 'static>(&self, answer: Answer<T>) -> Answer<T> {
+        let mut left = self.polls;
+        if left == 0 {
+            return answer;
+        }
+        let mut result = Some(answer.wait());
+        Answer::pending(poll_fn(move |context| {
+            if left == 0 {
+                return Poll::Ready(
+                    result
+                        .take()
+                        .unwrap_or_else(|| Err(StoreError::new("polled again"))),
+                );
+            }
+            left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+}
+
+impl Store for Slow {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.late(self.store.decide(batch, now))
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.late(self.store.peek(batch, now))
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.late(self.store.record(batch, now))
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        self.late(self.store.give_back(batch, charged_at, now))
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        self.late(self.store.reset(batch))
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        self.late(self.store.reset_subject(subject))
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.late(self.store.clear())
+    }
+
+    fn len(&self) -> Answer<usize> {
+        self.late(self.store.len())
+    }
+}
