@@ -1,47 +1,43 @@
 //! One request: who asks, which rules count it, one decision, what is told.
 
+mod asked;
 mod case;
 mod charge;
+mod identify;
 mod labels;
 mod route;
+mod settle;
+mod tell;
 mod tier;
 mod wrongs;
 
 use std::fmt;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode};
 
 use self::case::Case;
 use self::labels::Labels;
 use self::route::Taken;
 use self::tier::Asked as TierAsked;
 use self::wrongs::Wrongs;
-use crate::calm::calmly;
 use crate::clock::{Clock, Timestamp};
 use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
-use crate::headers::{self, HeaderStyle, Report, Standing};
-use crate::identity::{Asking, Chain, ClientAddress, ClientIp, Identified, Identify};
-use crate::observe::{self, Exceeded, Watch};
-use crate::policy::{Exemption, OnStoreFailure, Policy};
+use crate::headers::HeaderStyle;
+use crate::identity::{Chain, ClientIp};
+use crate::observe::Watch;
+use crate::policy::Policy;
 use crate::quota::Quota;
-use crate::response::{Denial, JsonEnvelope, Render, Template};
+use crate::response::{Render, Template};
 use crate::store::{Answer, Store};
 use crate::tier::TierResolver;
-use crate::who::Identity;
 
+pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
-
-/// How long those are told to wait who are turned away because the store is down.
-const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
+pub(crate) use self::settle::settled;
 
 /// Everything that decides about requests. One for all clones of a layer.
 pub(crate) struct Gate {
@@ -91,52 +87,6 @@ pub(crate) struct Rules {
     labels: Labels,
     /// One for each of the policy's terms.
     messages: Box<[Option<Template>]>,
-}
-
-/// What is known of a request after it was asked about.
-pub(crate) enum Asked {
-    /// It goes on, and nothing is to be done about its response.
-    Pass,
-    /// It goes on.
-    Allowed(Box<Admission>),
-    /// It is turned away with this.
-    Denied(Response<Bytes>),
-    /// It is not known yet.
-    Pending(Box<Pending>),
-}
-
-/// A request that goes on and whose response has to be seen to.
-///
-/// On the heap, since it goes from hand to hand with the response: services box their futures,
-/// and axum more than once.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    case: Case,
-    /// What several quotas say. Of one, the decision says it all.
-    verdict: Option<Box<Verdict>>,
-    decision: Decision,
-}
-
-/// An answer that has to be waited for.
-#[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
-pub(crate) enum Pending {
-    /// For the tier first.
-    Tier(Pin<Box<dyn Future<Output = Judged> + Send>>),
-    /// Only for the store.
-    Store(Option<Case>, Answer<Verdict>),
-}
-
-/// A case and what the store says of it.
-pub(crate) struct Judged {
-    case: Case,
-    verdict: Result<Verdict, StoreError>,
-}
-
-impl Asked {
-    fn exempt(why: Exemption, head: &Head<'_>) -> Self {
-        observe::exempt(why.name(), head);
-        Self::Pass
-    }
 }
 
 impl Rules {
@@ -216,59 +166,6 @@ impl Gate {
             TierAsked::Known(tier) => self.judge(&case.with_tier(tier), &rules, head, now),
             TierAsked::Pending(name) => self.judge_later(case.keep(&rules), name),
         }
-    }
-
-    /// Who asks: somebody verified, or nobody that is known. Or a refusal.
-    #[inline]
-    fn identify(
-        &self,
-        head: &Head<'_>,
-        address: Option<ClientAddress>,
-        now: Timestamp,
-    ) -> Result<Option<Arc<Identity>>, Box<Response<Bytes>>> {
-        if self.chain.is_empty() {
-            return Ok(None);
-        }
-        let tab = self.wrongs.tab(address.map(|address| address.group()), now);
-        let afford = || tab.charge();
-        let asking = Asking::new(*head, address.map(|address| address.ip()), now, &afford);
-        let identified = calmly(|| self.chain.identify(&asking)).unwrap_or(Identified::Absent);
-        match identified {
-            Identified::Known(identity) => {
-                tab.forgive();
-                Ok(Some(identity))
-            }
-            Identified::Absent => {
-                tab.forgive();
-                Ok(None)
-            }
-            // Also those count that were too wrong to be looked at closely.
-            Identified::Invalid if tab.is_charged() || tab.charge() => match self.on_invalid {
-                OnInvalid::Anonymous => Ok(None),
-                OnInvalid::Reject => {
-                    let denial = Denial::unauthorized(*head, now);
-                    Err(Box::new(self.render(&denial)))
-                }
-            },
-            Identified::Invalid | Identified::Throttled => {
-                Err(Box::new(self.too_many_wrongs(head, &tab, now)))
-            }
-        }
-    }
-
-    #[cold]
-    fn too_many_wrongs(
-        &self,
-        head: &Head<'_>,
-        tab: &wrongs::Tab<'_>,
-        now: Timestamp,
-    ) -> Response<Bytes> {
-        let usage = tab.denied().unwrap_or_default();
-        let standing = Standing::new(self.wrongs.label(), usage);
-        let denial = Denial::limited(*head, standing, now);
-        let response = self.render(&denial);
-        observe::exceeded(|| exceeded(&denial));
-        response
     }
 
     /// Puts a case to the store.
@@ -369,126 +266,6 @@ impl Gate {
             decision,
         }))
     }
-
-    #[cold]
-    fn without_store<R: Deref<Target = Rules>>(
-        &self,
-        case: &Case<R>,
-        error: &StoreError,
-        head: &Head<'_>,
-    ) -> Asked {
-        observe::store_failed(error);
-        match case.on_store_failure() {
-            OnStoreFailure::Allow => Asked::Pass,
-            OnStoreFailure::Deny => {
-                let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.clock.now());
-                Asked::Denied(self.render(&denial))
-            }
-        }
-    }
-
-    /// What those are told who are turned away.
-    fn deny<R: Deref<Target = Rules>>(
-        &self,
-        case: &Case<R>,
-        verdict: Option<&Verdict>,
-        decision: Decision,
-        head: &Head<'_>,
-    ) -> Response<Bytes> {
-        let (rules, at) = (case.rules(), decision.at());
-        let bound = case.binding(&decision);
-        let Some((entry, Ok(label))) = bound.map(|entry| (entry, case.label(entry))) else {
-            let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);
-            return self.render(&denial);
-        };
-        let binding = Standing::new(label, *decision.usage());
-        let several: Vec<Standing<'_>> = match verdict {
-            Some(verdict) => case.standings(verdict.usages()).collect(),
-            // A denial without a list is about the binding one.
-            None => Vec::new(),
-        };
-        let mut denial = Denial::limited(*head, binding, at)
-            .with_quotas(&several)
-            .with_tier(case.tier_name());
-        if let Some(message) = &rules.messages[entry.terms] {
-            denial = denial.with_message(message);
-        }
-        if let Some(suggestion) = &rules.policy.terms(entry).suggestion {
-            denial = denial.with_suggestion(suggestion);
-        }
-        let mut response = self.render(&denial);
-        observe::exceeded(|| exceeded(&denial));
-        response.extensions_mut().insert(decision);
-        response
-    }
-
-    fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
-        let rendered = calmly(|| self.renderer.respond(denial, self.style));
-        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, self.style));
-        // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for
-        // none takes it for an error. The headers stay those of GET, the length too.
-        if denial.head().method() == Method::HEAD {
-            *response.body_mut() = Bytes::new();
-        }
-        response
-    }
-
-    /// Gives back what does not count, now that the response is known. If it has to be waited
-    /// for, the answer comes back.
-    #[inline]
-    pub(crate) fn settle(
-        &self,
-        admission: &mut Admission,
-        status: StatusCode,
-    ) -> Option<Answer<()>> {
-        let Admission {
-            case,
-            verdict,
-            decision,
-        } = admission;
-        if !case.is_by_outcome() {
-            return None;
-        }
-        let mut one = of_one(*decision.usage(), decision.at());
-        let usages = verdict.as_deref_mut().unwrap_or(&mut one);
-        let answer = case.settle(usages, status, &*self.store, self.clock.now())?;
-        if let Ok(settled) = case.decision(usages) {
-            *decision = settled;
-        }
-        match answer.try_ready() {
-            Ok(result) => {
-                settled(result);
-                None
-            }
-            Err(pending) => Some(pending),
-        }
-    }
-
-    /// Tells the caller how things stand.
-    #[inline]
-    pub(crate) fn annotate(&self, admission: &Admission, headers: &mut HeaderMap) {
-        let Admission {
-            case,
-            verdict,
-            decision,
-        } = admission;
-        if self.style.is_none() {
-            return;
-        }
-        let Some(Ok(label)) = case.binding(decision).map(|entry| case.label(entry)) else {
-            return;
-        };
-        let binding = Standing::new(label, *decision.usage());
-        let warn = case.rules().policy.warns(decision.usage());
-        let report = Report::new(binding, decision.at()).with_warning(warn);
-        match verdict {
-            None => headers::annotate(self.style, headers, &report, [binding]),
-            Some(verdict) => {
-                let quotas = case.standings(verdict.usages());
-                headers::annotate(self.style, headers, &report, quotas);
-            }
-        }
-    }
 }
 
 /// What the store says of one quota, in the form of several.
@@ -496,57 +273,6 @@ fn of_one(usage: Usage, at: Timestamp) -> Verdict {
     let mut verdict = Verdict::new(at);
     verdict.push(usage);
     verdict
-}
-
-/// What those who watch should know of a denial.
-fn exceeded<'a>(denial: &'a Denial<'_>) -> Exceeded<'a> {
-    Exceeded {
-        head: denial.head(),
-        policy: denial.policy().unwrap_or_default(),
-        limit: denial.limit().unwrap_or_default(),
-        used: denial.used().unwrap_or_default(),
-        window: denial
-            .window()
-            .map_or(0, |window| window.duration().as_secs()),
-        retry_after: denial.retry_after_secs(),
-        request_id: denial.request_id().as_str(),
-    }
-}
-
-/// A charge could not be given back: the caller has one less. That is no reason to fail.
-pub(crate) fn settled(result: Result<(), StoreError>) {
-    if let Err(error) = result {
-        observe::store_failed(&error);
-    }
-}
-
-impl Admission {
-    pub(crate) const fn decision(&self) -> &Decision {
-        &self.decision
-    }
-
-    /// What a handler needs to charge more later.
-    pub(crate) fn charge(&self, gate: &Arc<Gate>) -> Charge {
-        Charge::new(Arc::clone(gate), self.case.clone())
-    }
-}
-
-impl Future for Pending {
-    type Output = Judged;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judged> {
-        match self.get_mut() {
-            Self::Tier(future) => future.as_mut().poll(context),
-            Self::Store(case, answer) => {
-                let verdict = std::task::ready!(Pin::new(answer).poll(context));
-                #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
-                let Some(case) = case.take() else {
-                    panic!("a request was polled after it was judged");
-                };
-                Poll::Ready(Judged { case, verdict })
-            }
-        }
-    }
 }
 
 impl fmt::Debug for Gate {

@@ -1,0 +1,92 @@
+//! What is known of a request after it was asked about, now or later.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Response;
+
+use super::case::Case;
+use super::{Charge, Gate};
+use crate::decision::{Decision, Verdict};
+use crate::error::StoreError;
+use crate::head::Head;
+use crate::observe;
+use crate::policy::Exemption;
+use crate::store::Answer;
+
+/// What is known of a request after it was asked about.
+pub(crate) enum Asked {
+    /// It goes on, and nothing is to be done about its response.
+    Pass,
+    /// It goes on.
+    Allowed(Box<Admission>),
+    /// It is turned away with this.
+    Denied(Response<Bytes>),
+    /// It is not known yet.
+    Pending(Box<Pending>),
+}
+
+/// A request that goes on and whose response has to be seen to.
+///
+/// On the heap, since it goes from hand to hand with the response: services box their futures,
+/// and axum more than once.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(super) case: Case,
+    /// What several quotas say. Of one, the decision says it all.
+    pub(super) verdict: Option<Box<Verdict>>,
+    pub(super) decision: Decision,
+}
+
+/// An answer that has to be waited for.
+#[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
+pub(crate) enum Pending {
+    /// For the tier first.
+    Tier(Pin<Box<dyn Future<Output = Judged> + Send>>),
+    /// Only for the store.
+    Store(Option<Case>, Answer<Verdict>),
+}
+
+/// A case and what the store says of it.
+pub(crate) struct Judged {
+    pub(super) case: Case,
+    pub(super) verdict: Result<Verdict, StoreError>,
+}
+
+impl Asked {
+    pub(super) fn exempt(why: Exemption, head: &Head<'_>) -> Self {
+        observe::exempt(why.name(), head);
+        Self::Pass
+    }
+}
+
+impl Admission {
+    pub(crate) const fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// What a handler needs to charge more later.
+    pub(crate) fn charge(&self, gate: &Arc<Gate>) -> Charge {
+        Charge::new(Arc::clone(gate), self.case.clone())
+    }
+}
+
+impl Future for Pending {
+    type Output = Judged;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judged> {
+        match self.get_mut() {
+            Self::Tier(future) => future.as_mut().poll(context),
+            Self::Store(case, answer) => {
+                let verdict = ready!(Pin::new(answer).poll(context));
+                #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
+                let Some(case) = case.take() else {
+                    panic!("a request was polled after it was judged");
+                };
+                Poll::Ready(Judged { case, verdict })
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Who asks, and what becomes of those who lie.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+
+use super::wrongs::Tab;
+use super::{Gate, OnInvalid};
+use crate::calm::calmly;
+use crate::clock::Timestamp;
+use crate::head::Head;
+use crate::headers::Standing;
+use crate::identity::{Asking, ClientAddress, Identified, Identify};
+use crate::response::Denial;
+use crate::who::Identity;
+
+impl Gate {
+    /// Who asks: somebody verified, or nobody that is known. Or a refusal.
+    #[inline]
+    pub(super) fn identify(
+        &self,
+        head: &Head<'_>,
+        address: Option<ClientAddress>,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Identity>>, Box<Response<Bytes>>> {
+        if self.chain.is_empty() {
+            return Ok(None);
+        }
+        let tab = self.wrongs.tab(address.map(|address| address.group()), now);
+        let afford = || tab.charge();
+        let asking = Asking::new(*head, address.map(|address| address.ip()), now, &afford);
+        let identified = calmly(|| self.chain.identify(&asking)).unwrap_or(Identified::Absent);
+        match identified {
+            Identified::Known(identity) => {
+                tab.forgive();
+                Ok(Some(identity))
+            }
+            Identified::Absent => {
+                tab.forgive();
+                Ok(None)
+            }
+            // Also those count that were too wrong to be looked at closely.
+            Identified::Invalid if tab.is_charged() || tab.charge() => match self.on_invalid {
+                OnInvalid::Anonymous => Ok(None),
+                OnInvalid::Reject => {
+                    let denial = Denial::unauthorized(*head, now);
+                    Err(Box::new(self.render(&denial)))
+                }
+            },
+            Identified::Invalid | Identified::Throttled => {
+                Err(Box::new(self.too_many_wrongs(head, &tab, now)))
+            }
+        }
+    }
+
+    #[cold]
+    fn too_many_wrongs(&self, head: &Head<'_>, tab: &Tab<'_>, now: Timestamp) -> Response<Bytes> {
+        let usage = tab.denied().unwrap_or_default();
+        let standing = Standing::new(self.wrongs.label(), usage);
+        let denial = Denial::limited(*head, standing, now);
+        self.turn_away(&denial)
+    }
+}

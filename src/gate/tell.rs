@@ -1,0 +1,132 @@
+//! What callers are told, and those who watch.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response};
+
+use super::case::Case;
+use super::{Admission, Asked, Gate, Rules};
+use crate::calm::calmly;
+use crate::decision::{Decision, Verdict};
+use crate::error::StoreError;
+use crate::head::Head;
+use crate::headers::{self, Report, Standing};
+use crate::observe::{self, Exceeded};
+use crate::policy::OnStoreFailure;
+use crate::response::{Denial, JsonEnvelope, Render};
+
+/// How long those are told to wait who are turned away because the store is down.
+const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
+
+impl Gate {
+    #[cold]
+    pub(super) fn without_store<R: Deref<Target = Rules>>(
+        &self,
+        case: &Case<R>,
+        error: &StoreError,
+        head: &Head<'_>,
+    ) -> Asked {
+        observe::store_failed(error);
+        match case.on_store_failure() {
+            OnStoreFailure::Allow => Asked::Pass,
+            OnStoreFailure::Deny => {
+                let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.clock.now());
+                Asked::Denied(self.render(&denial))
+            }
+        }
+    }
+
+    /// What those are told who are turned away.
+    pub(super) fn deny<R: Deref<Target = Rules>>(
+        &self,
+        case: &Case<R>,
+        verdict: Option<&Verdict>,
+        decision: Decision,
+        head: &Head<'_>,
+    ) -> Response<Bytes> {
+        let (rules, at) = (case.rules(), decision.at());
+        let bound = case.binding(&decision);
+        let Some((entry, Ok(label))) = bound.map(|entry| (entry, case.label(entry))) else {
+            let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);
+            return self.render(&denial);
+        };
+        let binding = Standing::new(label, *decision.usage());
+        let several: Vec<Standing<'_>> = match verdict {
+            Some(verdict) => case.standings(verdict.usages()).collect(),
+            // A denial without a list is about the binding one.
+            None => Vec::new(),
+        };
+        let mut denial = Denial::limited(*head, binding, at)
+            .with_quotas(&several)
+            .with_tier(case.tier_name());
+        if let Some(message) = &rules.messages[entry.terms] {
+            denial = denial.with_message(message);
+        }
+        if let Some(suggestion) = &rules.policy.terms(entry).suggestion {
+            denial = denial.with_suggestion(suggestion);
+        }
+        let mut response = self.turn_away(&denial);
+        response.extensions_mut().insert(decision);
+        response
+    }
+
+    /// Says no, and says so to those who watch.
+    pub(super) fn turn_away(&self, denial: &Denial<'_>) -> Response<Bytes> {
+        observe::exceeded(|| exceeded(denial));
+        self.render(denial)
+    }
+
+    pub(super) fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
+        let rendered = calmly(|| self.renderer.respond(denial, self.style));
+        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, self.style));
+        // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for
+        // none takes it for an error. The headers stay those of GET, the length too.
+        if denial.head().method() == Method::HEAD {
+            *response.body_mut() = Bytes::new();
+        }
+        response
+    }
+
+    /// Tells the caller how things stand.
+    #[inline]
+    pub(crate) fn annotate(&self, admission: &Admission, headers: &mut HeaderMap) {
+        let Admission {
+            case,
+            verdict,
+            decision,
+        } = admission;
+        if self.style.is_none() {
+            return;
+        }
+        let Some(Ok(label)) = case.binding(decision).map(|entry| case.label(entry)) else {
+            return;
+        };
+        let binding = Standing::new(label, *decision.usage());
+        let warn = case.rules().policy.warns(decision.usage());
+        let report = Report::new(binding, decision.at()).with_warning(warn);
+        match verdict {
+            None => headers::annotate(self.style, headers, &report, [binding]),
+            Some(verdict) => {
+                let quotas = case.standings(verdict.usages());
+                headers::annotate(self.style, headers, &report, quotas);
+            }
+        }
+    }
+}
+
+/// What those who watch should know of a denial.
+fn exceeded<'a>(denial: &'a Denial<'_>) -> Exceeded<'a> {
+    Exceeded {
+        head: denial.head(),
+        policy: denial.policy().unwrap_or_default(),
+        limit: denial.limit().unwrap_or_default(),
+        used: denial.used().unwrap_or_default(),
+        window: denial
+            .window()
+            .map_or(0, |window| window.duration().as_secs()),
+        retry_after: denial.retry_after_secs(),
+        request_id: denial.request_id().as_str(),
+    }
+}
