@@ -264,10 +264,7 @@ impl Decision {
             )));
         }
         let (binding, index) = match usages {
-            [] => (
-                Usage::new(u64::MAX, 0, verdict.at(), Outcome::Allowed),
-                MAX_CHECKS,
-            ),
+            [] => return Ok(Self::of_nothing(verdict.at())),
             several => tightest(several, order),
         };
         Ok(Self {
@@ -276,6 +273,16 @@ impl Decision {
             at: verdict.at(),
             charged: 0,
         })
+    }
+
+    /// What follows if nothing is asked.
+    pub(crate) const fn of_nothing(at: Timestamp) -> Self {
+        Self {
+            binding: Usage::new(u64::MAX, 0, at, Outcome::Allowed),
+            index: MAX_CHECKS,
+            at,
+            charged: 0,
+        }
     }
 
     /// What follows from a single check.

@@ -100,9 +100,11 @@ impl Problems {
         self.0.iter()
     }
 
-    /// Adds a problem.
+    /// Adds a problem, unless it was told before.
     pub(crate) fn push(&mut self, problem: Invalid) {
-        self.0.push(problem);
+        if !self.0.contains(&problem) {
+            self.0.push(problem);
+        }
     }
 
     /// The value, or the problem noted.

@@ -20,8 +20,7 @@ impl fmt::Display for NotLimited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "this handler takes the decision of a `RateLimitLayer`, and there is none: put the layer \
-             around its route and build it with `handlers_see_decision()`, or take an `Option` where \
-             requests may be exempt",
+             around its route and build it with `handlers_see_decision()`",
         )
     }
 }
@@ -45,7 +44,7 @@ macro_rules! extract {
             }
         }
 
-        /// `None` if the request was exempt, or no rule counted it.
+        /// `None` if there is no such layer around the handler.
         impl<S: Send + Sync> OptionalFromRequestParts<S> for $type {
             type Rejection = Infallible;
 

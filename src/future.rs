@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::gate::{Admission, Asked, Gate, Judged, Pending, settled};
+use crate::gate::{Admission, Asked, Gate, Judged, Pending, outcome, settled};
 use crate::head::Head;
 use crate::response::DenialBody;
 use crate::store::Answer;
@@ -104,20 +104,21 @@ where
     }
 
     /// Tells the handler, if it is to be told.
+    #[inline]
     pub(crate) fn admit(
         gate: &Arc<Gate>,
-        admission: Box<Admission>,
+        admission: Option<Box<Admission>>,
         request: &mut Request<ReqBody>,
-    ) -> Admitted {
+    ) -> Option<Admitted> {
         if gate.tells_handlers() {
-            let extensions = request.extensions_mut();
-            extensions.insert(admission.decision().clone());
-            extensions.insert(admission.charge(gate));
+            let (decision, charge) = gate.for_handlers(admission.as_deref());
+            request.extensions_mut().insert(decision);
+            request.extensions_mut().insert(charge);
         }
-        Admitted {
+        admission.map(|admission| Admitted {
             gate: Arc::clone(gate),
             admission,
-        }
+        })
     }
 }
 
@@ -151,7 +152,7 @@ where
                         polled_after_the_end()
                     };
                     let status = match &response {
-                        Ok(response) => response.status(),
+                        Ok(response) => outcome(response),
                         // Whoever handles the error will make something like it.
                         Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
                     };
@@ -202,15 +203,11 @@ where
             ..
         } = self;
         match gate.conclude(judged, &Head::of(&request)) {
-            Asked::Pass => State::Calling {
-                future: service.call(request),
-                admitted: None,
-            },
             Asked::Allowed(admission) => {
                 let admitted = ResponseFuture::<S, _>::admit(&gate, admission, &mut request);
                 State::Calling {
                     future: service.call(request),
-                    admitted: Some(admitted),
+                    admitted,
                 }
             }
             Asked::Denied(response) => State::Denied {

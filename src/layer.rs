@@ -71,6 +71,8 @@ use crate::who::Identity;
 /// - Around the whole router (`ServiceBuilder::new().layer(limits).service(router)`) it is
 ///   cheaper, since axum boxes what is added route by route, and it also counts what no route
 ///   matches. Rules for routes match the path themselves there.
+/// - In one place only: a layer that is both on a nested router and on the outer one charges its
+///   requests twice.
 ///
 /// # The address of the client
 ///

@@ -54,10 +54,9 @@ where
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         match self.gate.ask(&Head::of(&request)) {
-            Asked::Pass => ResponseFuture::calling(self.inner.call(request), None),
             Asked::Allowed(admission) => {
                 let admitted = ResponseFuture::<S, _>::admit(&self.gate, admission, &mut request);
-                ResponseFuture::calling(self.inner.call(request), Some(admitted))
+                ResponseFuture::calling(self.inner.call(request), admitted)
             }
             Asked::Denied(response) => ResponseFuture::denied(response),
             Asked::Pending(pending) => {

@@ -1,14 +1,12 @@
 //! What is known of a request after it was asked about, now or later.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::Response;
 
 use super::case::Case;
-use super::{Charge, Gate};
 use crate::decision::{Decision, Verdict};
 use crate::error::StoreError;
 use crate::head::Head;
@@ -18,10 +16,8 @@ use crate::store::Answer;
 
 /// What is known of a request after it was asked about.
 pub(crate) enum Asked {
-    /// It goes on, and nothing is to be done about its response.
-    Pass,
-    /// It goes on.
-    Allowed(Box<Admission>),
+    /// It goes on. Without an admission, nothing is to be done about its response.
+    Allowed(Option<Box<Admission>>),
     /// It is turned away with this.
     Denied(Response<Bytes>),
     /// It is not known yet.
@@ -56,20 +52,11 @@ pub(crate) struct Judged {
 }
 
 impl Asked {
+    pub(super) const PASS: Self = Self::Allowed(None);
+
     pub(super) fn exempt(why: Exemption, head: &Head<'_>) -> Self {
         observe::exempt(why.name(), head);
-        Self::Pass
-    }
-}
-
-impl Admission {
-    pub(crate) const fn decision(&self) -> &Decision {
-        &self.decision
-    }
-
-    /// What a handler needs to charge more later.
-    pub(crate) fn charge(&self, gate: &Arc<Gate>) -> Charge {
-        Charge::new(Arc::clone(gate), self.case.clone())
+        Self::PASS
     }
 }
 

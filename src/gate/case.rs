@@ -200,12 +200,14 @@ impl<R: Deref<Target = Rules>> Case<R> {
             } else {
                 usage.used().saturating_sub(self.costs[index])
             };
-            settled.push(Usage::new(
-                usage.limit(),
-                used,
-                usage.reset_at(),
-                Outcome::Allowed,
-            ));
+            let quota = self.rules.policy.line(entry).quota(self.tier);
+            let reset_at = if used == 0 && quota.algorithm().is_whole_again() {
+                charged_at
+            } else {
+                usage.reset_at()
+            };
+            let limit = usage.limit();
+            settled.push(Usage::new(limit, used, reset_at, Outcome::Allowed));
         }
         *verdict = settled;
         Some(self.with_batch(
@@ -235,12 +237,9 @@ impl<R: Deref<Target = Rules>> Case<R> {
             count += 1;
         }
         let decision = Decision::new(verdict, order[..count].iter().copied())?;
-        let charged = if verdict.is_allowed() {
-            self.costs[0]
-        } else {
-            0
-        };
-        Ok(decision.with_charged(charged))
+        let binding = decision.binding().filter(|_| verdict.is_allowed());
+        let charged = binding.and_then(|index| self.entries().nth(index));
+        Ok(decision.with_charged(charged.map_or(0, |(place, _)| self.costs[place])))
     }
 
     /// Each quota with its label and how it stands.

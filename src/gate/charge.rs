@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Gate;
 use super::case::Case;
+use super::{Admission, Gate};
+use crate::decision::Decision;
 use crate::error::{Error, Invalid};
 use crate::store::Answer;
 
@@ -13,7 +14,8 @@ use crate::store::Answer;
 ///
 /// An extractor for axum handlers, and an extension of every request that was let through, if
 /// the layer was built with `handlers_see_decision`. What is charged has happened, so it may
-/// go over the limit; the next request pays for it. What was charged is never given back.
+/// go over the limit; the next request pays for it. What was charged is never given back. Where
+/// nothing counts the request, there is nothing to charge, and that is fine.
 ///
 /// ```
 /// # #[cfg(feature = "axum")] {
@@ -31,16 +33,36 @@ use crate::store::Answer;
 /// ```
 #[derive(Clone)]
 pub struct Charge {
-    gate: Arc<Gate>,
-    case: Arc<Case>,
+    /// None, if nothing counts the request.
+    counted: Option<Arc<(Arc<Gate>, Case)>>,
+}
+
+impl Gate {
+    /// What handlers are told of a request that goes on.
+    pub(crate) fn for_handlers(
+        self: &Arc<Self>,
+        admission: Option<&Admission>,
+    ) -> (Decision, Charge) {
+        match admission {
+            Some(admission) => {
+                let charge = Charge::new(Arc::clone(self), admission.case.clone());
+                (admission.decision.clone(), charge)
+            }
+            None => (Decision::of_nothing(self.clock.now()), Charge::nothing()),
+        }
+    }
 }
 
 impl Charge {
-    pub(super) fn new(gate: Arc<Gate>, case: Case) -> Self {
+    fn new(gate: Arc<Gate>, case: Case) -> Self {
         Self {
-            gate,
-            case: Arc::new(case),
+            counted: Some(Arc::new((gate, case))),
         }
+    }
+
+    /// For requests that nothing counts: exempt ones, or while the store cannot answer.
+    const fn nothing() -> Self {
+        Self { counted: None }
     }
 
     /// Charges `cost` more to every quota that counted the request.
@@ -50,16 +72,20 @@ impl Charge {
 
     /// Charges `cost` more to one rule. It must be one that counts the request.
     pub fn to(&self, rule: &str, cost: u64) -> Answer<(), Error> {
-        if self.case.has_rule(rule) {
-            return self.record(Some(rule), cost);
+        match &self.counted {
+            Some(counted) if !counted.1.has_rule(rule) => {
+                let expected = "a rule that counts this request";
+                Answer::ready(Err(Invalid::new("rule name", rule, expected).into()))
+            }
+            _ => self.record(Some(rule), cost),
         }
-        let expected = "a rule that counts this request";
-        Answer::ready(Err(Invalid::new("rule name", rule, expected).into()))
     }
 
     fn record(&self, rule: Option<&str>, cost: u64) -> Answer<(), Error> {
-        let Gate { store, clock, .. } = &*self.gate;
-        let answer = self.case.record(&**store, rule, cost, clock.now());
+        let Some((gate, case)) = self.counted.as_deref() else {
+            return Answer::ready(Ok(()));
+        };
+        let answer = case.record(&*gate.store, rule, cost, gate.clock.now());
         answer.map(|verdict| verdict.map(drop).map_err(Error::from))
     }
 }

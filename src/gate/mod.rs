@@ -19,7 +19,6 @@ use arc_swap::ArcSwap;
 
 use self::case::Case;
 use self::labels::Labels;
-use self::route::Taken;
 use self::tier::Asked as TierAsked;
 use self::wrongs::Wrongs;
 use crate::clock::{Clock, Timestamp};
@@ -29,7 +28,7 @@ use crate::head::Head;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
 use crate::observe::Watch;
-use crate::policy::Policy;
+use crate::policy::{Policy, Taken};
 use crate::quota::Quota;
 use crate::response::{Render, Template};
 use crate::store::{Answer, Store};
@@ -37,7 +36,7 @@ use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
-pub(crate) use self::settle::settled;
+pub(crate) use self::settle::{outcome, settled};
 
 /// Everything that decides about requests. One for all clones of a layer.
 pub(crate) struct Gate {
@@ -135,10 +134,13 @@ impl Gate {
     #[inline]
     pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
         let rules = self.rules.load();
-        let taken = rules.policy.has_routes().then(|| Taken::by(head));
-        let (path, pattern) = taken.map_or(("", None), |taken| (taken.path, taken.pattern));
+        let taken = if rules.policy.has_routes() {
+            route::taken(head)
+        } else {
+            Taken::default()
+        };
         // First, so that a probe of the health of the server is answered whatever it shows.
-        let endpoint = match rules.policy.endpoint(head, path, pattern) {
+        let endpoint = match rules.policy.endpoint(head, &taken) {
             Ok(endpoint) => endpoint,
             Err(why) => return Asked::exempt(why, head),
         };
@@ -147,15 +149,15 @@ impl Gate {
         if address.is_none() {
             self.watch.no_peer_address();
         }
+        let ip = address.map(|address| address.ip());
+        if let Some(why) = rules.policy.exempts(head, ip) {
+            return Asked::exempt(why, head);
+        }
         let identity = match self.identify(head, address, now) {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied(*refused),
         };
-        let ip = address.map(|address| address.ip());
-        let plan = match rules
-            .policy
-            .plan_for(endpoint, head, identity.as_deref(), ip)
-        {
+        let plan = match rules.policy.plan_for(endpoint, identity.as_deref()) {
             Ok(plan) => plan,
             Err(why) => return Asked::exempt(why, head),
         };
@@ -182,7 +184,7 @@ impl Gate {
             return self.answered(case, answer, rules, head);
         };
         let Some(answer) = case.decide_only(only, &*self.store, now) else {
-            return Asked::Pass;
+            return Asked::PASS;
         };
         if let Some(Ok((usage, at))) = answer.as_ready() {
             let decision = case.decision_of_only(*usage, *at);
@@ -258,13 +260,13 @@ impl Gate {
         }
         let ends_here = self.style.is_none() && !self.tells_handlers && !case.is_by_outcome();
         if ends_here || decision.binding().is_none() {
-            return Asked::Pass;
+            return Asked::PASS;
         }
-        Asked::Allowed(Box::new(Admission {
+        Asked::Allowed(Some(Box::new(Admission {
             case: keep(),
             verdict: verdict.copied().map(Box::new),
             decision,
-        }))
+        })))
     }
 }
 

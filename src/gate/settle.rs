@@ -1,6 +1,7 @@
 //! What counts by outcome, once the outcome is known.
 
-use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
 
 use super::{Admission, Gate, of_one};
 use crate::error::StoreError;
@@ -44,5 +45,26 @@ impl Gate {
 pub(crate) fn settled(result: Result<(), StoreError>) {
     if let Err(error) = result {
         observe::store_failed(&error);
+    }
+}
+
+/// How a request turned out. gRPC says it in a field of its own and is 200 otherwise; if that
+/// comes only after the body, the request counts as one that went well.
+pub(crate) fn outcome<B>(response: &Response<B>) -> StatusCode {
+    let headers = response.headers();
+    let is_grpc = |kind: &HeaderValue| kind.as_bytes().starts_with(b"application/grpc");
+    if !headers.get(CONTENT_TYPE).is_some_and(is_grpc) {
+        return response.status();
+    }
+    match headers.get("grpc-status").map(HeaderValue::as_bytes) {
+        None | Some(b"0") => response.status(),
+        Some(b"3" | b"9" | b"11") => StatusCode::BAD_REQUEST,
+        Some(b"5") => StatusCode::NOT_FOUND,
+        Some(b"6" | b"10") => StatusCode::CONFLICT,
+        Some(b"7") => StatusCode::FORBIDDEN,
+        Some(b"8") => StatusCode::TOO_MANY_REQUESTS,
+        Some(b"14") => StatusCode::SERVICE_UNAVAILABLE,
+        Some(b"16") => StatusCode::UNAUTHORIZED,
+        Some(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -30,7 +30,7 @@ impl Gate {
     ) -> Asked {
         observe::store_failed(error);
         match case.on_store_failure() {
-            OnStoreFailure::Allow => Asked::Pass,
+            OnStoreFailure::Allow => Asked::PASS,
             OnStoreFailure::Deny => {
                 let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.clock.now());
                 Asked::Denied(self.render(&denial))

@@ -52,6 +52,9 @@ impl PolicyBuilder {
     }
 
     /// The global rule for callers whose identity is verified: per caller, on every request.
+    ///
+    /// Where [`anonymous`](Self::anonymous) is not said, those who are get the same, per address:
+    /// nobody is better off by leaving out the token.
     pub fn authenticated(mut self, rule: impl IntoRule) -> Self {
         self.authenticated = Some(rule.into_rule());
         self
@@ -130,8 +133,12 @@ impl PolicyBuilder {
         self
     }
 
-    /// Counts CORS preflights like other requests. If this is not said, an `OPTIONS` request
-    /// with `Origin` and `Access-Control-Request-Method` is not counted.
+    /// Counts CORS preflights like other requests: for services that answer `OPTIONS` like any
+    /// other method, where a preflight that nobody meant would be a free request.
+    ///
+    /// If this is not said, an `OPTIONS` request with `Origin` and
+    /// `Access-Control-Request-Method` is not counted, unless its endpoint has a rule for all
+    /// methods or for `OPTIONS`.
     pub fn count_preflights(mut self) -> Self {
         self.exempt.counts_preflights = true;
         self

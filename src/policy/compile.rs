@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::builder::PolicyBuilder;
 use super::per::Per;
-use super::route::{Route, Routes};
+use super::route::{Route, Routes, Target};
 use super::rule::Rule;
 use super::tiers::TierTable;
 use super::{Entry, Line, Plan, Policy, Terms};
@@ -39,41 +39,19 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         compiler.names.remove(GLOBAL_NAME);
         Some(compiler.group(GLOBAL_NAME, &rule, GLOBAL))
     };
+    // Whoever leaves out the token must not be better off.
+    let anonymous = builder.anonymous.or_else(|| builder.authenticated.clone());
     let globals = [
-        global(builder.anonymous, true),
+        global(anonymous, true),
         global(builder.authenticated, false),
     ];
     let mut categories: HashMap<String, (Rule, Group)> = HashMap::new();
     for (name, rule) in builder.categories {
-        compiler.refuse(
-            &name,
-            rule.category.is_some(),
-            "category",
-            "no category within a category",
-        );
-        compiler.refuse(
-            &name,
-            rule.without_global,
-            "without_global",
-            "this on endpoints only",
-        );
         let group = compiler.group(&name, &rule, CATEGORY);
         categories.insert(name, (rule, group));
     }
     let mut always = Vec::new();
     for (name, rule) in builder.rules {
-        compiler.refuse(
-            &name,
-            rule.category.is_some(),
-            "category",
-            "this on endpoints only",
-        );
-        compiler.refuse(
-            &name,
-            rule.without_global,
-            "without_global",
-            "this on endpoints only",
-        );
         always.push(compiler.group(&name, &rule, ALWAYS));
     }
 
@@ -87,15 +65,14 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
             let global = global.as_ref().filter(|_| !rule.without_global);
             compiler.plan(&text, own.iter().chain(global).chain(&always))
         }));
-        routes.push((route, plans.len() / 2 - 1));
+        routes.push((route, Target::Endpoint(plans.len() / 2 - 1)));
     }
     for global in &globals {
         plans.push(compiler.plan("what matches no endpoint", global.iter().chain(&always)));
     }
-    let endpoints = plans.len() / 2 - 1;
     for text in builder.exempt_routes {
         if let Some(route) = compiler.problems.note(Route::parse(&text)) {
-            routes.push((route, endpoints + 1));
+            routes.push((route, Target::Exempt));
         }
     }
 
@@ -158,21 +135,40 @@ impl Compiler<'_> {
 
     /// A rule that has quotas: its lines and terms.
     fn group(&mut self, name: &str, rule: &Rule, rank: u8) -> Group {
-        self.refuse(
-            name,
-            rule.stacked && rank != CATEGORY,
-            "stacked",
-            "this on categories only",
-        );
+        let elsewhere = rank != ENDPOINT;
+        for (wrong, setting, expected) in [
+            (
+                rule.stacked && rank != CATEGORY,
+                "stacked",
+                "this on categories only",
+            ),
+            (
+                elsewhere && rule.category.is_some(),
+                "category",
+                "this on endpoints only",
+            ),
+            (
+                elsewhere && rule.without_global,
+                "without_global",
+                "this on endpoints only",
+            ),
+            (
+                elsewhere && rule.name.is_some(),
+                "name",
+                "this on endpoints only; others have one",
+            ),
+        ] {
+            self.refuse(name, wrong, setting, expected);
+        }
         self.refuse(name, rule.quotas.is_empty(), "quota", "at least one quota");
         if let Some(other) = self.names.insert(name.to_owned(), name.to_owned()) {
             let expected = format!("a name of its own; there is a rule called `{other}` already");
             self.problems
                 .push(Invalid::new("rule name", name, expected));
         }
-        let per = self
-            .problems
-            .note(Per::new(rule.per.as_deref()).map_err(|wrong| wrong.within(name)));
+        let per = self.problems.note(
+            Per::new(rule.per.as_deref(), rank == ALWAYS).map_err(|wrong| wrong.within(name)),
+        );
         let quotas: Vec<Quota> = rule
             .quotas
             .iter()
@@ -216,9 +212,13 @@ impl Compiler<'_> {
 
     /// The quotas of a rule for each tier.
     fn by_tier(&mut self, name: &str, rule: &Rule, quotas: &[Quota]) -> Vec<Vec<Quota>> {
-        for (tier, _) in &rule.tiers {
+        for (index, (tier, _)) in rule.tiers.iter().enumerate() {
             if self.tiers.index(tier).is_none() {
                 self.problems.push(self.tiers.unknown(tier).within(name));
+            }
+            if rule.tiers[..index].iter().any(|(other, _)| other == tier) {
+                let twice = Invalid::new("tier", tier, "each tier only once");
+                self.problems.push(twice.within(name));
             }
         }
         let mut by_tier = Vec::with_capacity(self.tiers.len());
@@ -327,24 +327,31 @@ impl Compiler<'_> {
             let name = rule.name.clone().unwrap_or_else(|| route.name());
             groups.push(self.group(&name, rule, ENDPOINT));
         } else {
-            self.refuse(
-                text,
-                rule.per.is_some(),
-                "per",
-                "this on the category, whose counters are shared",
-            );
-            self.refuse(
-                text,
-                !rule.tiers.is_empty(),
-                "tier",
-                "this on the category, or a quota of its own",
-            );
-            self.refuse(
-                text,
-                rule.name.is_some(),
-                "name",
-                "no name without a quota of its own",
-            );
+            for (wrong, setting, expected) in [
+                (
+                    rule.per.is_some(),
+                    "per",
+                    "this on the category, whose counters are shared",
+                ),
+                (
+                    !rule.tiers.is_empty(),
+                    "tier",
+                    "this on the category, or a quota of its own",
+                ),
+                (
+                    rule.unscaled,
+                    "unscaled",
+                    "this on the category, or a quota of its own",
+                ),
+                (rule.stacked, "stacked", "this on categories only"),
+                (
+                    rule.name.is_some(),
+                    "name",
+                    "no name without a quota of its own",
+                ),
+            ] {
+                self.refuse(text, wrong, setting, expected);
+            }
         }
         if let Some((category, group)) =
             category.filter(|(category, _)| groups.is_empty() || category.stacked)

@@ -50,7 +50,7 @@ impl Count {
     }
 
     /// Only what failed: 4xx and 5xx. Also a service that returns an error instead of a
-    /// response.
+    /// response, and gRPC that says so at once: a `grpc-status` after the body comes too late.
     #[must_use]
     pub fn failure() -> Self {
         Self::of(&[4, 5], &[])

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::Method;
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
+use http::{HeaderValue, Method};
 use ipnet::IpNet;
 
 use crate::calm::calmly;
@@ -61,33 +61,30 @@ impl Exemptions {
     /// Whether it is what browsers send before a cross-origin request, and nothing less.
     #[inline]
     pub(super) fn is_preflight(&self, head: &Head<'_>) -> bool {
-        let has = |name| head.headers().contains_key(name);
-        head.method() == Method::OPTIONS
-            && !self.counts_preflights
-            && has(ORIGIN)
-            && has(ACCESS_CONTROL_REQUEST_METHOD)
+        if head.method() != Method::OPTIONS || self.counts_preflights {
+            return false;
+        }
+        let asked_for = head.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
+        let is_method = |method: &HeaderValue| Method::from_bytes(method.as_bytes()).is_ok();
+        head.headers().contains_key(ORIGIN) && asked_for.is_some_and(is_method)
     }
 
-    /// Whether, and why, a request is exempt by who asks or by what it says of itself.
+    /// Whether, and why, a caller is exempt.
     #[inline]
-    pub(super) fn find(
-        &self,
-        head: &Head<'_>,
-        identity: Option<&Identity>,
-        ip: Option<IpAddr>,
-    ) -> Option<Exemption> {
-        if let Some(identity) = identity {
-            if identity
-                .roles()
-                .any(|role| self.roles.iter().any(|known| **known == *role))
-            {
-                return Some(Exemption::Role);
-            }
-            let is_named = |(name, value): &(Box<str>, Box<str>)| identity.get(name) == Some(value);
-            if self.subjects.iter().any(is_named) {
-                return Some(Exemption::Subject);
-            }
+    pub(super) fn by_identity(&self, identity: &Identity) -> Option<Exemption> {
+        let is_exempt = |role: &str| self.roles.iter().any(|known| **known == *role);
+        if identity.roles().any(is_exempt) {
+            return Some(Exemption::Role);
         }
+        let is_named = |(name, value): &(Box<str>, Box<str>)| identity.get(name) == Some(value);
+        let named = self.subjects.iter().any(is_named);
+        named.then_some(Exemption::Subject)
+    }
+
+    /// Whether, and why, a request is exempt by where it comes from, or by what it says of
+    /// itself.
+    #[inline]
+    pub(super) fn by_head(&self, head: &Head<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
         let is_from = |ip: IpAddr| self.networks.iter().any(|network| network.contains(&ip));
         if ip.is_some_and(is_from) {
             return Some(Exemption::Network);

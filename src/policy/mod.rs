@@ -32,6 +32,14 @@
 //!
 //! All their quotas are decided at one instant: all are charged, or none. What matches no
 //! endpoint, such as a scan that gets a 404, counts on the caller's global rule.
+//!
+//! # Which endpoint a request has
+//!
+//! Paths are matched as routers match them: as they are written. Whenever a handler ran, the
+//! rule of its route was charged. A rule can also be for a part of what one handler serves, such
+//! as `POST /v1/auth/login` where the router only knows `/v1/{service}/{action}`; then mind that
+//! such a handler also gets `login` from `log%69n`, which is another path to the router and to
+//! the rules. Give it a route of its own.
 
 mod builder;
 mod compile;
@@ -48,7 +56,7 @@ use std::net::IpAddr;
 
 use self::cost::Cost;
 use self::exempt::Exemptions;
-use self::route::Routes;
+use self::route::{Routes, Target};
 use self::tiers::TierTable;
 use crate::decision::Usage;
 use crate::error::Problems;
@@ -61,6 +69,7 @@ pub use self::builder::PolicyBuilder;
 pub use self::count::Count;
 pub use self::exempt::Exemption;
 pub(crate) use self::per::{Caller, Per};
+pub(crate) use self::route::Taken;
 pub use self::rule::{IntoRule, OnStoreFailure, Rule};
 pub use self::tiers::Tiers;
 
@@ -122,37 +131,33 @@ impl Policy {
         PolicyBuilder::default()
     }
 
-    /// The endpoint of a request, by its whole path and by the pattern that a router says it
-    /// matched; unless it is exempt whoever asks.
+    /// The endpoint of a request, unless it is exempt whoever asks.
     #[inline]
-    pub(crate) fn endpoint(
-        &self,
-        head: &Head<'_>,
-        path: &str,
-        pattern: Option<&str>,
-    ) -> Result<usize, Exemption> {
-        let unmatched = self.plans.len() / 2 - 1;
-        let found = self.routes.find(head.method(), path, pattern);
-        let endpoint = found.unwrap_or(unmatched);
-        if endpoint > unmatched {
-            return Err(Exemption::Route);
+    pub(crate) fn endpoint(&self, head: &Head<'_>, taken: &Taken<'_>) -> Result<usize, Exemption> {
+        let found = self.routes.find(head.method(), taken);
+        match found {
+            Some(Target::Exempt) => Err(Exemption::Route),
+            // Also if it is a preflight: then the rule is for all methods, or for OPTIONS.
+            Some(Target::Endpoint(endpoint)) => Ok(endpoint),
+            None if self.exempt.is_preflight(head) => Err(Exemption::Preflight),
+            None => Ok(self.plans.len() / 2 - 1),
         }
-        if self.exempt.is_preflight(head) {
-            return Err(Exemption::Preflight);
-        }
-        Ok(endpoint)
     }
 
-    /// The plan that counts a request of this caller, unless it is exempt.
+    /// Whether a request is exempt by where it comes from, or by what it says of itself.
+    #[inline]
+    pub(crate) fn exempts(&self, head: &Head<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
+        self.exempt.by_head(head, ip)
+    }
+
+    /// The plan that counts a request of this caller, unless they are exempt.
     #[inline]
     pub(crate) fn plan_for(
         &self,
         endpoint: usize,
-        head: &Head<'_>,
         identity: Option<&Identity>,
-        ip: Option<IpAddr>,
     ) -> Result<usize, Exemption> {
-        match self.exempt.find(head, identity, ip) {
+        match identity.and_then(|identity| self.exempt.by_identity(identity)) {
             Some(exemption) => Err(exemption),
             None => Ok(endpoint * 2 + usize::from(identity.is_some())),
         }

@@ -16,6 +16,8 @@ pub(crate) enum Per {
         names: Box<[Box<str>]>,
         /// Their names as policy strings say them.
         who: Box<str>,
+        /// Whether those who lack one are not counted at all, or by what they are known by.
+        optional: bool,
     },
 }
 
@@ -28,8 +30,9 @@ pub(crate) struct Caller<'a> {
 }
 
 impl Per {
-    /// Checked, from names; if there are none given, the caller.
-    pub(super) fn new(names: Option<&[String]>) -> Result<Self, Invalid> {
+    /// Checked, from names; if there are none given, the caller. Whoever lacks one of them is
+    /// not counted if they are `optional`, else by whatever the caller is known by.
+    pub(super) fn new(names: Option<&[String]>, optional: bool) -> Result<Self, Invalid> {
         let Some(names) = names else {
             return Ok(Self::Caller);
         };
@@ -54,24 +57,23 @@ impl Per {
             names.join("+").into()
         };
         let names = names.iter().map(|name| name.as_str().into()).collect();
-        Ok(Self::Dimensions { names, who })
+        Ok(Self::Dimensions {
+            names,
+            who,
+            optional,
+        })
     }
 
-    /// Whose counters are meant; `None` if the caller lacks a dimension.
+    /// Whose counters are meant; `None` if the caller is not counted.
     #[inline]
     pub(crate) fn subject<'a>(&'a self, caller: &Caller<'a>) -> Option<Subject<'a>> {
         match self {
             Self::Caller => Some(caller.known_by()),
-            Self::Dimensions { names, .. } => match &**names {
-                [] => Some(Subject::all()),
-                [only] => caller.value_or_address(only).map(Subject::named),
-                several => {
-                    let mut dimensions = [("", Value::Number(0)); MAX_DIMENSIONS];
-                    for (place, name) in dimensions.iter_mut().zip(several) {
-                        *place = (name, caller.value(name)?);
-                    }
-                    Subject::from_dimensions(&dimensions[..several.len()]).ok()
-                }
+            Self::Dimensions {
+                names, optional, ..
+            } => match subject_of(names, caller) {
+                None if !optional => Some(caller.known_by()),
+                found => found,
             },
         }
     }
@@ -80,11 +82,12 @@ impl Per {
     #[inline]
     pub(crate) fn applies(&self, caller: &Caller<'_>) -> bool {
         match self {
-            Self::Caller => true,
-            Self::Dimensions { names, .. } => match &**names {
-                [only] => caller.value_or_address(only).is_some(),
-                several => several.iter().all(|name| caller.value(name).is_some()),
-            },
+            Self::Dimensions {
+                names,
+                optional: true,
+                ..
+            } => has_all(names, caller),
+            Self::Caller | Self::Dimensions { .. } => true,
         }
     }
 
@@ -92,15 +95,36 @@ impl Per {
     #[inline]
     pub(crate) fn who<'a>(&'a self, caller: &Caller<'a>) -> &'a str {
         match self {
-            Self::Caller => caller
-                .identity
-                .map_or(Identity::IP, |identity| identity.primary().0),
+            Self::Caller => caller.who(),
             Self::Dimensions { who, .. }
                 if **who == *Identity::USER && caller.value(who).is_none() =>
             {
                 Identity::IP
             }
+            Self::Dimensions { names, .. } if !has_all(names, caller) => caller.who(),
             Self::Dimensions { who, .. } => who,
+        }
+    }
+}
+
+#[inline]
+fn has_all(names: &[Box<str>], caller: &Caller<'_>) -> bool {
+    names
+        .iter()
+        .all(|name| caller.value_or_address(name).is_some())
+}
+
+#[inline]
+fn subject_of<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> Option<Subject<'a>> {
+    match names {
+        [] => Some(Subject::all()),
+        [only] => caller.value_or_address(only).map(Subject::named),
+        several => {
+            let mut dimensions = [("", Value::Number(0)); MAX_DIMENSIONS];
+            for (place, name) in dimensions.iter_mut().zip(several) {
+                *place = caller.value_or_address(name)?;
+            }
+            Subject::from_dimensions(&dimensions[..several.len()]).ok()
         }
     }
 }
@@ -123,6 +147,12 @@ impl<'a> Caller<'a> {
             }
             None => Subject::named((Identity::IP, self.address())),
         }
+    }
+
+    /// What the caller is known by.
+    fn who(&self) -> &'a str {
+        self.identity
+            .map_or(Identity::IP, |identity| identity.primary().0)
     }
 
     fn value(&self, dimension: &str) -> Option<Value<'a>> {

@@ -73,6 +73,12 @@ impl Route {
         segments.collect::<Vec<_>>().join("/")
     }
 
+    /// Where it begins, if it takes the rest of a path that is written out.
+    fn root(&self) -> Option<&str> {
+        let (root, _) = self.path.split_once("/{*")?;
+        (!root.is_empty() && !root.contains('{')).then_some(root)
+    }
+
     /// How specific each segment is: what is written out before what is a parameter before what
     /// takes the rest.
     fn specificity(&self) -> Vec<u8> {
@@ -103,13 +109,36 @@ pub(crate) struct Routes {
     by_method: Vec<(Method, Matcher)>,
     any: Matcher,
     places: Vec<Place>,
+    /// Where routes that take the rest begin: a router that mounts something there also serves
+    /// the place itself.
+    roots: HashMap<Box<str>, Vec<usize>>,
 }
 
 #[derive(Debug)]
 struct Place {
     route: Route,
     specificity: Vec<u8>,
-    target: usize,
+    target: Target,
+}
+
+/// What a route leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The number of an endpoint.
+    Endpoint(usize),
+    /// Nothing is counted.
+    Exempt,
+}
+
+/// What is known of the way that a request took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken<'a> {
+    /// The whole path, as the first router saw it.
+    pub(crate) path: &'a str,
+    /// The pattern that a router says it matched.
+    pub(crate) pattern: Option<&'a str>,
+    /// The path as it is now, if it was changed since.
+    pub(crate) changed: Option<&'a str>,
 }
 
 /// Paths to places.
@@ -117,7 +146,7 @@ type Matcher = matchit::Router<usize>;
 
 impl Routes {
     /// Routes with their targets. Refuses two that match the same requests, naming both.
-    pub(crate) fn compile(routes: Vec<(Route, usize)>) -> Result<Self, Vec<Invalid>> {
+    pub(crate) fn compile(routes: Vec<(Route, Target)>) -> Result<Self, Vec<Invalid>> {
         let mut problems = Vec::new();
         let mut known: HashMap<(Option<Method>, String), usize> = HashMap::new();
         let mut compiled = Self::default();
@@ -129,6 +158,10 @@ impl Routes {
                     format!("another route than `{twin}`, which matches the same requests");
                 problems.push(Invalid::new("route", &route, expected));
                 continue;
+            }
+            if let (Target::Endpoint(_), Some(root)) = (target, route.root()) {
+                let of_root = compiled.roots.entry(root.into()).or_default();
+                of_root.push(compiled.places.len());
             }
             known.insert(shape, compiled.places.len());
             compiled.places.push(Place {
@@ -174,58 +207,140 @@ impl Routes {
 
     /// What a request leads to: by its path, and by the pattern that a router says it took.
     ///
-    /// Mostly the two agree. Where the path was rewritten between the routers, or where a rule
-    /// is written for a part of what one handler serves, the more specific one counts.
+    /// Mostly the two agree. Where they do not, the most specific one counts: the path may have
+    /// been rewritten between routers, a rule may be for a part of what one handler serves, and
+    /// a path may be spelled in a way that somebody further in takes for another.
     #[inline]
-    pub(crate) fn find(&self, method: &Method, path: &str, pattern: Option<&str>) -> Option<usize> {
+    pub(crate) fn find(&self, method: &Method, taken: &Taken<'_>) -> Option<Target> {
         if self.places.is_empty() {
             return None;
         }
         let own = self.by_method.iter().find(|(known, _)| known == method);
         let matcher = own.map_or(&self.any, |(_, matcher)| matcher);
-        let by_path = at(matcher, path).map(|index| &self.places[index]);
-        let Some(pattern) = pattern else {
+        let by_path = self.at(matcher, taken.path);
+        let agreed = match (by_path, taken.pattern) {
+            (Some(place), Some(pattern)) => place.route.path == pattern,
+            (by_path, pattern) => by_path.is_some() && pattern.is_none(),
+        };
+        if agreed && taken.changed.is_none() && is_plain(taken.path) {
             return by_path.map(|place| place.target);
-        };
-        if let Some(place) = by_path.filter(|place| place.route.path == pattern) {
-            return Some(place.target);
         }
-        let by_pattern = self.covering(matcher, pattern);
-        let best = match (by_path, by_pattern) {
-            (Some(one), Some(other)) if other.specificity > one.specificity => other,
-            (Some(one), _) => one,
-            (None, other) => other?,
+        self.find_other(method, matcher, by_path, taken)
+    }
+
+    #[cold]
+    fn find_other(
+        &self,
+        method: &Method,
+        matcher: &Matcher,
+        by_path: Option<&Place>,
+        taken: &Taken<'_>,
+    ) -> Option<Target> {
+        let by_pattern = taken
+            .pattern
+            .and_then(|pattern| self.covering(matcher, pattern));
+        let by_change = taken.changed.and_then(|path| self.at(matcher, path));
+        // Nobody is exempt by an odd spelling.
+        let counts = |place: &&Place| place.target != Target::Exempt;
+        // Where the router says what it matched, slashes do not matter any more.
+        let by_trimmed = (taken.pattern.is_none())
+            .then(|| self.at(matcher, trimmed(taken.path)?))
+            .flatten()
+            .filter(counts);
+        let mut found = by_path;
+        for other in [by_pattern, by_change, by_trimmed] {
+            let Some(other) = other else {
+                continue;
+            };
+            if found.is_none_or(|place| other.specificity > place.specificity) {
+                found = Some(other);
+            }
+        }
+        // Only where nothing else is known: a router matches paths as they are written, and its
+        // handler for `{id}` has a rule of its own.
+        let by_decoded = || {
+            let path = decoded(taken.path)?;
+            self.at(matcher, &path).filter(counts)
         };
-        Some(best.target)
+        found
+            .or_else(|| self.at_root(method, taken.path))
+            .or_else(by_decoded)
+            .map(|place| place.target)
+    }
+
+    fn at(&self, matcher: &Matcher, path: &str) -> Option<&Place> {
+        matcher
+            .at(path)
+            .ok()
+            .map(|found| &self.places[*found.value])
     }
 
     /// The place whose route covers every path of `pattern`. A pattern matches as a path: its
     /// parameters are segments like any other.
     fn covering(&self, matcher: &Matcher, pattern: &str) -> Option<&Place> {
-        let place = matcher
-            .at(pattern)
-            .ok()
-            .map(|found| &self.places[*found.value])?;
+        let place = self.at(matcher, pattern)?;
         let takes_rest = |path: &str| path.contains("{*");
         (!takes_rest(pattern) || takes_rest(&place.route.path)).then_some(place)
     }
+
+    /// The place that takes the rest of this path, of which nothing is left.
+    fn at_root(&self, method: &Method, path: &str) -> Option<&Place> {
+        let places = self.roots.get(path.trim_end_matches('/'))?;
+        let follows = |of: &Method| of == method || (of == Method::GET && method == Method::HEAD);
+        let mut fitting = places.iter().map(|index| &self.places[*index]);
+        fitting.find(|place| place.route.method.as_ref().is_none_or(follows))
+    }
 }
 
-/// The place for a path; slashes too many at its ends are no way around a rule, since a layer
-/// further in may take them off before it routes.
+/// Whether nobody could take the path for another one.
 #[inline]
-fn at(matcher: &Matcher, path: &str) -> Option<usize> {
-    if let Ok(found) = matcher.at(path) {
-        return Some(*found.value);
-    }
-    if !path.starts_with("//") && !path.ends_with('/') {
+fn is_plain(path: &str) -> bool {
+    let odd_end = path.len() > 1 && path.ends_with('/');
+    !odd_end && !path.starts_with("//") && !path.contains('%')
+}
+
+/// The path without slashes too many at its ends, which a layer further in may take off before
+/// it routes.
+fn trimmed(path: &str) -> Option<&str> {
+    if path == "/" || is_trim(path) {
         return None;
     }
-    let trimmed = path.trim_end_matches('/');
-    let extra = trimmed.bytes().take_while(|byte| *byte == b'/').count();
-    let trimmed = &trimmed[extra.saturating_sub(1)..];
-    let trimmed = if trimmed.is_empty() { "/" } else { trimmed };
-    matcher.at(trimmed).ok().map(|found| *found.value)
+    let path = path.trim_end_matches('/');
+    let extra = path.bytes().take_while(|byte| *byte == b'/').count();
+    let path = &path[extra.saturating_sub(1)..];
+    Some(if path.is_empty() { "/" } else { path })
+}
+
+fn is_trim(path: &str) -> bool {
+    !path.ends_with('/') && !path.starts_with("//")
+}
+
+/// The path with its segments decoded, as handlers see them, if it is encoded at all.
+fn decoded(path: &str) -> Option<String> {
+    if !path.contains('%') {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = |digit: &u8| char::from(*digit).to_digit(16);
+        let octet = match (first, tail) {
+            (b'%', [high, low, ..]) => hex(high).zip(hex(low)),
+            _ => None,
+        };
+        match octet.and_then(|(high, low)| u8::try_from(high << 4 | low).ok()) {
+            // A slash that is encoded separates nothing.
+            Some(octet) if octet != b'/' => {
+                bytes.push(octet);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// A matcher of the places whose method is among `ranked`; of places of the same shape, the one

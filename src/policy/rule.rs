@@ -90,9 +90,9 @@ impl Rule {
     /// whole instance. If it is not said: per caller, who is whatever the identity is known by
     /// (mostly a user), or else the address.
     ///
-    /// A caller without one of the dimensions is not counted by this rule; only `user` is
-    /// replaced by the address for those who are anonymous, since a limit that can be shed by
-    /// leaving out the token is none.
+    /// A limit that can be shed by leaving something out is none, so `user` is the address of
+    /// those who are anonymous, and whoever lacks another dimension is counted per caller. Only
+    /// always-on rules do not count those who lack one: a rule for tenants is for tenants.
     pub fn per<'a>(mut self, dimensions: impl IntoIterator<Item = &'a str>) -> Self {
         self.per = Some(dimensions.into_iter().map(str::to_owned).collect());
         self

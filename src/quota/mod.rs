@@ -44,6 +44,14 @@ impl Algorithm {
         (Self::TokenBucket, "token-bucket"),
     ];
 
+    /// Whether its reset is the moment at which it is whole again, and not the end of a window.
+    pub(crate) const fn is_whole_again(self) -> bool {
+        matches!(
+            self,
+            Self::SlidingBuckets | Self::SlidingLog | Self::TokenBucket
+        )
+    }
+
     /// The name in configuration: `sliding-window`, `token-bucket`, …
     #[must_use]
     pub fn name(self) -> &'static str {

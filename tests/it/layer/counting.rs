@@ -237,3 +237,121 @@ async fn a_user_rule_is_not_shed_by_leaving_out_the_token() {
         assert_eq!(anonymous.header("x-ratelimit-policy"), Some("ip:x:1h"));
     }
 }
+
+#[tokio::test]
+async fn no_rule_is_shed_by_lacking_a_dimension() {
+    let policy = Policy::builder()
+        .endpoint(
+            "GET /both",
+            Rule::new("2/hour").name("both").per(["ip", "user"]),
+        )
+        .endpoint(
+            "GET /tenant",
+            Rule::new("2/hour")
+                .name("tenant")
+                .per(["tenant"])
+                .without_global(),
+        );
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for line in ["GET /both", "GET /tenant"] {
+        for headers in [&[][..], &[("x-user", "alice")]] {
+            for status in [200, 200, 429] {
+                let answer = send(&app, line, headers).await;
+                assert_eq!(answer.status, status, "{line} {headers:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_better_off_without_a_token() {
+    let (builder, _) = layer(Policy::builder().authenticated("2/hour"));
+    let app = echo().layer(builder.build().unwrap());
+    for status in [200, 200, 429] {
+        let answer = send(&app, "GET /", &[]).await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1h"));
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_is_not_free_where_a_rule_counts_every_method() {
+    let policy = Policy::builder().endpoint("/pay", Rule::new("1/hour").name("pay"));
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    let preflight = [
+        ("origin", "https://a.example"),
+        ("access-control-request-method", "POST"),
+    ];
+    for status in [200, 429, 429] {
+        assert_eq!(send(&app, "OPTIONS /pay", &preflight).await.status, status);
+    }
+}
+
+#[tokio::test]
+async fn grpc_fails_with_200() {
+    use axum::http::Response;
+
+    let login = Rule::new("2/hour").name("login").count(Count::failure());
+    let (builder, _) = layer(Policy::builder().endpoint("POST /Login", login));
+    let handler = |request: axum::extract::Request| async move {
+        let status = request.headers().get("x-status").cloned().unwrap();
+        Response::builder()
+            .header("content-type", "application/grpc")
+            .header("grpc-status", status)
+            .body(axum::body::Body::empty())
+            .unwrap()
+    };
+    let app = Router::new()
+        .route("/Login", post(handler))
+        .layer(builder.build().unwrap());
+    for _ in 0..5 {
+        assert_eq!(
+            send(&app, "POST /Login", &[("x-status", "0")])
+                .await
+                .number("x-ratelimit-remaining"),
+            2
+        );
+    }
+    for left in [1, 0] {
+        assert_eq!(
+            send(&app, "POST /Login", &[("x-status", "16")])
+                .await
+                .number("x-ratelimit-remaining"),
+            left
+        );
+    }
+    assert_eq!(
+        send(&app, "POST /Login", &[("x-status", "0")]).await.status,
+        429
+    );
+}
+
+#[tokio::test]
+async fn what_was_given_back_leaves_a_whole_quota() {
+    let policy =
+        Policy::builder().everyone(Rule::new("10/minute, token-bucket").count(Count::failure()));
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    let fine = send(&app, "GET /", &[]).await;
+    assert_eq!(fine.number("x-ratelimit-remaining"), 10);
+    assert_eq!(
+        fine.header("x-ratelimit-reset"),
+        Some("1735689600"),
+        "it is whole now"
+    );
+}
+
+#[tokio::test]
+async fn the_decision_says_what_the_binding_quota_was_charged() {
+    let policy = Policy::builder()
+        .endpoint("POST /x/y", Rule::new("1000/hour").name("x").cost(7))
+        .rule("all", Rule::new("5/hour").per([]));
+    let (builder, _) = layer(policy);
+    let handler = |decision: Decision| async move { decision.charged().to_string() };
+    let app = Router::new()
+        .route("/x/y", post(handler))
+        .layer(builder.handlers_see_decision().build().unwrap());
+    assert_eq!(send(&app, "POST /x/y", &[]).await.body, "1");
+}

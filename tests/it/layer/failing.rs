@@ -1,10 +1,12 @@
 //! Stores that fail, closures that panic, settings that are wrong.
 
+use axum::Router;
 use axum::http::Response;
-use tollgate::policy::{OnStoreFailure, Policy, Rule};
+use axum::routing::get;
+use tollgate::policy::{OnStoreFailure, Policy, Rule, Tiers};
 use tollgate::{
-    Answer, Batch, Identity, MemoryStore, RateLimitLayer, Store, StoreError, Subject, Timestamp,
-    Verdict,
+    Answer, Batch, Charge, Decision, Identity, MemoryStore, RateLimitLayer, Store, StoreError,
+    Subject, Timestamp, Verdict,
 };
 
 use super::{echo, send};
@@ -78,6 +80,23 @@ async fn a_store_that_fails_is_no_500_and_no_429() {
 }
 
 #[tokio::test]
+async fn handlers_that_see_decisions_work_without_a_store() {
+    let layer = RateLimitLayer::builder("5/hour")
+        .store(Broken)
+        .handlers_see_decision();
+    let handler = |decision: Decision, charge: Charge| async move {
+        charge.more(3).await.unwrap();
+        charge.to("tokens", 3).await.unwrap();
+        decision.binding().is_none().to_string()
+    };
+    let app = Router::new()
+        .route("/", get(handler))
+        .layer(layer.build().unwrap());
+    let answer = send(&app, "GET /", &[]).await;
+    assert_eq!((answer.status, answer.body.as_str()), (200, "true"));
+}
+
+#[tokio::test]
 async fn closures_that_panic_take_nobody_down() {
     std::panic::set_hook(Box::new(|_| ()));
     let policy = Policy::builder()
@@ -135,6 +154,38 @@ fn all_problems_are_told_at_once() {
         "nonsense",
         "sometimes",
         "a rule called `reads` already",
+    ] {
+        assert!(
+            told.contains(expected),
+            "nothing about {expected} in\n{told}"
+        );
+    }
+}
+
+#[test]
+fn settings_that_would_do_nothing_are_refused() {
+    let policy = Policy::builder()
+        .tiers(Tiers::new("free").tier("team", 2))
+        .authenticated(Rule::new("5/hour").without_global())
+        .category("a", Rule::new("5/hour").name("other"))
+        .endpoint("GET /a", Rule::in_category("a").unscaled())
+        .endpoint("GET /b", Rule::in_category("a").stacked())
+        .endpoint(
+            "GET /c",
+            Rule::new("5/hour")
+                .tier("team", ["6/hour"])
+                .tier("team", ["7/hour"]),
+        )
+        .rule("r", Rule::in_category("a").and("5/hour"));
+    let problems = policy.build().unwrap_err();
+    let told = problems.to_string();
+    for expected in [
+        "global: without_global",
+        "a: name",
+        "GET /a: unscaled",
+        "GET /b: stacked",
+        "each tier only once",
+        "r: category",
     ] {
         assert!(
             told.contains(expected),

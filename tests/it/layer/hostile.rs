@@ -338,3 +338,24 @@ async fn users_and_addresses_of_the_same_name_are_two() {
     assert_eq!(left(vec![("x-user", "a"), ("x-tenant", "b:c")]).await, 99);
     assert_eq!(left(vec![("x-user", "other"), ("x-tenant", "c")]).await, 98);
 }
+
+#[tokio::test]
+async fn exempt_networks_are_not_asked_who_they_are() {
+    let policy = Policy::builder()
+        .everyone("5/hour")
+        .exempt_network("192.0.2.0/24");
+    let layer = RateLimitLayer::builder(policy)
+        .identify(Jwt::hs256(SECRET).build().unwrap())
+        .reject_invalid_credentials()
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    for (peer, status) in [("192.0.2.7:1", 200), ("198.51.100.1:1", 401)] {
+        let mut request: Request<Body> = request("GET /", &[("authorization", "Bearer a.b.c")]);
+        request
+            .extensions_mut()
+            .insert(PeerAddr(peer.parse().unwrap()));
+        let response = app.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), status, "{peer}");
+    }
+}

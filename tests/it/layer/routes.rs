@@ -345,3 +345,106 @@ async fn a_path_that_was_rewritten_is_known_by_its_route() {
     assert_eq!(answer.header("x-ran"), Some("users"));
     assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:users:1h"));
 }
+
+/// The policy that counted a request, in and around a router.
+async fn counted(
+    policy: tollgate::policy::PolicyBuilder,
+    router: fn() -> Router,
+    line: &str,
+) -> [String; 2] {
+    let (builder, _) = super::layer(policy);
+    let layer = builder.build().unwrap();
+    let inside = router().layer(layer.clone());
+    let outside = Router::new().fallback_service(layer.layer(router()));
+    let of = async |app: &Router| {
+        let answer = super::send(app, line, &[]).await;
+        answer
+            .header("x-ratelimit-policy")
+            .unwrap_or("none")
+            .to_owned()
+    };
+    [of(&inside).await, of(&outside).await]
+}
+
+#[tokio::test]
+async fn an_encoded_letter_is_no_way_around_a_rule() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("POST /login", Rule::new("5/hour").name("login"))
+            .exempt_route("POST /ping")
+            .everyone("100/hour")
+    };
+    // A server that decodes paths before it looks at them.
+    let router = || Router::new().fallback(says("any"));
+    for path in ["/%6cogin", "/%6C%6fg%69n", "/login"] {
+        let counted = counted(policy(), router, &format!("POST {path}")).await;
+        assert_eq!(counted, ["ip:login:1h", "ip:login:1h"], "{path}");
+    }
+    for path in ["/%2Flogin", "/%zz", "/%", "/%ff", "/%70ing"] {
+        let counted = counted(policy(), router, &format!("POST {path}")).await;
+        assert_eq!(counted, ["ip:global:1h", "ip:global:1h"], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn slashes_are_no_way_around_a_rule_and_no_way_to_be_exempt() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/{*rest}", Rule::new("1000/hour").name("rest"))
+            .endpoint("POST /login", Rule::new("5/hour").name("login"))
+            .exempt_route("GET /health")
+    };
+    let (builder, _) = super::layer(policy());
+    let router = Router::new().route("/login", post(says("login")));
+    let trimming = MapRequestLayer::new(trim).layer(router);
+    let app = Router::new().fallback_service(builder.build().unwrap().layer(trimming));
+    for path in ["/login", "/login/", "/login//"] {
+        let answer = super::send(&app, &format!("POST {path}"), &[]).await;
+        assert_eq!(answer.header("x-ran"), Some("login"));
+        assert_eq!(
+            answer.header("x-ratelimit-policy"),
+            Some("ip:login:1h"),
+            "{path}"
+        );
+    }
+    // What the router serves by another handler is counted as that.
+    let rest = || {
+        Router::new()
+            .route("/{*rest}", any(says("rest")))
+            .route("/health", get(says("health")))
+    };
+    for path in ["/health/", "//health", "//health///", "/%68ealth"] {
+        let counted = counted(policy(), rest, &format!("GET {path}")).await;
+        assert_eq!(counted, ["ip:rest:1h", "ip:rest:1h"], "{path}");
+    }
+    assert_eq!(
+        counted(policy(), rest, "GET /health").await,
+        ["none", "none"]
+    );
+}
+
+#[tokio::test]
+async fn what_takes_the_rest_also_counts_where_it_begins() {
+    let policy = || Policy::builder().endpoint("/api/{*rest}", Rule::new("5/hour").name("api"));
+    let router = || Router::new().nest_service("/api", any(says("api")));
+    for path in ["/api", "/api/", "/api/x", "/api/x/y"] {
+        let counted = counted(policy(), router, &format!("GET {path}")).await;
+        assert_eq!(counted, ["ip:api:1h", "ip:api:1h"], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_was_rewritten_counts_as_what_it_has_become() {
+    // The rewrite is inside the outer router, the layer around the inner one.
+    let policy = Policy::builder().endpoint("GET /v2/users", Rule::new("5/hour").name("users"));
+    let (builder, _) = super::layer(policy);
+    let inner = Router::new().route("/v2/users", get(says("users")));
+    let rewrite = MapRequestLayer::new(|mut request: Request<Body>| {
+        *request.uri_mut() = Uri::from_static("/v2/users");
+        request
+    });
+    let app = Router::new().fallback_service(rewrite.layer(builder.build().unwrap().layer(inner)));
+    let answer = super::send(&app, "GET /latest/users", &[]).await;
+    assert_eq!(answer.header("x-ran"), Some("users"));
+    assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:users:1h"));
+}
