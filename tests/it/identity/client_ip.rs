@@ -105,6 +105,34 @@ fn forwarded_is_read_like_it() {
     }
 }
 
+/// A proxy tells the `Host` that the client sent, quoted as it should be.
+#[test]
+fn nothing_that_a_proxy_quotes_is_taken_for_an_element() {
+    let client_ip = behind(ForwardedHeader::Forwarded);
+    for host in [
+        "evil,for=6.6.6.6;x=",
+        "evil,for=6.6.6.6",
+        "evil,for=6.6.6.6;x=\"",
+        "evil,for=6.6.6.6;x=\"y\"",
+        "evil,for=6.6.6.6;x=\\",
+        "evil,for=6.6.6.6,",
+        "evil,for=6.6.6.6;x=\",for=6.6.6.6;y=",
+    ] {
+        let quoted = host.replace('\\', "\\\\").replace('"', "\\\"");
+        for line in [
+            format!("for=203.0.113.9;host=\"{quoted}\""),
+            format!("for=203.0.113.9;host=\"{quoted}\";proto=https"),
+            format!("for=203.0.113.9;host=\"{quoted}\";by=\"{quoted}\""),
+        ] {
+            let request = from_peer(PROXY, "forwarded", &[line.as_bytes()]);
+            assert_eq!(locate(&client_ip, &request), PROXY, "{line}");
+        }
+    }
+    let plain = b"for=203.0.113.9;host=\"a \\\"quoted\\\" name\";proto=https";
+    let request = from_peer(PROXY, "forwarded", &[plain]);
+    assert_eq!(locate(&client_ip, &request), "203.0.113.9");
+}
+
 #[test]
 fn single_values_are_single() {
     for header in [
