@@ -29,7 +29,8 @@ impl Gate {
         }
         let tab = self.wrongs.tab(address.map(|address| address.group()), now);
         let asking = Asking::new(*head, address.map(|address| address.ip()), now, &tab);
-        let identified = calmly(|| self.chain.identify(&asking)).unwrap_or(Identified::Absent);
+        // Whoever can make a source panic is not to get its work for nothing.
+        let identified = calmly(|| self.chain.identify(&asking)).unwrap_or(Identified::Invalid);
         match identified {
             Identified::Known(identity) => Ok(Some(identity)),
             Identified::Absent => Ok(None),
