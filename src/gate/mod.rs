@@ -151,7 +151,9 @@ impl Gate {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied(*refused),
         };
-        let ip = address.map(|address| address.ip());
+        // A proxy that does not tell its client lends it no exemption.
+        let client = address.filter(|address| !address.is_proxy());
+        let ip = client.map(|address| address.ip());
         let plan = match rules
             .policy
             .plan_for(endpoint, head, identity.as_deref(), ip)

@@ -363,6 +363,32 @@ async fn addresses_cannot_be_made_up() {
 }
 
 #[tokio::test]
+async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
+    let policy = Policy::builder()
+        .anonymous("100/hour")
+        .exempt_network("10.0.0.0/8");
+    let layer = RateLimitLayer::builder(policy)
+        .trusted_proxies(["10.0.0.0/8"])
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    let hidden = [("x-forwarded-for", "unknown")];
+    assert_eq!(from(&app, "10.0.0.1:1", &hidden).await, 99);
+    assert_eq!(from(&app, "10.0.0.1:1", &[]).await, 98);
+    let hidden = [("x-forwarded-for", "6.6.6.6, unknown, 10.0.0.1")];
+    assert_eq!(from(&app, "10.0.0.2:1", &hidden).await, 97);
+    // Whom the proxy has seen in the network is exempt.
+    let inside = request("GET /", &[("x-forwarded-for", "10.0.0.9")]);
+    let (mut parts, body) = inside.into_parts();
+    parts
+        .extensions
+        .insert(PeerAddr("10.0.0.1:1".parse().unwrap()));
+    let response = app.oneshot(Request::from_parts(parts, body)).await.unwrap();
+    assert!(response.headers().get("x-ratelimit-remaining").is_none());
+}
+
+#[tokio::test]
 async fn users_and_addresses_of_the_same_name_are_two() {
     let policy = Policy::builder()
         .authenticated("100/hour")
