@@ -1,6 +1,6 @@
 //! The layer next to its peers: what each adds to a request, in process and over loopback.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod drive;
 mod heap;
@@ -12,12 +12,14 @@ mod rows;
 mod theirs;
 mod work;
 
+use std::alloc::System;
 use std::error::Error;
 
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tollgate_bench::{Args, Report};
 
 #[global_allocator]
-static HEAP: heap::Counted = heap::Counted;
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -11,7 +11,7 @@ use crate::calm::calmly;
 use crate::clock::Timestamp;
 use crate::head::Head;
 use crate::headers::Standing;
-use crate::identity::{Asking, ClientAddress, Identified, Identify};
+use crate::identity::{Asking, Budget, ClientAddress, Identified, Identify};
 use crate::response::Denial;
 use crate::who::Identity;
 
@@ -28,18 +28,12 @@ impl Gate {
             return Ok(None);
         }
         let tab = self.wrongs.tab(address.map(|address| address.group()), now);
-        let afford = || tab.charge();
-        let asking = Asking::new(*head, address.map(|address| address.ip()), now, &afford);
-        let identified = calmly(|| self.chain.identify(&asking)).unwrap_or(Identified::Absent);
+        let asking = Asking::new(*head, address.map(|address| address.ip()), now, &tab);
+        // Whoever can make a source panic is not to get its work for nothing.
+        let identified = calmly(|| self.chain.identify(&asking)).unwrap_or(Identified::Invalid);
         match identified {
-            Identified::Known(identity) => {
-                tab.forgive();
-                Ok(Some(identity))
-            }
-            Identified::Absent => {
-                tab.forgive();
-                Ok(None)
-            }
+            Identified::Known(identity) => Ok(Some(identity)),
+            Identified::Absent => Ok(None),
             // Also those count that were too wrong to be looked at closely.
             Identified::Invalid if tab.is_charged() || tab.charge() => match self.on_invalid {
                 OnInvalid::Anonymous => Ok(None),

@@ -149,7 +149,9 @@ impl Gate {
         if address.is_none() {
             self.watch.no_peer_address();
         }
-        let ip = address.map(|address| address.ip());
+        // A proxy that does not tell its client lends it no exemption.
+        let client = address.filter(|address| !address.is_proxy());
+        let ip = client.map(|address| address.ip());
         if let Some(why) = rules.policy.exempts(head, ip) {
             return Asked::exempt(why, head);
         }

@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::decision::Usage;
 use crate::error::Invalid;
 use crate::headers::Label;
+use crate::identity::Budget;
 use crate::key::{Counter, Subject, Value};
 use crate::quota::Quota;
 use crate::store::{MemoryStore, Store};
@@ -29,7 +30,10 @@ pub(super) struct Tab<'a> {
     wrongs: &'a Wrongs,
     address: Option<IpAddr>,
     now: Timestamp,
-    charged: Cell<bool>,
+    /// Charges of which it is not yet known whether they were deserved.
+    open: Cell<u32>,
+    /// Whether any was.
+    kept: Cell<bool>,
     denied: Cell<Option<Usage>>,
 }
 
@@ -55,16 +59,15 @@ impl Wrongs {
             wrongs: self,
             address,
             now,
-            charged: Cell::new(false),
+            open: Cell::new(0),
+            kept: Cell::new(false),
             denied: Cell::new(None),
         }
     }
 }
 
-impl Tab<'_> {
-    /// Charges in advance for credentials that are about to be verified; whether there was
-    /// room.
-    pub(super) fn charge(&self) -> bool {
+impl Budget for Tab<'_> {
+    fn charge(&self) -> bool {
         let usage = self.with_check(|check| self.wrongs.store.decide_one(check, self.now).wait());
         match usage {
             Ok((usage, _)) if !usage.is_allowed() => {
@@ -73,29 +76,35 @@ impl Tab<'_> {
             }
             // Memory does not fail; if it did, verifying is the safe thing to do.
             _ => {
-                self.charged.set(true);
+                self.open.set(self.open.get().saturating_add(1));
                 true
             }
         }
     }
 
-    /// The credentials were right: what was charged last for them is given back.
-    pub(super) fn forgive(&self) {
-        if !self.charged.replace(false) {
-            return;
+    fn forgive(&self) {
+        for _ in 0..self.open.take() {
+            self.with_check(|check| {
+                if let Ok(batch) = Batch::new(std::slice::from_ref(check)) {
+                    let given_back = self.wrongs.store.give_back(&batch, self.now, self.now);
+                    // As above.
+                    let _ = given_back.wait();
+                }
+            });
         }
-        self.with_check(|check| {
-            if let Ok(batch) = Batch::new(std::slice::from_ref(check)) {
-                let given_back = self.wrongs.store.give_back(&batch, self.now, self.now);
-                // As above.
-                let _ = given_back.wait();
-            }
-        });
     }
 
-    /// Whether anything was charged.
+    fn keep(&self) {
+        if self.open.take() > 0 {
+            self.kept.set(true);
+        }
+    }
+}
+
+impl Tab<'_> {
+    /// Whether anything was charged, and not given back.
     pub(super) const fn is_charged(&self) -> bool {
-        self.charged.get()
+        self.kept.get() || self.open.get() > 0
     }
 
     /// How the counter stood when it denied.

@@ -6,9 +6,12 @@ use super::source::{Asking, Identified, Identify};
 
 /// Sources, asked in order: the first that knows the caller wins.
 ///
-/// Wrong credentials do not end the walk. They are remembered, and told if no later source
-/// knows the caller: a request may carry an expired token and a good API key. Only a source
-/// that was not allowed to look ([`Identified::Throttled`]) ends it.
+/// Wrong credentials do not end the walk: a request may carry an expired token and a good API
+/// key. Nor does a source that was not allowed to look ([`Identified::Throttled`]): a later one
+/// may have nothing to verify. If no later source knows the caller, that is what is told.
+///
+/// Each source pays for itself. What a wrong token has cost stays charged, also if a good key
+/// comes with it, and the key is not charged for the token.
 ///
 /// ```
 /// use tollgate::Identity;
@@ -58,14 +61,18 @@ impl Identify for Chain {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
         let mut so_far = Identified::Absent;
         for source in &self.sources {
-            match source.identify(asking) {
-                Identified::Absent => {}
+            let found = match source.identify(asking) {
                 // Whoever is known by nothing would share a counter with all others like it.
                 Identified::Known(identity) if identity.primary().1.is_empty() => {
-                    so_far = Identified::Invalid;
+                    Identified::Invalid
                 }
-                Identified::Invalid => so_far = Identified::Invalid,
-                end @ (Identified::Known(_) | Identified::Throttled) => return end,
+                found => found,
+            };
+            asking.settle(&found);
+            match (&found, &so_far) {
+                (Identified::Known(_), _) => return found,
+                (Identified::Absent, _) | (Identified::Invalid, Identified::Throttled) => {}
+                (Identified::Invalid | Identified::Throttled, _) => so_far = found,
             }
         }
         so_far

@@ -72,9 +72,9 @@ impl ClientIp {
     #[inline]
     #[must_use]
     pub fn locate(&self, head: &Head<'_>) -> Option<ClientAddress> {
-        let ip = match peer::of(head) {
-            Some(peer) if !self.trusted.contains(peer) => peer,
-            Some(peer) => self.vouched_for(head).unwrap_or(peer),
+        let (ip, is_proxy) = match peer::of(head) {
+            Some(peer) if !self.trusted.contains(peer) => (peer, false),
+            Some(peer) => self.vouched_for(head).unwrap_or((peer, true)),
             // Who believes everybody also believes a peer without address: a Unix socket.
             None if matches!(self.trusted, Trusted::Everybody) => self.vouched_for(head)?,
             None => return None,
@@ -82,43 +82,53 @@ impl ClientIp {
         Some(ClientAddress {
             ip,
             group: self.group(ip),
+            is_proxy,
         })
     }
 
-    /// The address that the headers of a trusted peer tell, if they do.
-    fn vouched_for(&self, head: &Head<'_>) -> Option<IpAddr> {
+    /// The address that the headers of a trusted peer tell, if they do, and whether it is that
+    /// of another proxy, behind which the client is hidden.
+    fn vouched_for(&self, head: &Head<'_>) -> Option<(IpAddr, bool)> {
         match self.header {
             ForwardedHeader::XForwardedFor => self.walk(head, forwarded::node),
             ForwardedHeader::Forwarded => self.walk(head, forwarded::forwarded_for),
             _ => match Line::of(head, &self.name) {
-                Line::Only(line) => forwarded::node(line),
+                Line::Only(line) => forwarded::node(line).map(|address| (address, false)),
                 Line::Absent | Line::Ambiguous => None,
             },
         }
     }
 
     /// The last hop that a trusted one vouches for, from the right.
-    fn walk(&self, head: &Head<'_>, address: fn(&[u8]) -> Option<IpAddr>) -> Option<IpAddr> {
+    fn walk(
+        &self,
+        head: &Head<'_>,
+        address: fn(&[u8]) -> Option<IpAddr>,
+    ) -> Option<(IpAddr, bool)> {
         let lines = head.headers().get_all(&self.name);
         let elements = lines
             .iter()
             .rev()
-            .flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','))
-            .take(MAX_HOPS);
+            .flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
         let mut nearest = None;
-        for element in elements {
+        for (walked, element) in elements.enumerate() {
+            if walked == MAX_HOPS {
+                // There is more, which a trusted hop has seen and nobody looks at.
+                return nearest.map(|hop| (hop, true));
+            }
             if element.trim_ascii().is_empty() {
                 continue;
             }
             let Some(hop) = address(element) else {
-                break;
+                return nearest.map(|hop| (hop, true));
             };
             nearest = Some(hop);
             if !self.trusted.contains(hop) {
                 break;
             }
         }
-        nearest
+        // A stranger; or one of ours of whom all that is known is that it has asked.
+        nearest.map(|hop| (hop, false))
     }
 
     fn group(&self, ip: IpAddr) -> IpAddr {
@@ -236,6 +246,7 @@ impl Default for ClientIpBuilder {
 pub struct ClientAddress {
     ip: IpAddr,
     group: IpAddr,
+    is_proxy: bool,
 }
 
 impl ClientAddress {
@@ -249,6 +260,14 @@ impl ClientAddress {
     #[must_use]
     pub const fn group(&self) -> IpAddr {
         self.group
+    }
+
+    /// Whether it is the address of a trusted proxy itself, because that did not tell whom it
+    /// has seen: the header was missing, or had garbage for the client. Such a client is
+    /// counted, but is not exempt by the network that its proxy is in.
+    #[must_use]
+    pub const fn is_proxy(&self) -> bool {
+        self.is_proxy
     }
 }
 

@@ -23,7 +23,8 @@ use crate::who::Identity;
 /// # let _ = who;
 /// ```
 ///
-/// A panic of the closure is the request's, as in a handler.
+/// If the closure panics, the request goes on, with wrong credentials: no other source is
+/// asked, and it counts as [`Identified::Invalid`] does.
 pub struct Custom {
     closure: Box<Closure>,
 }

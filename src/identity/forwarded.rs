@@ -58,39 +58,70 @@ const fn is_obfuscated(byte: u8) -> bool {
 }
 
 /// The address of `for=` in an element of `Forwarded` (RFC 7239). `None` if there is none, or
-/// more than one, or anything else in its place.
+/// more than one, or if any pair of the element is not well formed.
 ///
-/// Elements are cut at every comma and pairs at every semicolon, also inside quotes: no
-/// address has one, and a quote that is never closed must not swallow what a proxy appends.
+/// Elements are cut at every comma and pairs at every semicolon, also inside quotes: a quote
+/// that is never closed must not swallow what a proxy appends. So what is cut may be the tail
+/// of a quoted string, whose text the client chose: `host="evil,for=6.6.6.6;x="`. It ends with
+/// a quote that nothing in it opens, because a proxy that quotes puts a backslash before every
+/// quote. That is why all pairs have to be well formed, not only the one that is looked for.
 pub(super) fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     if element.len() > MAX_ELEMENT {
         return None;
     }
     let mut found = None;
-    for pair in element.split(|byte| *byte == b';') {
-        let Some(equals) = pair.iter().position(|byte| *byte == b'=') else {
-            if pair.trim_ascii().is_empty() {
-                continue;
-            }
+    for pair in element.split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
+        if pair.is_empty() {
+            continue;
+        }
+        let equals = pair.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = (pair[..equals].trim_ascii(), pair[equals + 1..].trim_ascii());
+        if name.is_empty() || !name.iter().copied().all(is_token) {
             return None;
-        };
-        let (name, value) = pair.split_at(equals);
-        if name.trim_ascii().eq_ignore_ascii_case(b"for") {
-            if found.is_some() {
-                return None;
-            }
-            found = Some(node(unquoted(value[1..].trim_ascii())?)?);
+        }
+        let value = unquoted(value)?;
+        if name.eq_ignore_ascii_case(b"for") && found.replace(node(value)?).is_some() {
+            return None;
         }
     }
     found
 }
 
+/// What is inside one whole quoted string, or a bare value; `None` for anything in between.
 fn unquoted(value: &[u8]) -> Option<&[u8]> {
     match value {
-        [b'"', inside @ .., b'"'] => Some(inside),
-        [b'"', ..] | [.., b'"'] => None,
-        bare => Some(bare),
+        [b'"', inside @ .., b'"'] => is_quotable(inside).then_some(inside),
+        // Also what should be quoted, and often is not: `[2001:db8::1]:80`, `/a/path`.
+        [_, ..] => {
+            let bare = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+            value.iter().all(bare).then_some(value)
+        }
+        [] => None,
     }
+}
+
+/// Whether every quote has its backslash, and every backslash something to stand before.
+fn is_quotable(inside: &[u8]) -> bool {
+    let mut bytes = inside.iter();
+    while let Some(byte) = bytes.next() {
+        let fine = match byte {
+            b'"' => false,
+            b'\\' => bytes.next().is_some(),
+            _ => true,
+        };
+        if !fine {
+            return false;
+        }
+    }
+    true
+}
+
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+        && !matches!(
+            byte,
+            b'"' | b'(' | b')' | b',' | b'/' | b':'..=b'@' | b'['..=b']' | b'{' | b'}'
+        )
 }
 
 #[cfg(test)]
@@ -167,6 +198,8 @@ mod tests {
             ("for=\"[2001:db8::1]:4711\";host=example.com", "2001:db8::1"),
             ("for=[2001:db8::1]", "2001:db8::1"),
             ("for=203.0.113.9;", "203.0.113.9"),
+            ("for=203.0.113.9;host=\"a \\\" b\";by=_x", "203.0.113.9"),
+            ("host=\"\";for=203.0.113.9:80", "203.0.113.9"),
         ] {
             assert_eq!(
                 forwarded_for(text.as_bytes()),
@@ -194,10 +227,36 @@ mod tests {
             "203.0.113.9",
             "for=203.0.113.9;for=198.51.100.1",
             "for=198.51.100.1;nonsense",
+            "for=198.51.100.1;=x",
+            "for=198.51.100.1;a b=x",
+            "for=198.51.100.1;host=",
+            "for=198.51.100.1;host=a b",
+            "for=198.51.100.1;host=\"a\"b",
+            "for=198.51.100.1;host=\"a\"b\"",
+            "for=198.51.100.1;host=\"a\\\"",
         ] {
             assert_eq!(forwarded_for(text.as_bytes()), None, "{text}");
         }
         let long = format!("for=203.0.113.9;pad={}", "x".repeat(MAX_ELEMENT));
         assert_eq!(forwarded_for(long.as_bytes()), None);
+    }
+
+    /// Whatever a client puts into a value that its proxy quotes, no tail of it is an element.
+    #[test]
+    fn no_tail_of_a_quoted_string_names_anybody() {
+        for text in [
+            "for=6.6.6.6;x=\"",
+            "for=6.6.6.6\"",
+            "for=6.6.6.6;x=\\\"\"",
+            "for=6.6.6.6;x=\\\"y\\\"\"",
+            "for=6.6.6.6;x=\\\\\"",
+            "for=6.6.6.6;x=\";proto=https",
+            "for=6.6.6.6;x=\";by=\"10.0.0.1\"",
+            "for=6.6.6.6;x=\";by=\"\"",
+            "for=6.6.6.6;x= \";by= \" ",
+            "for=6.6.6.6;\"",
+        ] {
+            assert_eq!(forwarded_for(text.as_bytes()), None, "{text}");
+        }
     }
 }

@@ -57,5 +57,5 @@ pub use self::custom::Custom;
 #[cfg(feature = "jwt")]
 pub use self::jwt::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
 pub use self::peer::PeerAddr;
-pub use self::source::{Asking, Identified, Identify};
+pub use self::source::{Asking, Budget, Identified, Identify};
 pub use self::user_header::UserIdHeader;

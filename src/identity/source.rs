@@ -60,30 +60,52 @@ impl Identify for () {
     }
 }
 
+/// What wrong credentials may cost.
+///
+/// A closure is one, too: it says whether there is room, and nothing is given back.
+pub trait Budget {
+    /// Charges in advance for credentials that are about to be verified; whether there was
+    /// room.
+    fn charge(&self) -> bool;
+
+    /// Gives back what was charged since the last time that anything was given back or kept:
+    /// the credentials were right.
+    fn forgive(&self) {}
+
+    /// Keeps what was charged since then: the credentials were wrong.
+    fn keep(&self) {}
+}
+
+impl<F: Fn() -> bool> Budget for F {
+    fn charge(&self) -> bool {
+        self()
+    }
+}
+
 /// A request whose sender is to be found out.
 #[derive(Clone, Copy)]
 pub struct Asking<'a> {
     head: Head<'a>,
     address: Option<IpAddr>,
     now: Timestamp,
-    afford: &'a dyn Fn() -> bool,
+    budget: &'a dyn Budget,
 }
 
 impl<'a> Asking<'a> {
-    /// `address` is the client's; `afford` is asked before costly work such as verifying a
-    /// signature, and says no when too many wrong credentials have come from there.
+    /// `address` is the client's; `budget` is charged before costly work such as verifying a
+    /// signature, and has no room when too many wrong credentials have come from there.
     #[must_use]
     pub fn new(
         head: Head<'a>,
         address: Option<IpAddr>,
         now: Timestamp,
-        afford: &'a dyn Fn() -> bool,
+        budget: &'a dyn Budget,
     ) -> Self {
         Self {
             head,
             address,
             now,
-            afford,
+            budget,
         }
     }
 
@@ -109,7 +131,16 @@ impl<'a> Asking<'a> {
     /// is [`Identified::Throttled`].
     #[must_use]
     pub fn may_verify(&self) -> bool {
-        (self.afford)()
+        self.budget.charge()
+    }
+
+    /// Settles what a source was charged, by what it found. To be done before the next one is
+    /// asked: neither pays for the other, and neither is excused by it.
+    pub(super) fn settle(&self, found: &Identified) {
+        match found {
+            Identified::Known(_) | Identified::Absent => self.budget.forgive(),
+            Identified::Invalid | Identified::Throttled => self.budget.keep(),
+        }
     }
 }
 

@@ -111,7 +111,8 @@ impl PolicyBuilder {
         self
     }
 
-    /// Clients from this network are not counted: `10.0.0.0/8`, or one address.
+    /// Clients from this network are not counted: `10.0.0.0/8`, or one address. A trusted proxy
+    /// in it that does not tell whom it has seen is counted.
     pub fn exempt_network(mut self, network: impl Into<String>) -> Self {
         self.networks.push(network.into());
         self

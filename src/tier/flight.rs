@@ -1,12 +1,11 @@
 //! One lookup for all who wait for it.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Wake, Waker};
-
-use slab::Slab;
 
 use super::lookup::{Lookup, Outcome};
 use crate::clock::Timestamp;
@@ -45,18 +44,20 @@ impl Flight {
         }
     }
 
-    fn poll(&self) -> Poll<Outcome> {
+    /// `place` is that of whoever is polled.
+    fn poll(&self, place: u64) -> Poll<Outcome> {
         let mut stage = match self.stage.try_lock() {
             Ok(stage) => stage,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Somebody else is at it, and will be polled again if there is more to do; if
-            // they leave instead, that wakes all who stay.
+            // they leave instead, that wakes one who stays.
             Err(TryLockError::WouldBlock) => return Poll::Pending,
         };
         let lookup = match &mut *stage {
             Stage::Landed(outcome) => return Poll::Ready(outcome.clone()),
             Stage::Going(lookup) => lookup,
         };
+        self.waiting.desk().driver = Some(place);
         let waker = Waker::from(Arc::clone(&self.waiting));
         let polled = Pin::new(&mut **lookup).poll(&mut Context::from_waker(&waker));
         if let Poll::Ready(outcome) = &polled {
@@ -74,33 +75,65 @@ impl Flight {
 /// flight keeps the lookup.
 #[derive(Default)]
 struct Waiting {
-    wakers: Mutex<Slab<Waker>>,
+    desk: Mutex<Desk>,
+}
+
+/// Wakers leave it before they are woken or dropped: both may come back here.
+#[derive(Default)]
+struct Desk {
+    /// By place; places are given out once.
+    wakers: BTreeMap<u64, Waker>,
+    next: u64,
+    /// Who was the last to poll the lookup, or has been woken to do so.
+    driver: Option<u64>,
 }
 
 impl Waiting {
     fn wake_all(&self) {
-        // Without the lock, because whoever is woken may come back here.
-        let wakers: Vec<Waker> = {
-            let waiting = self.wakers();
-            waiting.iter().map(|(_, waker)| waker.clone()).collect()
-        };
+        let wakers: Vec<Waker> = self.desk().wakers.values().cloned().collect();
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Keeps a waker at its place, or finds one for it.
-    fn keep(&self, place: Option<usize>, waker: &Waker) -> usize {
-        let mut wakers = self.wakers();
-        if let Some(place) = place
-            && let Some(kept) = wakers.get_mut(place)
-        {
-            kept.clone_from(waker);
-            return place;
-        }
-        wakers.insert(waker.clone())
+    fn keep(&self, place: Option<u64>, waker: &Waker) -> u64 {
+        let mut desk = self.desk();
+        let place = place.unwrap_or_else(|| {
+            desk.next += 1;
+            desk.next
+        });
+        let before = match desk.wakers.get(&place) {
+            Some(kept) if kept.will_wake(waker) => None,
+            _ => desk.wakers.insert(place, waker.clone()),
+        };
+        drop(desk);
+        drop(before);
+        place
     }
 
-    fn wakers(&self) -> MutexGuard<'_, Slab<Waker>> {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Gives a place back, and wakes one who stays if it was the driver's.
+    ///
+    /// Whenever the lookup can go on, all are woken, and the first to be polled polls it. Only
+    /// those who come while the driver is at it go back to sleep, and rely on the driver, who
+    /// has been woken as well. So nobody else's leaving is anybody's business.
+    fn leave(&self, place: u64) {
+        let mut desk = self.desk();
+        let gone = desk.wakers.remove(&place);
+        let mut heir = None;
+        if desk.driver == Some(place) {
+            let first = desk.wakers.first_key_value();
+            heir = first.map(|(place, waker)| (*place, waker.clone()));
+            // Who may leave before it is polled, too.
+            desk.driver = heir.as_ref().map(|(place, _)| *place);
+        }
+        drop(desk);
+        drop(gone);
+        if let Some((_, waker)) = heir {
+            waker.wake();
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -113,19 +146,8 @@ impl Wake for Waiting {
 /// One who waits.
 pub(super) struct Passenger {
     flight: Arc<Flight>,
-    /// Where its waker is kept, while it waits.
-    place: Option<usize>,
-}
-
-impl Passenger {
-    /// Whether it was waiting.
-    fn leave(&mut self) -> bool {
-        let place = self.place.take();
-        place.is_some_and(|place| {
-            let mut wakers = self.flight.waiting.wakers();
-            wakers.try_remove(place).is_some()
-        })
-    }
+    /// Where its waker is kept, once it waits.
+    place: Option<u64>,
 }
 
 impl Future for Passenger {
@@ -135,19 +157,14 @@ impl Future for Passenger {
         // Before the lookup is polled, so that no wake is missed.
         let place = self.flight.waiting.keep(self.place, cx.waker());
         self.place = Some(place);
-        let polled = self.flight.poll();
-        if polled.is_ready() {
-            self.leave();
-        }
-        polled
+        self.flight.poll(place)
     }
 }
 
-/// Whoever leaves early may have been the one to be polled next.
 impl Drop for Passenger {
     fn drop(&mut self) {
-        if self.leave() {
-            self.flight.waiting.wake_all();
+        if let Some(place) = self.place {
+            self.flight.waiting.leave(place);
         }
     }
 }

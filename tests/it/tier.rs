@@ -1,8 +1,9 @@
 //! Tiers that have to be looked up.
 
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -225,15 +226,104 @@ fn nothing_is_looked_up_for_those_who_do_not_wait() {
 fn who_leaves_takes_nothing_away() {
     let stage = stage();
     let (mut first, mut second) = (stage.ask("alice"), stage.ask("alice"));
-    assert!(first.is_pending() && second.is_pending());
+    assert!(second.is_pending() && first.is_pending());
     drop(first);
-    // In case the first was the one to be polled next.
+    // The first was the last to have looked.
     assert!(second.was_woken());
     assert!(second.is_pending());
     stage.database.reply("alice", team());
     assert!(second.was_woken());
     assert_eq!(second.tier().as_deref(), Some("team"));
     assert_eq!(stage.database.calls(), 1);
+}
+
+#[test]
+fn thousands_who_leave_do_not_wake_each_other() {
+    const WAITING: usize = 4_000;
+    for backwards in [false, true] {
+        let stage = stage();
+        let woken = Arc::new(Woken::default());
+        let mut tasks: Vec<Task> = (0..WAITING)
+            .map(|_| Task {
+                answer: stage.tiers.tier(&user("alice"), stage.clock.now()),
+                woken: Arc::clone(&woken),
+            })
+            .collect();
+        assert!(tasks.iter_mut().all(Task::is_pending));
+        if backwards {
+            while tasks.pop().is_some() {}
+        } else {
+            drop(tasks);
+        }
+        let wakes = woken.0.load(Ordering::SeqCst);
+        assert!(wakes <= WAITING, "{wakes} wakes");
+    }
+}
+
+/// All orders of the numbers below `count`.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    let Some(last) = count.checked_sub(1) else {
+        return vec![Vec::new()];
+    };
+    let mut all = Vec::new();
+    for order in orders(last) {
+        for place in 0..=last {
+            let mut longer = order.clone();
+            longer.insert(place, last);
+            all.push(longer);
+        }
+    }
+    all
+}
+
+/// The worst moment: while one looks, there is news, and all others are polled for nothing.
+/// Then they leave, in any order, and whoever stays is polled only when woken.
+#[test]
+fn in_whatever_order_they_leave_the_last_gets_the_answer() {
+    const WAITING: usize = 5;
+    for order in orders(WAITING) {
+        for driver in 0..WAITING {
+            let clock = ManualClock::new();
+            let others: Arc<Mutex<Vec<Option<Task>>>> = Arc::default();
+            let seen = Arc::clone(&others);
+            let tiers = TierResolver::builder(move |_| {
+                let (others, mut polls) = (Arc::clone(&seen), 0);
+                poll_fn(move |cx| {
+                    polls += 1;
+                    if polls > 1 {
+                        return Poll::Ready(team());
+                    }
+                    cx.waker().wake_by_ref();
+                    for other in others.lock().unwrap().iter_mut().flatten() {
+                        assert!(other.is_pending());
+                    }
+                    Poll::Pending
+                })
+            })
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+            let ask = || Task {
+                answer: tiers.tier(&user("alice"), clock.now()),
+                woken: Arc::default(),
+            };
+            let mut tasks: Vec<Option<Task>> = (0..WAITING).map(|_| Some(ask())).collect();
+            let mut looks = tasks[driver].take().unwrap();
+            *others.lock().unwrap() = tasks;
+            assert!(looks.is_pending());
+            let mut tasks = mem::take(&mut *others.lock().unwrap());
+            tasks[driver] = Some(looks);
+
+            let (last, leaving) = order.split_last().unwrap();
+            for index in leaving {
+                tasks[*index] = None;
+            }
+            let mut last = tasks[*last].take().unwrap();
+            // The driver's own news came before it was done.
+            assert!(last.was_woken(), "{order:?}, driven by {driver}");
+            assert_eq!(last.tier().as_deref(), Some("team"));
+        }
+    }
 }
 
 #[test]

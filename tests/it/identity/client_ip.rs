@@ -106,6 +106,70 @@ fn forwarded_is_read_like_it() {
 }
 
 #[test]
+fn a_proxy_that_tells_nobody_is_known_as_one() {
+    let is_proxy = |header: ForwardedHeader, peer: &str, line: &str| {
+        let request = from_peer(peer, header.as_str(), &[line.as_bytes()]);
+        let found = behind(header).locate(&Head::of(&request)).unwrap();
+        found.is_proxy()
+    };
+    let hops = "10.0.0.7,".repeat(200);
+    for line in [
+        "",
+        "unknown",
+        "6.6.6.6, _hidden",
+        "6.6.6.6, unknown, 10.0.0.7",
+        &hops,
+    ] {
+        assert!(
+            is_proxy(ForwardedHeader::XForwardedFor, PROXY, line),
+            "{line}"
+        );
+        assert!(!is_proxy(
+            ForwardedHeader::XForwardedFor,
+            "198.51.100.1",
+            line
+        ));
+    }
+    // A client, also one in our own network.
+    for line in ["203.0.113.9", "unknown, 203.0.113.9, 10.0.0.7", "10.0.0.7"] {
+        assert!(
+            !is_proxy(ForwardedHeader::XForwardedFor, PROXY, line),
+            "{line}"
+        );
+    }
+    assert!(is_proxy(ForwardedHeader::XRealIp, PROXY, "unknown"));
+    assert!(!is_proxy(ForwardedHeader::XRealIp, PROXY, "10.0.0.7"));
+}
+
+/// A proxy tells the `Host` that the client sent, quoted as it should be.
+#[test]
+fn nothing_that_a_proxy_quotes_is_taken_for_an_element() {
+    let client_ip = behind(ForwardedHeader::Forwarded);
+    for host in [
+        "evil,for=6.6.6.6;x=",
+        "evil,for=6.6.6.6",
+        "evil,for=6.6.6.6;x=\"",
+        "evil,for=6.6.6.6;x=\"y\"",
+        "evil,for=6.6.6.6;x=\\",
+        "evil,for=6.6.6.6,",
+        "evil,for=6.6.6.6;x=\",for=6.6.6.6;y=",
+    ] {
+        let quoted = host.replace('\\', "\\\\").replace('"', "\\\"");
+        for line in [
+            format!("for=203.0.113.9;host=\"{quoted}\""),
+            format!("for=203.0.113.9;host=\"{quoted}\";proto=https"),
+            format!("for=203.0.113.9;host=\"{quoted}\";by=\"{quoted}\""),
+        ] {
+            let request = from_peer(PROXY, "forwarded", &[line.as_bytes()]);
+            assert_eq!(locate(&client_ip, &request), PROXY, "{line}");
+        }
+    }
+    let plain = b"for=203.0.113.9;host=\"a \\\"quoted\\\" name\";proto=https";
+    let request = from_peer(PROXY, "forwarded", &[plain]);
+    assert_eq!(locate(&client_ip, &request), "203.0.113.9");
+}
+
+#[test]
 fn single_values_are_single() {
     for header in [
         ForwardedHeader::XRealIp,

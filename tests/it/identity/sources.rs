@@ -1,12 +1,13 @@
 //! Keys, extensions, headers and closures, and all of them in a row.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use http::Request;
 use tollgate::identity::{
-    ApiKey, Asking, Authenticated, Chain, Custom, Identified, Identify, UserIdHeader,
+    ApiKey, Asking, Authenticated, Budget, Chain, Custom, Identified, Identify, UserIdHeader,
 };
-use tollgate::{Identity, Timestamp};
+use tollgate::{Head, Identity, Timestamp};
 
 use super::{NOW, ask, ask_if, request};
 
@@ -178,11 +179,63 @@ fn the_first_who_knows_wins() {
     assert_eq!(ask(&later, &nothing).known().get("user"), Some("bob"));
     ask(&invalid.clone().then(Always(Identified::Absent)), &nothing).is_invalid();
 
-    let throttled = invalid
-        .then(Always(Identified::Throttled))
-        .then(user("bob"));
-    let found = ask(&throttled, &nothing).found;
-    assert!(matches!(found, Identified::Throttled), "{found:?}");
+    // Nor does a source that may not look hide one that need not ask.
+    let throttled = invalid.then(Always(Identified::Throttled));
+    let later = throttled.clone().then(user("bob"));
+    assert_eq!(ask(&later, &nothing).known().get("user"), Some("bob"));
+    for last in [Identified::Absent, Identified::Invalid] {
+        let found = ask(&throttled.clone().then(Always(last)), &nothing).found;
+        assert!(matches!(found, Identified::Throttled), "{found:?}");
+    }
+}
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Book(RefCell<Vec<&'static str>>);
+
+impl Budget for Book {
+    fn charge(&self) -> bool {
+        self.0.borrow_mut().push("charge");
+        true
+    }
+
+    fn forgive(&self) {
+        self.0.borrow_mut().push("forgive");
+    }
+
+    fn keep(&self) {
+        self.0.borrow_mut().push("keep");
+    }
+}
+
+#[test]
+fn each_source_is_settled_before_the_next_is_asked() {
+    let key = |name| {
+        ApiKey::header(name, |key| {
+            (key == "good").then(|| Identity::new("api-key", key))
+        })
+        .unwrap()
+    };
+    // Also where one of them is a chain itself.
+    let chain = Chain::new()
+        .then(Chain::new().then(key("x-first")).then(key("x-second")))
+        .then(key("x-third"));
+    let noted = |headers: &[(&str, &str)]| {
+        let (request, book) = (request(headers), Book::default());
+        let now = Timestamp::from_secs(NOW);
+        let asking = Asking::new(Head::of(&request), None, now, &book);
+        let _ = chain.identify(&asking);
+        let mut noted = book.0.into_inner();
+        // Settling what was never charged, or settled before, means nothing.
+        let mut open = false;
+        noted.retain(|entry| std::mem::replace(&mut open, *entry == "charge") || open);
+        noted.join(" ")
+    };
+    assert_eq!(noted(&[]), "");
+    assert_eq!(noted(&[("x-second", "good")]), "charge forgive");
+    assert_eq!(noted(&[("x-second", "bad")]), "charge keep");
+    let one_of_each = [("x-first", "bad"), ("x-third", "good")];
+    assert_eq!(noted(&one_of_each), "charge keep charge forgive");
 }
 
 #[test]

@@ -2,11 +2,19 @@
 
 use axum::Router;
 use axum::http::Response;
+<<<<<<< HEAD
 use axum::routing::get;
 use tollgate::policy::{OnStoreFailure, Policy, Rule, Tiers};
 use tollgate::{
     Answer, Batch, Charge, Decision, Identity, MemoryStore, RateLimitLayer, Store, StoreError,
     Subject, Timestamp, Verdict,
+=======
+use tollgate::identity::ApiKey;
+use tollgate::policy::{OnStoreFailure, Policy, Rule};
+use tollgate::{
+    Answer, Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreError, Subject,
+    Timestamp, Verdict,
+>>>>>>> fixid
 };
 
 use super::{echo, send};
@@ -238,4 +246,29 @@ async fn clones_and_routes_share_their_counters() {
         0
     );
     assert_eq!(send(&other, "GET /", &[]).await.status, 429);
+}
+
+#[tokio::test]
+async fn who_makes_a_source_panic_is_charged_for_it() {
+    let verify = |key: &str| -> Option<Identity> { panic!("a panic on purpose: {}", key.len()) };
+    let app = |reject: bool| {
+        let layer = RateLimitLayer::builder("100/hour")
+            .identify(ApiKey::header("x-api-key", verify).unwrap())
+            .invalid_credentials("2/minute")
+            .clock(ManualClock::new());
+        let layer = if reject {
+            layer.reject_invalid_credentials()
+        } else {
+            layer
+        };
+        echo().layer(layer.build().unwrap())
+    };
+    for (reject, status) in [(false, 200), (true, 401)] {
+        let app = app(reject);
+        for expected in [status, status, 429] {
+            let answer = send(&app, "GET /", &[("x-api-key", "any")]).await;
+            assert_eq!(answer.status, expected);
+        }
+        assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    }
 }

@@ -6,9 +6,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use jsonwebtoken::{Algorithm, EncodingKey};
-use tollgate::identity::{ClientIp, ForwardedHeader, Jwt, PeerAddr};
+use tollgate::identity::{ApiKey, ClientIp, ForwardedHeader, Jwt, PeerAddr};
 use tollgate::policy::{Policy, Rule};
-use tollgate::{ManualClock, RateLimitLayer};
+use tollgate::{Identity, ManualClock, RateLimitLayer};
 use tower::ServiceExt;
 
 use super::{Answer, echo, request, send};
@@ -215,6 +215,60 @@ async fn good_tokens_are_not_charged_as_wrong_ones() {
     }
 }
 
+/// Known by a token, else by a key: one that costs to verify, or one that does not.
+fn token_or_key(key: ApiKey) -> Router {
+    let layer = RateLimitLayer::builder(MANY)
+        .identify(Jwt::hs256(SECRET).build().unwrap())
+        .identify(key)
+        .invalid_credentials("4/minute")
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    echo().layer(layer)
+}
+
+const WRONG_TOKEN: (&str, &str) = ("authorization", "Bearer a.b.c");
+const GOOD_KEY: (&str, &str) = ("x-api-key", "good");
+
+#[tokio::test]
+async fn a_good_key_does_not_pay_for_wrong_tokens() {
+    let app = token_or_key(ApiKey::known("x-api-key", ["good"]).unwrap());
+    for _ in 0..4 {
+        assert_eq!(
+            send(&app, "GET /", &[WRONG_TOKEN, GOOD_KEY]).await.status,
+            200
+        );
+    }
+    // No more tokens are verified for that address, with or without a key.
+    assert_eq!(send(&app, "GET /", &[WRONG_TOKEN]).await.status, 429);
+    // The key needs no verification, so it is still good.
+    let answer = send(&app, "GET /", &[WRONG_TOKEN, GOOD_KEY]).await;
+    assert_eq!(
+        answer.header("x-ratelimit-policy"),
+        Some("api-key:global:1h")
+    );
+}
+
+#[tokio::test]
+async fn a_good_key_is_not_charged_for_the_wrong_token_beside_it() {
+    let verify = |key: &str| (key == "good").then(|| Identity::new("api-key", "one"));
+    let app = token_or_key(ApiKey::header("x-api-key", verify).unwrap());
+    // Good keys alone cost nothing.
+    for _ in 0..20 {
+        assert_eq!(send(&app, "GET /", &[GOOD_KEY]).await.status, 200);
+    }
+    // Each of these is one wrong credential, not two and not none.
+    for _ in 0..3 {
+        assert_eq!(
+            send(&app, "GET /", &[WRONG_TOKEN, GOOD_KEY]).await.status,
+            200
+        );
+    }
+    assert_eq!(send(&app, "GET /", &[GOOD_KEY]).await.status, 200);
+    assert_eq!(send(&app, "GET /", &[WRONG_TOKEN]).await.status, 200);
+    assert_eq!(send(&app, "GET /", &[WRONG_TOKEN]).await.status, 429);
+}
+
 #[tokio::test]
 async fn wrong_tokens_may_be_refused() {
     let policy = Policy::builder()
@@ -306,6 +360,32 @@ async fn addresses_cannot_be_made_up() {
     assert_eq!(from(&app, "[2001:db8::1]:1", &[]).await, 99);
     assert_eq!(from(&app, "[2001:db8::ffff:1]:1", &[]).await, 98);
     assert_eq!(from(&app, "[2001:db8:0:1::1]:1", &[]).await, 99);
+}
+
+#[tokio::test]
+async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
+    let policy = Policy::builder()
+        .anonymous("100/hour")
+        .exempt_network("10.0.0.0/8");
+    let layer = RateLimitLayer::builder(policy)
+        .trusted_proxies(["10.0.0.0/8"])
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    let hidden = [("x-forwarded-for", "unknown")];
+    assert_eq!(from(&app, "10.0.0.1:1", &hidden).await, 99);
+    assert_eq!(from(&app, "10.0.0.1:1", &[]).await, 98);
+    let hidden = [("x-forwarded-for", "6.6.6.6, unknown, 10.0.0.1")];
+    assert_eq!(from(&app, "10.0.0.2:1", &hidden).await, 97);
+    // Whom the proxy has seen in the network is exempt.
+    let inside = request("GET /", &[("x-forwarded-for", "10.0.0.9")]);
+    let (mut parts, body) = inside.into_parts();
+    parts
+        .extensions
+        .insert(PeerAddr("10.0.0.1:1".parse().unwrap()));
+    let response = app.oneshot(Request::from_parts(parts, body)).await.unwrap();
+    assert!(response.headers().get("x-ratelimit-remaining").is_none());
 }
 
 #[tokio::test]
