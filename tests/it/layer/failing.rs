@@ -2,19 +2,12 @@
 
 use axum::Router;
 use axum::http::Response;
-<<<<<<< HEAD
 use axum::routing::get;
+use tollgate::identity::ApiKey;
 use tollgate::policy::{OnStoreFailure, Policy, Rule, Tiers};
 use tollgate::{
-    Answer, Batch, Charge, Decision, Identity, MemoryStore, RateLimitLayer, Store, StoreError,
-    Subject, Timestamp, Verdict,
-=======
-use tollgate::identity::ApiKey;
-use tollgate::policy::{OnStoreFailure, Policy, Rule};
-use tollgate::{
-    Answer, Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreError, Subject,
-    Timestamp, Verdict,
->>>>>>> fixid
+    Answer, Batch, Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer, Store,
+    StoreError, Subject, Timestamp, Verdict,
 };
 
 use super::{echo, send};
