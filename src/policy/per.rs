@@ -68,7 +68,7 @@ impl Per {
                 several => {
                     let mut dimensions = [("", Value::Number(0)); MAX_DIMENSIONS];
                     for (place, name) in dimensions.iter_mut().zip(several) {
-                        *place = (name, caller.value(name)?);
+                        *place = caller.value(name)?;
                     }
                     Subject::from_dimensions(&dimensions[..several.len()]).ok()
                 }
@@ -78,7 +78,7 @@ impl Per {
 
     /// Whether there is such a subject.
     #[inline]
-    pub(crate) fn applies(&self, caller: &Caller<'_>) -> bool {
+    pub(crate) fn applies<'a>(&'a self, caller: &Caller<'a>) -> bool {
         match self {
             Self::Caller => true,
             Self::Dimensions { names, .. } => match &**names {
@@ -118,26 +118,27 @@ impl<'a> Caller<'a> {
     fn known_by(&self) -> Subject<'a> {
         match self.identity {
             Some(identity) => {
-                let (name, value) = identity.primary();
+                let (name, value) = identity.told_apart_by();
                 Subject::named((name, Value::Text(value)))
             }
             None => Subject::named((Identity::IP, self.address())),
         }
     }
 
-    fn value(&self, dimension: &str) -> Option<Value<'a>> {
+    /// A dimension, by the name that counters know it by, and its value.
+    fn value(&self, dimension: &'a str) -> Option<(&'a str, Value<'a>)> {
         if dimension == Identity::IP {
-            return Some(self.address());
+            return Some((dimension, self.address()));
         }
-        self.identity?.get(dimension).map(Value::Text)
+        let (name, value) = self.identity?.counted(dimension)?;
+        Some((name, Value::Text(value)))
     }
 
     /// One dimension; for users who are none, the address.
     fn value_or_address(&self, dimension: &'a str) -> Option<(&'a str, Value<'a>)> {
         match self.value(dimension) {
-            Some(value) => Some((dimension, value)),
             None if dimension == Identity::USER => Some((Identity::IP, self.address())),
-            None => None,
+            found => found,
         }
     }
 }
