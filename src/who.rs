@@ -18,6 +18,8 @@ use std::fmt;
 pub struct Identity {
     /// The first is whom quotas count per, where a rule does not say otherwise.
     dimensions: Vec<(Box<str>, Box<str>)>,
+    /// The name of the first together with the issuer: what counters know it by.
+    issued: Option<Box<str>>,
     tier: Option<Box<str>>,
     roles: Vec<Box<str>>,
 }
@@ -42,6 +44,7 @@ impl Identity {
     pub fn new(dimension: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             dimensions: vec![(dimension.into().into(), value.into().into())],
+            issued: None,
             tier: None,
             roles: Vec::new(),
         }
@@ -66,6 +69,28 @@ impl Identity {
         self.with(Self::TENANT, id)
     }
 
+    /// Who has named the caller, where that could be several: the same name from two issuers
+    /// is two callers.
+    ///
+    /// They are counted apart, and so are their looked-up tiers; the subject of their counters
+    /// is `("user@https://id.acme.dev", "alice")`. [`get`](Self::get) and
+    /// [`primary`](Self::primary) give the bare name, and exemptions and tiers that a policy
+    /// gives to it are for all who have it.
+    ///
+    /// ```
+    /// use tollgate::Identity;
+    ///
+    /// let alice = Identity::user("alice").of_issuer("https://id.acme.dev");
+    /// assert_eq!(alice.get("user"), Some("alice"));
+    /// assert_eq!(alice.issuer(), Some("https://id.acme.dev"));
+    /// ```
+    pub fn of_issuer(mut self, issuer: impl AsRef<str>) -> Self {
+        // Rules cannot name a dimension with an `@`, so none is ever taken for this one.
+        let name = format!("{}@{}", self.dimensions[0].0, issuer.as_ref());
+        self.issued = Some(name.into());
+        self
+    }
+
     /// The subscription tier.
     pub fn tier(mut self, name: impl Into<String>) -> Self {
         self.tier = Some(name.into().into());
@@ -83,6 +108,29 @@ impl Identity {
     pub fn primary(&self) -> (&str, &str) {
         let (name, value) = &self.dimensions[0];
         (name, value)
+    }
+
+    /// Who has named the caller, where that [could be several](Self::of_issuer).
+    #[must_use]
+    pub fn issuer(&self) -> Option<&str> {
+        let after = self.dimensions[0].0.len() + 1;
+        self.issued.as_deref()?.get(after..)
+    }
+
+    /// Like [`primary`](Self::primary), with the issuer: what tells callers apart.
+    #[inline]
+    pub(crate) fn told_apart_by(&self) -> (&str, &str) {
+        let (name, value) = self.primary();
+        (self.issued.as_deref().unwrap_or(name), value)
+    }
+
+    /// What counters know a dimension by, and its value.
+    #[inline]
+    pub(crate) fn counted<'a>(&'a self, dimension: &'a str) -> Option<(&'a str, &'a str)> {
+        if *self.dimensions[0].0 == *dimension {
+            return Some(self.told_apart_by());
+        }
+        self.get(dimension).map(|value| (dimension, value))
     }
 
     /// The value of a dimension.
@@ -119,6 +167,7 @@ impl fmt::Debug for Identity {
         let names: Vec<&str> = self.dimensions().map(|(name, _)| name).collect();
         f.debug_struct("Identity")
             .field("dimensions", &names)
+            .field("issued", &self.issued)
             .field("tier", &self.tier)
             .field("roles", &self.roles)
             .finish()

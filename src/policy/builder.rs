@@ -155,8 +155,10 @@ impl PolicyBuilder {
     /// Checks everything and builds the policy.
     pub fn build(mut self) -> Result<Policy, Problems> {
         let mut problems = Problems::default();
+        let instead = "to count nobody, say exempt_when(|_| true)";
         for text in std::mem::take(&mut self.networks) {
-            if let Some(network) = problems.note(network::parse(&text)) {
+            let network = network::parse("exempt network", &text, instead);
+            if let Some(network) = problems.note(network) {
                 self.exempt.networks.push(network);
             }
         }

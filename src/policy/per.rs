@@ -80,7 +80,7 @@ impl Per {
 
     /// Whether there is such a subject.
     #[inline]
-    pub(crate) fn applies(&self, caller: &Caller<'_>) -> bool {
+    pub(crate) fn applies<'a>(&'a self, caller: &Caller<'a>) -> bool {
         match self {
             Self::Dimensions {
                 names,
@@ -108,7 +108,7 @@ impl Per {
 }
 
 #[inline]
-fn has_all(names: &[Box<str>], caller: &Caller<'_>) -> bool {
+fn has_all<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> bool {
     names
         .iter()
         .all(|name| caller.value_or_address(name).is_some())
@@ -142,7 +142,7 @@ impl<'a> Caller<'a> {
     fn known_by(&self) -> Subject<'a> {
         match self.identity {
             Some(identity) => {
-                let (name, value) = identity.primary();
+                let (name, value) = identity.told_apart_by();
                 Subject::named((name, Value::Text(value)))
             }
             None => Subject::named((Identity::IP, self.address())),
@@ -155,19 +155,20 @@ impl<'a> Caller<'a> {
             .map_or(Identity::IP, |identity| identity.primary().0)
     }
 
-    fn value(&self, dimension: &str) -> Option<Value<'a>> {
+    /// A dimension, by the name that counters know it by, and its value.
+    fn value(&self, dimension: &'a str) -> Option<(&'a str, Value<'a>)> {
         if dimension == Identity::IP {
-            return Some(self.address());
+            return Some((dimension, self.address()));
         }
-        self.identity?.get(dimension).map(Value::Text)
+        let (name, value) = self.identity?.counted(dimension)?;
+        Some((name, Value::Text(value)))
     }
 
     /// One dimension; for users who are none, the address.
     fn value_or_address(&self, dimension: &'a str) -> Option<(&'a str, Value<'a>)> {
         match self.value(dimension) {
-            Some(value) => Some((dimension, value)),
             None if dimension == Identity::USER => Some((Identity::IP, self.address())),
-            None => None,
+            found => found,
         }
     }
 }

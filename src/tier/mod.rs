@@ -46,8 +46,9 @@ use crate::who::Identity;
 /// # Ok::<(), tollgate::Invalid>(())
 /// ```
 ///
-/// - An answer is remembered for an hour, for up to 10 000 callers, each known by the
-///   dimension and value that it is [known by](Identity::primary).
+/// - An answer is remembered for an hour, for up to 10 000 callers, told apart by the
+///   dimension and value that each is [known by](Identity::primary), and by the
+///   [issuer](Identity::issuer) if there is one.
 /// - Callers who ask at once share one lookup. It goes on as long as any of them waits, and
 ///   whoever comes before its deadline joins in.
 /// - A lookup that fails, panics or takes longer than 100 milliseconds is given up: the last
@@ -152,7 +153,7 @@ impl TierResolver {
 
     fn slot(&self, identity: &Identity) -> Arc<Slot> {
         let slots = &self.shared.slots;
-        let sought = Sought(identity.primary());
+        let sought = Sought(identity.told_apart_by());
         if let Some(slot) = slots.get(&sought) {
             return slot;
         }

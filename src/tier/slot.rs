@@ -78,7 +78,7 @@ impl Slot {
     }
 }
 
-/// Whose slot it is: the dimension that a caller is known by, and its value.
+/// Whose slot it is: the dimension that a caller is told apart by, and its value.
 #[derive(PartialEq, Eq)]
 pub(super) struct Who {
     dimension: Box<str>,

@@ -197,6 +197,10 @@ fn callers_are_told_apart_by_dimension_and_value() {
     let same = Arc::new(Identity::user("alice").tenant("acme").role("admin"));
     let answer = stage.tiers.tier(&same, stage.clock.now());
     assert!(matches!(answer, TierAnswer::Ready(Some(_))));
+    // But who has named them does.
+    let issued = Arc::new(Identity::user("alice").of_issuer("https://a.example"));
+    let answer = stage.tiers.tier(&issued, stage.clock.now());
+    assert!(matches!(answer, TierAnswer::Pending(_)));
 }
 
 #[test]

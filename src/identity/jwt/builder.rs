@@ -92,10 +92,12 @@ impl JwtBuilder {
 
     /// Accepts tokens whose `iss` is this; called again, also those of another issuer.
     ///
-    /// With exactly one issuer, a user is known by the bare claim. With several, or with none
-    /// set, the `iss` of a token becomes part of the user's value
-    /// (`19:https://id.acme.dev:alice`), so that the same name from two issuers is two users.
-    /// Tenants and other dimensions stay as they are.
+    /// A user is known by the bare claim. With several issuers, or with none set, the `iss` of a
+    /// token is kept [beside it](Identity::of_issuer), and the same name from two issuers is
+    /// counted as two users. Tenants and other dimensions stay as they are.
+    ///
+    /// Exemptions and tiers that a policy gives to a user are for that name from any of the
+    /// issuers: where names are up to users, accept one issuer only.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         let issuer = issuer.into().into_boxed_str();
         if !self.reading.issuers.contains(&issuer) {

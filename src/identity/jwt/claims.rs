@@ -73,8 +73,13 @@ impl Reading {
 
     /// Who it is. `None` if the claims do not say so clearly.
     pub(super) fn identity(&self, claims: &Value) -> Option<Identity> {
-        let user = text(self.user.find(claims)?)?;
-        let mut identity = Identity::user(self.qualified(user, claims)?);
+        let mut identity = Identity::user(text(self.user.find(claims)?)?);
+        // With exactly one, everybody is of that.
+        if self.issuers.len() != 1
+            && let Some(issuer) = claims.get("iss")
+        {
+            identity = identity.of_issuer(text(issuer)?);
+        }
         for (dimension, path) in &self.dimensions {
             if let Some(value) = path.find(claims) {
                 identity = identity.with(&**dimension, text(value)?);
@@ -96,29 +101,6 @@ impl Reading {
         }
         Some(identity)
     }
-
-    /// The user's name, together with who has given it if that could be several.
-    ///
-    /// `<length of the issuer>:<issuer>:<user>`, so that no other pair spells the same; a bare
-    /// name that looks like one of these gets a length of 0.
-    fn qualified(&self, user: &str, claims: &Value) -> Option<String> {
-        if self.issuers.len() == 1 {
-            return Some(user.to_owned());
-        }
-        match claims.get("iss") {
-            Some(issuer) => {
-                let issuer = text(issuer)?;
-                Some(format!("{}:{issuer}:{user}", issuer.len()))
-            }
-            None if looks_qualified(user) => Some(format!("0::{user}")),
-            None => Some(user.to_owned()),
-        }
-    }
-}
-
-fn looks_qualified(user: &str) -> bool {
-    let after = user.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    after.len() < user.len() && after.starts_with(':')
 }
 
 /// Text that may become part of an identity. A number is none: 42 and "42" may be two people.

@@ -117,6 +117,19 @@ async fn closures_that_panic_take_nobody_down() {
 }
 
 #[test]
+fn the_whole_world_is_neither_exempt_nor_trusted() {
+    for world in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96"] {
+        let policy = Policy::builder().everyone("5/hour").exempt_network(world);
+        let told = policy.build().unwrap_err().to_string();
+        assert!(told.contains(world), "{told}");
+        assert!(told.contains("exempt_when"), "{told}");
+        let layer = RateLimitLayer::builder("5/hour").trusted_proxies([world]);
+        let told = layer.build().unwrap_err().to_string();
+        assert!(told.contains("trust_all_proxies_insecure"), "{told}");
+    }
+}
+
+#[test]
 fn all_problems_are_told_at_once() {
     let policy = Policy::builder()
         .anonymous("0/hour")

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::Request;
 use jsonwebtoken::{Algorithm, EncodingKey};
 use tollgate::identity::{ApiKey, ClientIp, ForwardedHeader, Jwt, PeerAddr};
-use tollgate::policy::{Policy, Rule};
+use tollgate::policy::{Policy, Rule, Tiers};
 use tollgate::{Identity, ManualClock, RateLimitLayer};
 use tower::ServiceExt;
 
@@ -139,18 +139,61 @@ async fn no_forged_token_moves_a_victims_counter() {
     assert_eq!(counted(&app, &good).await.0, "ip:global:1h");
 }
 
+/// Alice, as an issuer knows her.
+fn alice_of(issuer: &str) -> String {
+    hs256(&format!(
+        r#"{{"sub":"alice","tenant":"acme","iss":"{issuer}","exp":{}}}"#,
+        NOW + 60
+    ))
+}
+
 #[tokio::test]
 async fn the_same_name_of_two_issuers_is_two_users() {
-    let (app, _) = app(Jwt::hs256(SECRET).build().unwrap());
-    let of = |issuer: &str| {
-        hs256(&format!(
-            r#"{{"sub":"alice","iss":"{issuer}","exp":{}}}"#,
-            NOW + 60
-        ))
-    };
-    assert_eq!(counted(&app, &of("https://a.example")).await.1, 999_999);
-    assert_eq!(counted(&app, &of("https://b.example")).await.1, 999_999);
-    assert_eq!(counted(&app, &of("https://a.example")).await.1, 999_998);
+    let per_user = Rule::new("100/hour").per(["user"]);
+    let per_both = Rule::new("100/hour").per(["tenant", "user"]);
+    for policy in [
+        Policy::builder().authenticated("100/hour"),
+        Policy::builder().rule("one", per_user),
+        Policy::builder().rule("two", per_both),
+    ] {
+        let layer = RateLimitLayer::builder(policy)
+            .identify(Jwt::hs256(SECRET).tenant("tenant").build().unwrap())
+            .clock(ManualClock::new());
+        let app = echo().layer(layer.build().unwrap());
+        assert_eq!(counted(&app, &alice_of("https://a.example")).await.1, 99);
+        assert_eq!(counted(&app, &alice_of("https://b.example")).await.1, 99);
+        assert_eq!(counted(&app, &alice_of("https://a.example")).await.1, 98);
+        // Without an issuer, by a name that tries to look like one with.
+        for posing in ["alice", "17:https://a.example:alice", "@https://a.example"] {
+            let claims = claims(posing).replace('{', r#"{"tenant":"acme","#);
+            assert_eq!(counted(&app, &hs256(&claims)).await.1, 99, "{posing}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_policy_knows_users_by_their_bare_name() {
+    let tiers = Tiers::new("free")
+        .tier("team", 5)
+        .assign("user", "alice", "team");
+    let policy = Policy::builder().authenticated("100/hour").tiers(tiers);
+    let (app_of, token) = (
+        |policy| {
+            let layer = RateLimitLayer::builder(policy)
+                .identify(Jwt::hs256(SECRET).build().unwrap())
+                .clock(ManualClock::new());
+            echo().layer(layer.build().unwrap())
+        },
+        alice_of("https://a.example"),
+    );
+    assert_eq!(counted(&app_of(policy), &token).await.1, 499);
+
+    let exempt = Policy::builder()
+        .authenticated("100/hour")
+        .exempt_subject("user", "alice");
+    let bearer = format!("Bearer {token}");
+    let answer = send(&app_of(exempt), "GET /", &[("authorization", &bearer)]).await;
+    assert_eq!(answer.header("x-ratelimit-remaining"), None);
 }
 
 #[tokio::test]
@@ -366,7 +409,8 @@ async fn addresses_cannot_be_made_up() {
 async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
     let policy = Policy::builder()
         .anonymous("100/hour")
-        .exempt_network("10.0.0.0/8");
+        // In an IPv6 coat it is the same network.
+        .exempt_network("::ffff:10.0.0.0/104");
     let layer = RateLimitLayer::builder(policy)
         .trusted_proxies(["10.0.0.0/8"])
         .clock(ManualClock::new())
