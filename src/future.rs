@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::gate::{Admission, Asked, Gate, Judged, Pending, outcome, settled};
+use crate::gate::{Admission, Asked, Gate, Judged, Pending, settled};
 use crate::head::Head;
 use crate::response::DenialBody;
 use crate::store::Answer;
@@ -151,12 +151,8 @@ where
                     let Some(mut admitted) = admitted.take() else {
                         polled_after_the_end()
                     };
-                    let status = match &response {
-                        Ok(response) => outcome(response),
-                        // Whoever handles the error will make something like it.
-                        Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
-                    };
-                    let Some(answer) = admitted.gate.settle(&mut admitted.admission, status) else {
+                    let Some(answer) = admitted.gate.settle(&mut admitted.admission, &response)
+                    else {
                         admitted.annotate(&mut response);
                         return Poll::Ready(response);
                     };

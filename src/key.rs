@@ -260,8 +260,7 @@ impl Counter {
     /// A counter for `quota` under the rule's name: 1 to 128 visible ASCII characters without
     /// quotes and backslashes, because names go into headers.
     pub fn new(rule: &str, quota: Quota) -> Result<Self, Invalid> {
-        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-        if rule.is_empty() || rule.len() > Self::MAX_NAME || !rule.bytes().all(plain) {
+        if !is_plain(rule, Self::MAX_NAME) {
             let shown: String = rule.chars().take(Self::MAX_NAME).collect();
             return Err(Invalid::new(
                 "rule name",
@@ -309,6 +308,13 @@ impl fmt::Display for Counter {
         }
         write!(f, "{}:{}", self.rule, self.quota.window())
     }
+}
+
+/// Whether a name can stand in a header, quoted or not: 1 to `longest` visible ASCII characters
+/// without quotes and backslashes.
+pub(crate) fn is_plain(name: &str, longest: usize) -> bool {
+    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+    (1..=longest).contains(&name.len()) && name.bytes().all(plain)
 }
 
 /// FNV-1a, the same on every machine. Not keyed: names are the operator's, and a counter is

@@ -58,7 +58,7 @@ impl Labels {
         for place in slots {
             let slot = match place.get() {
                 Some(slot) => slot,
-                None if is_plain(who) => place.get_or_init(|| self.new_slot(who)),
+                None if Label::can_name(who) => place.get_or_init(|| self.new_slot(who)),
                 None => break,
             };
             if *slot.who == *who {
@@ -76,10 +76,4 @@ impl Labels {
                 .collect(),
         }
     }
-}
-
-/// Whether it can be a part of a header.
-fn is_plain(who: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    (1..=64).contains(&who.len()) && who.bytes().all(plain)
 }

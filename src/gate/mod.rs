@@ -36,7 +36,7 @@ use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
-pub(crate) use self::settle::{outcome, settled};
+pub(crate) use self::settle::settled;
 
 /// Everything that decides about requests. One for all clones of a layer.
 pub(crate) struct Gate {

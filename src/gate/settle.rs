@@ -12,10 +12,10 @@ impl Gate {
     /// Gives back what does not count, now that the response is known. If it has to be waited
     /// for, the answer comes back.
     #[inline]
-    pub(crate) fn settle(
+    pub(crate) fn settle<B, E>(
         &self,
         admission: &mut Admission,
-        status: StatusCode,
+        response: &Result<Response<B>, E>,
     ) -> Option<Answer<()>> {
         let Admission {
             case,
@@ -25,6 +25,11 @@ impl Gate {
         if !case.is_by_outcome() {
             return None;
         }
+        let status = match response {
+            Ok(response) => outcome(response),
+            // Whoever handles the error will make something like it.
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
         let mut one = of_one(*decision.usage(), decision.at());
         let usages = verdict.as_deref_mut().unwrap_or(&mut one);
         let answer = case.settle(usages, status, &*self.store, self.clock.now())?;
@@ -50,7 +55,7 @@ pub(crate) fn settled(result: Result<(), StoreError>) {
 
 /// How a request turned out. gRPC says it in a field of its own and is 200 otherwise; if that
 /// comes only after the body, the request counts as one that went well.
-pub(crate) fn outcome<B>(response: &Response<B>) -> StatusCode {
+fn outcome<B>(response: &Response<B>) -> StatusCode {
     let headers = response.headers();
     let is_grpc = |kind: &HeaderValue| kind.as_bytes().starts_with(b"application/grpc");
     if !headers.get(CONTENT_TYPE).is_some_and(is_grpc) {

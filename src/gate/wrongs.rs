@@ -9,7 +9,8 @@ use crate::decision::Usage;
 use crate::error::Invalid;
 use crate::headers::Label;
 use crate::identity::Budget;
-use crate::key::{Counter, Subject, Value};
+use crate::key::Counter;
+use crate::policy::Caller;
 use crate::quota::Quota;
 use crate::store::{MemoryStore, Store};
 use crate::who::Identity;
@@ -113,8 +114,10 @@ impl Tab<'_> {
     }
 
     fn with_check<T>(&self, call: impl FnOnce(&Check<'_>) -> T) -> T {
-        let address = self.address.map_or(Value::Text("unknown"), Value::Address);
-        let subject = Subject::named((Identity::IP, address));
-        call(&Check::new(&subject, &self.wrongs.counter))
+        let anonymous = Caller {
+            identity: None,
+            ip: self.address,
+        };
+        call(&Check::new(&anonymous.known_by(), &self.wrongs.counter))
     }
 }

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::ietf;
 use super::number::{Decimal, header_value};
 use crate::error::Invalid;
-use crate::key::Counter;
+use crate::key::{Counter, is_plain};
 use crate::quota::{Quota, Window};
 
 /// The name of a quota as callers see it, `user:secrets:1h` (who, rule, window), with
@@ -37,12 +37,13 @@ pub struct Label {
 }
 
 impl Label {
+    const MAX_WHO: usize = 64;
+
     /// `who` is the dimension that is counted per (`user`, `ip`, `tenant`, … or `all`):
     /// 1 to 64 visible ASCII characters without quotes and backslashes.
     pub fn new(who: &str, counter: &Counter, quota: &Quota) -> Result<Self, Invalid> {
-        let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-        if who.is_empty() || who.len() > 64 || !who.bytes().all(plain) {
-            let shown: String = who.chars().take(64).collect();
+        if !Self::can_name(who) {
+            let shown: String = who.chars().take(Self::MAX_WHO).collect();
             return Err(Invalid::new(
                 "dimension name",
                 shown.escape_debug(),
@@ -68,6 +69,11 @@ impl Label {
             ietf_policy: value(&item)?,
             name: name.into(),
         })
+    }
+
+    /// Whether `who` can be the first part of a name.
+    pub(crate) fn can_name(who: &str) -> bool {
+        is_plain(who, Self::MAX_WHO)
     }
 
     /// The name: `user:secrets:1h`.

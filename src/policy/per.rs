@@ -138,8 +138,9 @@ impl<'a> Caller<'a> {
         self.ip.map_or(Self::UNKNOWN, Value::Address)
     }
 
+    /// Whom rules count that do not say otherwise.
     #[inline]
-    fn known_by(&self) -> Subject<'a> {
+    pub(crate) fn known_by(&self) -> Subject<'a> {
         match self.identity {
             Some(identity) => {
                 let (name, value) = identity.told_apart_by();

@@ -295,24 +295,20 @@ impl Routes {
 /// Whether nobody could take the path for another one.
 #[inline]
 fn is_plain(path: &str) -> bool {
-    let odd_end = path.len() > 1 && path.ends_with('/');
-    !odd_end && !path.starts_with("//") && !path.contains('%')
+    trimmed(path).is_none() && !path.contains('%')
 }
 
 /// The path without slashes too many at its ends, which a layer further in may take off before
-/// it routes.
+/// it routes; `None` if it has none.
+#[inline]
 fn trimmed(path: &str) -> Option<&str> {
-    if path == "/" || is_trim(path) {
+    if path == "/" || !(path.ends_with('/') || path.starts_with("//")) {
         return None;
     }
     let path = path.trim_end_matches('/');
     let extra = path.bytes().take_while(|byte| *byte == b'/').count();
     let path = &path[extra.saturating_sub(1)..];
     Some(if path.is_empty() { "/" } else { path })
-}
-
-fn is_trim(path: &str) -> bool {
-    !path.ends_with('/') && !path.starts_with("//")
 }
 
 /// The path with its segments decoded, as handlers see them, if it is encoded at all.
