@@ -22,6 +22,8 @@ pub struct Invalid {
     field: Cow<'static, str>,
     value: String,
     expected: Cow<'static, str>,
+    path: Option<Box<str>>,
+    other: Option<Box<str>>,
 }
 
 impl Invalid {
@@ -37,6 +39,8 @@ impl Invalid {
             field: field.into(),
             value: value.to_string(),
             expected: expected.into(),
+            path: None,
+            other: None,
         }
     }
 
@@ -45,6 +49,34 @@ impl Invalid {
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.field = format!("{place}: {}", self.field).into();
         self
+    }
+
+    /// The same problem, with its place in a policy: `endpoints[3].limit`. The innermost wins.
+    #[must_use]
+    pub(crate) fn at(mut self, path: impl Into<Box<str>>) -> Self {
+        self.path.get_or_insert_with(|| path.into());
+        self
+    }
+
+    /// Where in a policy it is, in the words of a policy file: `endpoints[3].limit`. `None` if
+    /// it is no part of a policy.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// The same problem, with the place of what it contradicts.
+    #[must_use]
+    pub(crate) fn because_of(mut self, other: impl Into<Box<str>>) -> Self {
+        self.other = Some(other.into());
+        self
+    }
+
+    /// Where that is which it contradicts, if there is something: the other of two routes that
+    /// are the same.
+    #[must_use]
+    pub fn other_path(&self) -> Option<&str> {
+        self.other.as_deref()
     }
 
     /// What was set: `quota amount`, `store capacity`, …

@@ -33,6 +33,8 @@ pub(crate) struct Case<R = Arc<Rules>> {
     costs: [u64; MAX_CHECKS],
     /// Which entries of the plan apply to the caller: a bit for each.
     applying: u8,
+    /// Whether it was decided in the memory of this process, since the store could not answer.
+    local: bool,
 }
 
 const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bits");
@@ -67,6 +69,7 @@ impl<'r> Case<&'r Rules> {
             tier: 0,
             costs,
             applying,
+            local: false,
         }
     }
 
@@ -80,6 +83,7 @@ impl<'r> Case<&'r Rules> {
             tier: self.tier,
             costs: self.costs,
             applying: self.applying,
+            local: self.local,
         }
     }
 }
@@ -115,6 +119,36 @@ impl<R: Deref<Target = Rules>> Case<R> {
     /// Whether some of it depends on the response.
     pub(super) fn is_by_outcome(&self) -> bool {
         self.plan().by_outcome
+    }
+
+    /// What of it is counted in memory while the store cannot answer; `None` if nothing is.
+    pub(super) fn locally(&self) -> Option<Self>
+    where
+        R: Clone,
+    {
+        let is_local = |entry: &Entry| {
+            self.rules.policy.terms(entry).on_store_failure == OnStoreFailure::Local
+        };
+        let mut applying = 0;
+        for (index, entry) in self.entries() {
+            applying |= u8::from(is_local(entry)) << index;
+        }
+        (applying != 0).then(|| Self {
+            applying,
+            local: true,
+            ..self.clone()
+        })
+    }
+
+    /// The same, decided where `local` was.
+    pub(super) fn made_local<L>(mut self, local: &Case<L>) -> Self {
+        self.applying = local.applying;
+        self.local = local.local;
+        self
+    }
+
+    pub(super) const fn is_local(&self) -> bool {
+        self.local
     }
 
     /// The entries that apply to this caller, with their places in the plan.
@@ -269,16 +303,11 @@ impl<R: Deref<Target = Rules>> Case<R> {
         labels.get(policy, who, entry.line, self.tier)
     }
 
-    /// What happens while the store cannot answer: the strictest rule decides.
-    pub(super) fn on_store_failure(&self) -> OnStoreFailure {
-        let denies = |(_, entry): (usize, &Entry)| {
+    /// Whether one of its rules must not go on uncounted while the store cannot answer.
+    pub(super) fn needs_store(&self) -> bool {
+        self.entries().any(|(_, entry)| {
             self.rules.policy.terms(entry).on_store_failure == OnStoreFailure::Deny
-        };
-        if self.entries().any(denies) {
-            OnStoreFailure::Deny
-        } else {
-            OnStoreFailure::Allow
-        }
+        })
     }
 
     fn check<'a>(&'a self, entry: &Entry, subject: &'a Subject<'a>) -> Check<'a> {
@@ -305,7 +334,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         };
         let mut checks = [self.check(first, &everyone); MAX_CHECKS];
         let mut count = 0;
-        for (index, entry) in plan.entries.iter().enumerate() {
+        for (index, entry) in self.entries() {
             let subject = subjects.get(entry.subject).and_then(Option::as_ref);
             if let (Some(subject), Some(cost)) = (subject, cost(index, entry)) {
                 checks[count] = self.check(entry, subject).with_cost(cost);

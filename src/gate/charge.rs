@@ -85,7 +85,7 @@ impl Charge {
         let Some((gate, case)) = self.counted.as_deref() else {
             return Answer::ready(Ok(()));
         };
-        let answer = case.record(&*gate.store, rule, cost, gate.clock.now());
+        let answer = case.record(gate.store_of(case), rule, cost, gate.clock.now());
         answer.map(|verdict| verdict.map(drop).map_err(Error::from))
     }
 }

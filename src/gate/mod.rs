@@ -13,7 +13,7 @@ mod wrongs;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 
@@ -28,10 +28,10 @@ use crate::head::Head;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
 use crate::observe::Watch;
-use crate::policy::{Policy, Taken};
+use crate::policy::{Exemption, Policy, Taken};
 use crate::quota::Quota;
 use crate::response::{Render, Template};
-use crate::store::{Answer, Store};
+use crate::store::{Answer, MemoryStore, Store};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
@@ -42,6 +42,8 @@ pub(crate) use self::settle::settled;
 pub(crate) struct Gate {
     rules: ArcSwap<Rules>,
     store: Arc<dyn Store>,
+    /// Counts while the store cannot answer. Made when it is first needed.
+    local: OnceLock<MemoryStore>,
     clock: Arc<dyn Clock>,
     client_ip: ClientIp,
     chain: Chain,
@@ -96,7 +98,10 @@ impl Rules {
             .iter()
             .map(|terms| {
                 let template = terms.message.as_deref().map(Template::parse)?;
-                problems.note(template.map_err(|wrong| wrong.within(&terms.rule)))
+                problems.note(template.map_err(|wrong| {
+                    let path = format!("{}.message", terms.path);
+                    wrong.within(&terms.rule).at(path)
+                }))
             })
             .collect();
         problems.or(Self {
@@ -112,6 +117,7 @@ impl Gate {
         Ok(Self {
             rules: ArcSwap::from_pointee(Rules::new(parts.policy)?),
             store: parts.store,
+            local: OnceLock::new(),
             clock: parts.clock,
             client_ip: parts.client_ip,
             chain: parts.chain,
@@ -130,6 +136,19 @@ impl Gate {
         self.tells_handlers
     }
 
+    fn local(&self) -> &MemoryStore {
+        self.local.get_or_init(MemoryStore::new)
+    }
+
+    /// Where a case was decided.
+    fn store_of<R: Deref<Target = Rules>>(&self, case: &Case<R>) -> &dyn Store {
+        if case.is_local() {
+            self.local()
+        } else {
+            &*self.store
+        }
+    }
+
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
     pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
@@ -145,6 +164,9 @@ impl Gate {
             Err(why) => return Asked::exempt(why, head),
         };
         let now = self.clock.now();
+        if rules.policy.rests(now) {
+            return Asked::exempt(Exemption::Maintenance, head);
+        }
         let address = self.client_ip.locate(head);
         if address.is_none() {
             self.watch.no_peer_address();
@@ -232,7 +254,7 @@ impl Gate {
         self.judged(&case, verdict, head, || case.clone())
     }
 
-    fn judged<R: Deref<Target = Rules>>(
+    fn judged<R: Deref<Target = Rules> + Clone>(
         &self,
         case: &Case<R>,
         verdict: Result<Verdict, StoreError>,
@@ -242,14 +264,14 @@ impl Gate {
         let decided = verdict.and_then(|verdict| Ok((case.decision(&verdict)?, verdict)));
         match decided {
             Ok((decision, verdict)) => self.decided(case, Some(&verdict), decision, head, keep),
-            Err(error) => self.without_store(case, &error, head),
+            Err(error) => self.without_store(case, &error, head, keep),
         }
     }
 
     /// What follows from a decision. `verdict` is what several quotas said; `keep` makes of the
     /// case what goes on with the request.
     #[inline]
-    fn decided<R: Deref<Target = Rules>>(
+    pub(super) fn decided<R: Deref<Target = Rules>>(
         &self,
         case: &Case<R>,
         verdict: Option<&Verdict>,

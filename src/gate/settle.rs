@@ -32,7 +32,8 @@ impl Gate {
         };
         let mut one = of_one(*decision.usage(), decision.at());
         let usages = verdict.as_deref_mut().unwrap_or(&mut one);
-        let answer = case.settle(usages, status, &*self.store, self.clock.now())?;
+        let store = self.store_of(case);
+        let answer = case.settle(usages, status, store, self.clock.now())?;
         if let Ok(settled) = case.decision(usages) {
             *decision = settled;
         }

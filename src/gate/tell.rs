@@ -14,27 +14,38 @@ use crate::error::StoreError;
 use crate::head::Head;
 use crate::headers::{self, Report, Standing};
 use crate::observe::{self, Exceeded};
-use crate::policy::OnStoreFailure;
 use crate::response::{Denial, JsonEnvelope, Render};
 
 /// How long those are told to wait who are turned away because the store is down.
 const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
 
 impl Gate {
+    /// The store could not answer.
     #[cold]
-    pub(super) fn without_store<R: Deref<Target = Rules>>(
+    pub(super) fn without_store<R: Deref<Target = Rules> + Clone>(
         &self,
         case: &Case<R>,
         error: &StoreError,
         head: &Head<'_>,
+        keep: impl FnOnce() -> Case,
     ) -> Asked {
         observe::store_failed(error);
-        match case.on_store_failure() {
-            OnStoreFailure::Allow => Asked::PASS,
-            OnStoreFailure::Deny => {
-                let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.clock.now());
-                Asked::Denied(self.render(&denial))
-            }
+        let now = self.clock.now();
+        if case.needs_store() {
+            let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, now);
+            return Asked::Denied(self.render(&denial));
+        }
+        let Some(local) = case.locally() else {
+            return Asked::PASS;
+        };
+        let verdict = local.decide(self.local(), now).wait();
+        let decided = verdict.and_then(|verdict| Ok((local.decision(&verdict)?, verdict)));
+        match decided {
+            Ok((decision, verdict)) => self.decided(&local, Some(&verdict), decision, head, || {
+                keep().made_local(&local)
+            }),
+            // Memory does not fail; if it did, that would be no reason to turn anybody away.
+            Err(_) => Asked::PASS,
         }
     }
 

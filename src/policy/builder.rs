@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::Policy;
 use super::compile;
 use super::exempt::Exemptions;
-use super::rule::{IntoRule, Rule};
+use super::rule::{IntoRule, OnStoreFailure, Rule};
 use super::tiers::Tiers;
+use crate::clock::Timestamp;
 use crate::error::{Invalid, Problems};
 use crate::head::Head;
 use crate::network;
@@ -15,16 +16,18 @@ use crate::network;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PolicyBuilder {
-    pub(super) tiers: Tiers,
-    pub(super) authenticated: Option<Rule>,
-    pub(super) anonymous: Option<Rule>,
-    pub(super) categories: Vec<(String, Rule)>,
-    pub(super) endpoints: Vec<(String, Rule)>,
-    pub(super) rules: Vec<(String, Rule)>,
-    pub(super) exempt: Exemptions,
-    pub(super) exempt_routes: Vec<String>,
-    pub(super) networks: Vec<String>,
-    pub(super) warn_at: f64,
+    pub(crate) tiers: Tiers,
+    pub(crate) authenticated: Option<Rule>,
+    pub(crate) anonymous: Option<Rule>,
+    pub(crate) categories: Vec<(String, Rule)>,
+    pub(crate) endpoints: Vec<(String, Rule)>,
+    pub(crate) rules: Vec<(String, Rule)>,
+    pub(crate) exempt: Exemptions,
+    pub(crate) exempt_routes: Vec<String>,
+    pub(crate) networks: Vec<String>,
+    pub(crate) warn_at: f64,
+    pub(crate) on_store_failure: OnStoreFailure,
+    pub(crate) maintenance_until: Option<Timestamp>,
 }
 
 impl Default for PolicyBuilder {
@@ -40,6 +43,8 @@ impl Default for PolicyBuilder {
             exempt_routes: Vec::new(),
             networks: Vec::new(),
             warn_at: 0.8,
+            on_store_failure: OnStoreFailure::default(),
+            maintenance_until: None,
         }
     }
 }
@@ -152,19 +157,34 @@ impl PolicyBuilder {
         self
     }
 
+    /// What happens while the store cannot answer, where a rule does not say otherwise.
+    pub fn on_store_failure(mut self, outcome: OnStoreFailure) -> Self {
+        self.on_store_failure = outcome;
+        self
+    }
+
+    /// Nobody is counted or denied before this instant; then the limits are back by themselves.
+    /// Every request that goes on because of it leaves an event for the audit.
+    pub fn maintenance_until(mut self, until: Timestamp) -> Self {
+        self.maintenance_until = Some(until);
+        self
+    }
+
     /// Checks everything and builds the policy.
     pub fn build(mut self) -> Result<Policy, Problems> {
         let mut problems = Problems::default();
         let instead = "to count nobody, say exempt_when(|_| true)";
-        for text in std::mem::take(&mut self.networks) {
-            let network = network::parse("exempt network", &text, instead);
+        for (index, text) in std::mem::take(&mut self.networks).into_iter().enumerate() {
+            let network = network::parse("exempt network", &text, instead)
+                .map_err(|wrong| wrong.at(format!("exempt.networks[{index}]")));
             if let Some(network) = problems.note(network) {
                 self.exempt.networks.push(network);
             }
         }
         if !(0.0..=1e6).contains(&self.warn_at) {
             let expected = "a share of the limit such as `0.8`; above 1 for never";
-            problems.push(Invalid::new("warn_at", self.warn_at, expected));
+            let wrong = Invalid::new("warn_at", self.warn_at, expected);
+            problems.push(wrong.at("defaults.warn_at"));
         }
         compile::compile(self, problems)
     }

@@ -28,6 +28,8 @@ pub enum Exemption {
     Network,
     /// A closure said so.
     Predicate,
+    /// Limits are off for a while.
+    Maintenance,
 }
 
 impl Exemption {
@@ -41,6 +43,7 @@ impl Exemption {
             Self::Subject => "subject",
             Self::Network => "network",
             Self::Predicate => "predicate",
+            Self::Maintenance => "maintenance",
         }
     }
 }
@@ -50,11 +53,11 @@ type Predicate = Arc<dyn Fn(&Head<'_>) -> bool + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub(crate) struct Exemptions {
-    pub(super) roles: Vec<Box<str>>,
-    pub(super) subjects: Vec<(Box<str>, Box<str>)>,
-    pub(super) networks: Vec<IpNet>,
-    pub(super) predicates: Vec<Predicate>,
-    pub(super) counts_preflights: bool,
+    pub(crate) roles: Vec<Box<str>>,
+    pub(crate) subjects: Vec<(Box<str>, Box<str>)>,
+    pub(crate) networks: Vec<IpNet>,
+    pub(crate) predicates: Vec<Predicate>,
+    pub(crate) counts_preflights: bool,
 }
 
 impl Exemptions {

@@ -58,6 +58,7 @@ use self::cost::Cost;
 use self::exempt::Exemptions;
 use self::route::{Routes, Target};
 use self::tiers::TierTable;
+use crate::clock::Timestamp;
 use crate::decision::Usage;
 use crate::error::Problems;
 use crate::head::Head;
@@ -80,10 +81,14 @@ pub struct Policy {
     terms: Box<[Terms]>,
     /// For each endpoint, and at last for what matches none: two, for anonymous and
     /// authenticated callers.
+    /// Then those of rules that are tried out.
     plans: Box<[Plan]>,
+    /// The number of the endpoint that stands for what matches none.
+    unmatched: usize,
     routes: Routes,
     exempt: Exemptions,
     warn_thousandths: u64,
+    maintenance_until: Option<Timestamp>,
 }
 
 /// One quota of one rule.
@@ -100,6 +105,8 @@ pub(crate) struct Line {
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) rule: Box<str>,
+    /// Where the rule is in a policy file.
+    pub(crate) path: Box<str>,
     pub(crate) count: Count,
     pub(crate) cost: Cost,
     pub(crate) message: Option<Box<str>>,
@@ -115,6 +122,8 @@ pub(crate) struct Plan {
     pub(crate) subjects: Box<[Per]>,
     /// Whether some of it depends on the response.
     pub(crate) by_outcome: bool,
+    /// Plans of rules that are tried out: each is decided on its own, and denies nobody.
+    pub(crate) trials: Box<[usize]>,
 }
 
 /// One counter to charge: places in the lists of the policy and of the plan.
@@ -140,7 +149,7 @@ impl Policy {
             // Also if it is a preflight: then the rule is for all methods, or for OPTIONS.
             Some(Target::Endpoint(endpoint)) => Ok(endpoint),
             None if self.exempt.is_preflight(head) => Err(Exemption::Preflight),
-            None => Ok(self.plans.len() / 2 - 1),
+            None => Ok(self.unmatched),
         }
     }
 
@@ -148,6 +157,12 @@ impl Policy {
     #[inline]
     pub(crate) fn exempts(&self, head: &Head<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
         self.exempt.by_head(head, ip)
+    }
+
+    /// Whether nobody is counted for the time being.
+    #[inline]
+    pub(crate) fn rests(&self, now: Timestamp) -> bool {
+        self.maintenance_until.is_some_and(|until| now < until)
     }
 
     /// The plan that counts a request of this caller, unless they are exempt.

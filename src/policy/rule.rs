@@ -30,27 +30,31 @@ use crate::quota::{IntoQuota, Quota};
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Rule {
-    pub(super) name: Option<String>,
-    pub(super) category: Option<String>,
-    pub(super) quotas: Vec<Result<Quota, Invalid>>,
-    pub(super) tiers: Vec<(String, Vec<Result<Quota, Invalid>>)>,
-    pub(super) per: Option<Vec<String>>,
-    pub(super) unscaled: bool,
-    pub(super) count: Option<Count>,
-    pub(super) cost: Option<Cost>,
-    pub(super) message: Option<String>,
-    pub(super) suggestion: Option<String>,
-    pub(super) on_store_failure: Option<OnStoreFailure>,
-    pub(super) without_global: bool,
-    pub(super) stacked: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) quotas: Vec<Result<Quota, Invalid>>,
+    pub(crate) tiers: Vec<(String, Vec<Result<Quota, Invalid>>)>,
+    pub(crate) per: Option<Vec<String>>,
+    pub(crate) unscaled: bool,
+    pub(crate) count: Option<Count>,
+    pub(crate) cost: Option<Cost>,
+    pub(crate) message: Option<String>,
+    pub(crate) suggestion: Option<String>,
+    pub(crate) on_store_failure: Option<OnStoreFailure>,
+    pub(crate) without_global: bool,
+    pub(crate) stacked: bool,
+    pub(crate) dry_run: bool,
 }
 
 /// What happens to requests while the store cannot answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnStoreFailure {
-    /// They go on, uncounted. The default.
+    /// They are counted in the memory of this process until it answers again: the limits hold
+    /// for each process, not for all of them together. The default.
     #[default]
+    Local,
+    /// They go on, uncounted.
     Allow,
     /// They get a 503 with `Retry-After`: for what must never go on uncounted, such as logins.
     Deny,
@@ -163,6 +167,13 @@ impl Rule {
     /// For an endpoint: the global rule does not count it as well.
     pub fn without_global(mut self) -> Self {
         self.without_global = true;
+        self
+    }
+
+    /// Tries the rule out: it counts, and tells those who watch whom it would have denied, but
+    /// denies nobody and shows in no header.
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
         self
     }
 

@@ -20,8 +20,8 @@ use crate::who::Identity;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Tiers {
-    tiers: Vec<(String, f64)>,
-    assigned: Vec<(String, String, String)>,
+    pub(crate) tiers: Vec<(String, f64)>,
+    pub(crate) assigned: Vec<(String, String, String)>,
 }
 
 impl Default for Tiers {
@@ -70,7 +70,8 @@ impl Tiers {
             if !(1.0..=1e9).contains(&scaled) {
                 let expected = "a number from 0.001 to 1000000";
                 let field = format!("multiplier of tier `{name}`");
-                problems.push(Invalid::new(field, multiplier, expected));
+                let wrong = Invalid::new(field, multiplier, expected);
+                problems.push(wrong.at(format!("tiers.{name}")));
             }
             #[expect(
                 clippy::cast_possible_truncation,
@@ -92,7 +93,10 @@ impl Tiers {
                         assigned.entry(dimension.into()).or_default();
                     of_dimension.insert(value.into(), index);
                 }
-                None => problems.push(unknown_tier(&tier, &names, format!("tier of {dimension}"))),
+                None => {
+                    let unknown = unknown_tier(&tier, &names, format!("tier of {dimension}"));
+                    problems.push(unknown.at(format!("tiers.assign.{dimension}.{value}")));
+                }
             }
         }
         TierTable {

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::http::Response;
 use axum::routing::get;
 use tollgate::identity::ApiKey;
-use tollgate::policy::{OnStoreFailure, Policy, Rule, Tiers};
+use tollgate::policy::{Count, OnStoreFailure, Policy, Rule, Tiers};
 use tollgate::{
     Answer, Batch, Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer, Store,
     StoreError, Subject, Timestamp, Verdict,
@@ -59,6 +59,7 @@ async fn a_store_that_fails_is_no_500_and_no_429() {
     let login = Rule::new("10/hour").on_store_failure(OnStoreFailure::Deny);
     let policy = Policy::builder()
         .everyone("5/hour")
+        .on_store_failure(OnStoreFailure::Allow)
         .endpoint("POST /login", login);
     let layer = RateLimitLayer::builder(policy)
         .store(Broken)
@@ -81,8 +82,53 @@ async fn a_store_that_fails_is_no_500_and_no_429() {
 }
 
 #[tokio::test]
+async fn while_the_store_fails_limits_hold_in_memory() {
+    let policy = Policy::builder()
+        .everyone("5/hour")
+        .endpoint(
+            "POST /login",
+            Rule::new("2/hour").name("login").count(Count::failure()),
+        )
+        .endpoint(
+            "POST /mail",
+            Rule::new("1/hour")
+                .on_store_failure(OnStoreFailure::Allow)
+                .without_global(),
+        );
+    let layer = RateLimitLayer::builder(policy)
+        .store(Broken)
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+
+    // What does not count is given back where it was charged: in memory.
+    for _ in 0..3 {
+        let login = send(&app, "POST /login", &[]).await;
+        assert_eq!(
+            (login.status, login.number("x-ratelimit-remaining")),
+            (200, 2)
+        );
+        assert_eq!(login.header("x-ratelimit-policy"), Some("ip:login:1h"));
+    }
+    for _ in 0..2 {
+        assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    }
+    let denied = send(&app, "GET /", &[]).await;
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.header("x-ratelimit-policy"), Some("ip:global:1h"));
+    for _ in 0..5 {
+        assert_eq!(
+            send(&app, "POST /mail", &[]).await.status,
+            200,
+            "as it was told"
+        );
+    }
+}
+
+#[tokio::test]
 async fn handlers_that_see_decisions_work_without_a_store() {
-    let layer = RateLimitLayer::builder("5/hour")
+    let rule = Rule::new("5/hour").on_store_failure(OnStoreFailure::Allow);
+    let layer = RateLimitLayer::builder(rule)
         .store(Broken)
         .handlers_see_decision();
     let handler = |decision: Decision, charge: Charge| async move {

@@ -1,0 +1,264 @@
+//! One rule, compiled: its quotas for each tier, and its terms.
+
+use std::ops::Range;
+
+use super::Compiler;
+use crate::error::Invalid;
+use crate::key::Counter;
+use crate::policy::per::Per;
+use crate::policy::rule::Rule;
+use crate::policy::{Line, Terms};
+use crate::quota::Quota;
+
+/// What a rule is for. The more specific comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Endpoint,
+    Category,
+    Global,
+    Always,
+}
+
+/// Where a rule is: its name for people, and its path in a policy file.
+pub(super) struct Place<'a> {
+    pub(super) name: &'a str,
+    pub(super) path: String,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(name: &'a str, path: impl Into<String>) -> Self {
+        Self {
+            name,
+            path: path.into(),
+        }
+    }
+
+    /// A problem with one of its settings.
+    pub(super) fn problem(&self, key: &str, wrong: Invalid) -> Invalid {
+        let path = format!("{}.{key}", self.path);
+        wrong.within(self.name).at(path)
+    }
+}
+
+/// A compiled rule: its lines, on these terms, per this.
+#[derive(Clone)]
+pub(super) struct Group {
+    pub(super) lines: Range<usize>,
+    pub(super) terms: usize,
+    pub(super) per: Per,
+    /// It is tried out and denies nobody.
+    pub(super) dry_run: bool,
+}
+
+impl Compiler<'_> {
+    /// Refuses a setting, which the file calls `key`, where it means nothing.
+    pub(super) fn refuse(
+        &mut self,
+        place: &Place<'_>,
+        (wrong, key, value): (bool, &'static str, &str),
+        expected: &'static str,
+    ) {
+        if wrong {
+            let problem = Invalid::new(in_code(key), value, expected);
+            self.problems.push(place.problem(key, problem));
+        }
+    }
+
+    /// A rule that has quotas: its lines and terms.
+    pub(super) fn group(&mut self, place: &Place<'_>, rule: &Rule, kind: Kind) -> Group {
+        let elsewhere = kind != Kind::Endpoint;
+        let category = rule.category.as_deref();
+        let of_category = (elsewhere && category.is_some(), "category", category);
+        let name = (
+            elsewhere && rule.name.is_some(),
+            "name",
+            rule.name.as_deref(),
+        );
+        for ((wrong, key, value), expected) in [
+            (
+                (
+                    rule.stacked && kind != Kind::Category,
+                    "stack",
+                    Some("true"),
+                ),
+                "this on categories only",
+            ),
+            (of_category, "this on endpoints only"),
+            (
+                (elsewhere && rule.without_global, "global", Some("false")),
+                "this on endpoints only",
+            ),
+            (name, "this on endpoints only; others have one"),
+        ] {
+            self.refuse(place, (wrong, key, value.unwrap_or_default()), expected);
+        }
+        let none = (rule.quotas.is_empty(), "limit", "nothing");
+        self.refuse(place, none, "at least one quota");
+        self.own_name(place);
+        let per = Per::new(rule.per.as_deref(), kind == Kind::Always);
+        let per = per.map_err(|wrong| place.problem("per", wrong));
+        let per = self.problems.note(per);
+        let quotas = self.quotas(place, "limit", &rule.quotas);
+        let by_tier = self.by_tier(place, rule, &quotas);
+        let first = self.lines.len();
+        for (index, quota) in quotas.iter().enumerate() {
+            let counter = Counter::new(place.name, *quota);
+            let counter = counter.map_err(|wrong| place.problem("name", wrong));
+            let Some(counter) = self.problems.note(counter) else {
+                continue;
+            };
+            let mut lines = self.lines[first..].iter();
+            if let Some(twin) = lines.find(|line| line.counter.id() == counter.id()) {
+                let twin = twin.counter.quota();
+                let expected = format!("another window than `{twin}`, which is there already");
+                let problem = Invalid::new("quota", quota, expected);
+                self.problems.push(place.problem("limit", problem));
+            }
+            let by_tier = by_tier.iter().map(|quotas| quotas[index]).collect();
+            self.lines.push(Line {
+                counter,
+                by_tier,
+                rank: kind as u8,
+            });
+        }
+        Group {
+            lines: first..self.lines.len(),
+            terms: self.terms(place, rule, None),
+            per: per.unwrap_or(Per::Caller),
+            dry_run: rule.dry_run,
+        }
+    }
+
+    /// Counters are found by the names of their rules, so no two may share one.
+    fn own_name(&mut self, place: &Place<'_>) {
+        let Place { name, path } = place;
+        if let Some(other) = self.names.insert((*name).to_owned(), path.clone()) {
+            let expected = format!("a name of its own; there is a rule called `{name}` already");
+            let problem = Invalid::new("rule name", name, expected);
+            self.problems
+                .push(problem.at(format!("{path}.name")).because_of(other));
+        }
+    }
+
+    /// The quotas that are any.
+    fn quotas(
+        &mut self,
+        place: &Place<'_>,
+        key: &str,
+        quotas: &[Result<Quota, Invalid>],
+    ) -> Vec<Quota> {
+        let mut known = Vec::with_capacity(quotas.len());
+        for (index, quota) in quotas.iter().enumerate() {
+            let key = match quotas {
+                [_] => key.to_owned(),
+                _ => format!("{key}[{index}]"),
+            };
+            let quota = quota.clone().map_err(|wrong| place.problem(&key, wrong));
+            known.extend(self.problems.note(quota));
+        }
+        known
+    }
+
+    /// The quotas of a rule for each tier.
+    fn by_tier(&mut self, place: &Place<'_>, rule: &Rule, quotas: &[Quota]) -> Vec<Vec<Quota>> {
+        for (index, (tier, _)) in rule.tiers.iter().enumerate() {
+            let key = format!("tiers.{tier}");
+            if self.tiers.index(tier).is_none() {
+                let unknown = self.tiers.unknown(tier);
+                self.problems.push(place.problem(&key, unknown));
+            }
+            if rule.tiers[..index].iter().any(|(other, _)| other == tier) {
+                let twice = Invalid::new("tier", tier, "each tier only once");
+                self.problems.push(place.problem(&key, twice));
+            }
+        }
+        let mut by_tier = Vec::with_capacity(self.tiers.len());
+        for index in 0..self.tiers.len() {
+            let tier = self.tiers.name(index);
+            let in_tier = format!("{}, tier {tier}", place.name);
+            let of_tier = Place::new(&in_tier, &*place.path);
+            let own = rule.tiers.iter().find(|(known, _)| known == tier);
+            let scaled: Vec<Quota> = match own {
+                Some((_, own)) => {
+                    let key = format!("tiers.{tier}");
+                    let own = self.quotas(&of_tier, &key, own);
+                    self.same_windows(&of_tier, &key, quotas, &own);
+                    own
+                }
+                None if rule.unscaled => quotas.to_vec(),
+                None => {
+                    let scale = |quota| self.tiers.scale(quota, index);
+                    let scaled: Vec<_> = quotas.iter().map(scale).collect();
+                    self.quotas(&of_tier, "limit", &scaled)
+                }
+            };
+            // What is missing has been reported; what is put in its place is never asked.
+            let filled = quotas.iter().enumerate();
+            by_tier.push(
+                filled
+                    .map(|(at, quota)| *scaled.get(at).unwrap_or(quota))
+                    .collect(),
+            );
+        }
+        by_tier
+    }
+
+    /// A tier has as many quotas as the rule, of the same windows.
+    fn same_windows(&mut self, place: &Place<'_>, key: &str, quotas: &[Quota], own: &[Quota]) {
+        if quotas.len() != own.len() {
+            let expected = format!("{}, one for each quota of the rule", quotas.len());
+            let problem = Invalid::new("number of quotas", own.len(), expected);
+            self.problems.push(place.problem(key, problem));
+            return;
+        }
+        for (quota, own) in quotas.iter().zip(own) {
+            let same = quota.window() == own.window()
+                && quota.algorithm() == own.algorithm()
+                && quota.buckets() == own.buckets();
+            if !same && !own.counts_nothing() {
+                let expected = format!("the window and the algorithm of `{quota}`");
+                let problem = Invalid::new("quota", own, expected);
+                self.problems.push(place.problem(key, problem));
+            }
+        }
+    }
+
+    /// What a rule says besides its quotas; where it is silent, what its category says.
+    pub(super) fn terms(
+        &mut self,
+        place: &Place<'_>,
+        rule: &Rule,
+        category: Option<&Rule>,
+    ) -> usize {
+        let category = category.cloned().unwrap_or_default();
+        let text = |own: &Option<String>, other: Option<String>| {
+            own.clone().or(other).map(String::into_boxed_str)
+        };
+        self.terms.push(Terms {
+            rule: place.name.into(),
+            path: place.path.as_str().into(),
+            count: rule.count.clone().or(category.count).unwrap_or_default(),
+            cost: rule.cost.clone().or(category.cost).unwrap_or_default(),
+            message: text(&rule.message, category.message),
+            suggestion: text(&rule.suggestion, category.suggestion),
+            on_store_failure: rule
+                .on_store_failure
+                .or(category.on_store_failure)
+                .unwrap_or(self.on_store_failure),
+        });
+        self.terms.len() - 1
+    }
+}
+
+/// What the builder calls a setting of the file.
+fn in_code(key: &'static str) -> &'static str {
+    match key {
+        "limit" => "quota",
+        "stack" => "stacked",
+        "global" => "without_global",
+        "scale" => "unscaled",
+        "tiers" => "tier",
+        "mode" => "dry_run",
+        same => same,
+    }
+}

@@ -1,0 +1,143 @@
+//! From what was said to what is asked on every request.
+
+mod group;
+mod plan;
+
+use std::collections::HashMap;
+
+use self::group::{Group, Kind, Place};
+use super::builder::PolicyBuilder;
+use super::route::{Route, Routes, Target};
+use super::rule::{OnStoreFailure, Rule};
+use super::tiers::TierTable;
+use super::{Line, Plan, Policy, Terms};
+use crate::error::Problems;
+
+pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<Policy, Problems> {
+    let tiers = builder.tiers.compile(&mut problems);
+    let mut compiler = Compiler {
+        tiers: &tiers,
+        on_store_failure: builder.on_store_failure,
+        problems,
+        names: HashMap::new(),
+        lines: Vec::new(),
+        terms: Vec::new(),
+        trials: Vec::new(),
+        trial_of: HashMap::new(),
+    };
+
+    // Both say `global`: one counts users, the other addresses.
+    let mut global = |rule: Option<Rule>, path: &str, unscaled: bool| {
+        let mut rule = rule?;
+        rule.unscaled |= unscaled;
+        compiler.names.remove(GLOBAL_NAME);
+        let place = Place::new(GLOBAL_NAME, path);
+        Some(compiler.group(&place, &rule, Kind::Global))
+    };
+    // Whoever leaves out the token must not be better off.
+    let (anonymous, path) = match builder.anonymous {
+        None => (builder.authenticated.clone(), "global.authenticated"),
+        own => (own, "global.anonymous"),
+    };
+    let globals = [
+        global(anonymous, path, true),
+        global(builder.authenticated, "global.authenticated", false),
+    ];
+    let mut categories: HashMap<String, (Rule, Group)> = HashMap::new();
+    for (name, rule) in builder.categories {
+        let place = Place::new(&name, format!("categories.{name}"));
+        let group = compiler.group(&place, &rule, Kind::Category);
+        categories.insert(name, (rule, group));
+    }
+    let mut always = Vec::new();
+    for (index, (name, rule)) in builder.rules.iter().enumerate() {
+        let place = Place::new(name, format!("rules[{index}]"));
+        always.push(compiler.group(&place, rule, Kind::Always));
+    }
+
+    let (mut routes, mut plans) = (Vec::new(), Vec::new());
+    for (index, (text, rule)) in builder.endpoints.iter().enumerate() {
+        let place = Place::new(text, format!("endpoints[{index}]"));
+        let path = format!("{}.route", place.path);
+        let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
+        let Some(route) = compiler.problems.note(route) else {
+            continue;
+        };
+        let own = compiler.endpoint(&place, &route, rule, &categories);
+        plans.extend(globals.each_ref().map(|global| {
+            let global = global.as_ref().filter(|_| !rule.without_global);
+            compiler.plan(&place, own.iter().chain(global).chain(&always))
+        }));
+        routes.push((route, Target::Endpoint(plans.len() / 2 - 1), path));
+    }
+    let unmatched = Place::new("what matches no endpoint", "global");
+    for global in &globals {
+        plans.push(compiler.plan(&unmatched, global.iter().chain(&always)));
+    }
+    for (index, text) in builder.exempt_routes.iter().enumerate() {
+        let path = format!("exempt.routes[{index}]");
+        let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
+        if let Some(route) = compiler.problems.note(route) {
+            routes.push((route, Target::Exempt, path));
+        }
+    }
+
+    let Compiler {
+        mut problems,
+        lines,
+        terms,
+        trials,
+        ..
+    } = compiler;
+    let routes = Routes::compile(routes).unwrap_or_else(|wrong| {
+        for problem in wrong {
+            problems.push(problem);
+        }
+        Routes::default()
+    });
+    // Trials are plans like any other, after those that requests are matched to.
+    let endpoints = plans.len() / 2;
+    for plan in &mut plans {
+        plan.trials
+            .iter_mut()
+            .for_each(|trial| *trial += endpoints * 2);
+    }
+    plans.extend(trials);
+    problems.or(Policy {
+        tiers,
+        lines: lines.into(),
+        terms: terms.into(),
+        plans: plans.into(),
+        unmatched: endpoints - 1,
+        routes,
+        exempt: builder.exempt,
+        warn_thousandths: thousandths(builder.warn_at),
+        maintenance_until: builder.maintenance_until,
+    })
+}
+
+/// The name of the global rules in policy strings.
+const GLOBAL_NAME: &str = "global";
+
+struct Compiler<'t> {
+    tiers: &'t TierTable,
+    on_store_failure: OnStoreFailure,
+    problems: Problems,
+    /// Rules by name, and where each is.
+    names: HashMap<String, String>,
+    lines: Vec<Line>,
+    terms: Vec<Terms>,
+    /// Plans of rules that are tried out, each on its own.
+    trials: Vec<Plan>,
+    /// Them by the first line and the terms of the rule: many endpoints have the same ones.
+    trial_of: HashMap<(usize, usize), usize>,
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "within bounds, or refused before"
+)]
+fn thousandths(share: f64) -> u64 {
+    (share * 1_000.0).round() as u64
+}
