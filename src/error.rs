@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 /// A setting that cannot be used: which one, what it was, and what is allowed.
 ///
@@ -210,6 +211,36 @@ impl StdError for StoreError {
         self.source
             .as_deref()
             .map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+/// A policy could not take the place of the one in force, which goes on.
+///
+/// What it says is everything that is wrong with the file, as far as it could be read.
+#[derive(Clone, Debug)]
+pub struct ReloadError {
+    message: Arc<str>,
+}
+
+impl ReloadError {
+    pub(crate) fn new(message: impl Into<Arc<str>>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for ReloadError {}
+
+impl From<Problems> for ReloadError {
+    fn from(problems: Problems) -> Self {
+        Self::new(problems.to_string())
     }
 }
 

@@ -224,7 +224,7 @@ where
 impl Admitted {
     fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
         if let Ok(response) = response {
-            self.gate.annotate(&self.admission, response.headers_mut());
+            self.admission.annotate(response.headers_mut());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Whose counter: [`Subject`], and which one: [`Counter`].
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -119,6 +120,84 @@ impl<'a> Subject<'a> {
     #[inline]
     fn known(&self) -> impl Iterator<Item = &Dimension<'a>> {
         self.dimensions.iter().map_while(Option::as_ref)
+    }
+}
+
+/// A subject that is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct OwnedSubject(Box<[(Box<str>, OwnedValue)]>);
+
+#[derive(Clone, PartialEq, Eq)]
+enum OwnedValue {
+    Text(Box<str>),
+    Number(u64),
+    Negative(i64),
+    Address(IpAddr),
+}
+
+impl From<&Subject<'_>> for OwnedSubject {
+    fn from(subject: &Subject<'_>) -> Self {
+        let owned = subject.dimensions().map(|(name, value)| {
+            let value = match value {
+                Value::Text(text) => OwnedValue::Text(text.into()),
+                Value::Number(number) => OwnedValue::Number(number),
+                Value::Negative(number) => OwnedValue::Negative(number),
+                Value::Address(address) => OwnedValue::Address(address.to_canonical()),
+            };
+            (name.into(), value)
+        });
+        Self(owned.collect())
+    }
+}
+
+impl OwnedSubject {
+    /// The same, with addresses that are written as text taken for addresses.
+    pub(crate) fn with_addresses(mut self) -> Self {
+        for (name, value) in &mut self.0 {
+            if let ("ip", OwnedValue::Text(text)) = (&**name, &*value)
+                && let Ok(address) = text.parse::<IpAddr>()
+            {
+                *value = OwnedValue::Address(address.to_canonical());
+            }
+        }
+        self
+    }
+
+    /// Changes its addresses.
+    pub(crate) fn change_addresses(&mut self, change: impl Fn(IpAddr) -> IpAddr) {
+        for (_, value) in &mut self.0 {
+            if let OwnedValue::Address(address) = value {
+                *address = change(*address);
+            }
+        }
+    }
+
+    pub(crate) fn as_subject(&self) -> Subject<'_> {
+        let mut subject = Subject::all();
+        for (place, (name, value)) in subject.dimensions.iter_mut().zip(&self.0) {
+            let value = match value {
+                OwnedValue::Text(text) => Value::Text(text),
+                OwnedValue::Number(number) => Value::Number(*number),
+                OwnedValue::Negative(number) => Value::Negative(*number),
+                OwnedValue::Address(address) => Value::Address(*address),
+            };
+            *place = Some(Dimension { name, value });
+        }
+        subject
+    }
+}
+
+impl Hash for Subject<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for (name, value) in self.dimensions() {
+            name.hash(state);
+            match value {
+                Value::Text(text) => (0_u8, text).hash(state),
+                Value::Number(number) => (1_u8, number).hash(state),
+                Value::Negative(number) => (2_u8, number).hash(state),
+                Value::Address(address) => (3_u8, address.to_canonical()).hash(state),
+            }
+        }
     }
 }
 

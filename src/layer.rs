@@ -8,16 +8,17 @@ use http::Response;
 use tower_layer::Layer;
 
 use crate::clock::{Clock, SystemClock};
-use crate::error::{Invalid, Problems};
-use crate::gate::{Gate, OnInvalid, Parts};
+use crate::error::{Error, Invalid, Problems, ReloadError};
+use crate::gate::{Gate, OnInvalid, Origin, Parts, PolicyStatus};
 use crate::head::Head;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp, Custom, Identify};
+use crate::key::Subject;
 use crate::policy::{IntoPolicy, Policy};
 use crate::quota::{IntoQuota, Quota};
 use crate::response::{Auto, Denial, Render, render_with};
 use crate::service::RateLimit;
-use crate::store::{MemoryStore, Store};
+use crate::store::{Answer, MemoryStore, Override, Store};
 use crate::tier::TierResolver;
 use crate::who::Identity;
 
@@ -112,7 +113,74 @@ impl RateLimitLayer {
             style: HeaderStyle::default(),
             renderer: Arc::new(<Auto>::default()),
             tells_handlers: false,
+            origin: None,
         }
+    }
+}
+
+/// While it runs. All clones share what is changed.
+impl RateLimitLayer {
+    /// Puts another policy in place, for the next request on. No count is lost: counters are
+    /// found by the names of their rules and by their windows. If the policy is wrong, nothing
+    /// changes.
+    ///
+    /// ```
+    /// use tollgate::RateLimitLayer;
+    ///
+    /// let limits = RateLimitLayer::new("100/minute")?;
+    /// let status = limits.replace_policy("200/minute")?;
+    /// assert_eq!(status.version(), 2);
+    /// assert!(limits.replace_policy("0/minute").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn replace_policy(&self, policy: impl IntoPolicy) -> Result<PolicyStatus, ReloadError> {
+        self.gate.replace(policy.into_policy())
+    }
+
+    /// Reads the policy again from the file that it came from. If the file is wrong, nothing
+    /// changes.
+    pub fn reload(&self) -> Result<PolicyStatus, ReloadError> {
+        self.gate.reload()
+    }
+
+    /// Which policy is in force, and whether the last attempt to replace it failed.
+    #[must_use]
+    pub fn policy_status(&self) -> PolicyStatus {
+        self.gate.policy_status()
+    }
+
+    /// Sets another limit for one subject under one rule, in the store: for all who share it,
+    /// within a second.
+    ///
+    /// ```
+    /// use tollgate::{Override, RateLimitLayer};
+    ///
+    /// let limits = RateLimitLayer::new("100/minute")?;
+    /// limits.set_override(Override::new([("user", "ada")], "global", "500/minute")?).wait()?;
+    /// assert_eq!(limits.overrides().len(), 1);
+    ///
+    /// assert!(limits.remove_override([("user", "ada")], "global").wait()?);
+    /// assert!(limits.overrides().is_empty());
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn set_override(&self, new: Override) -> Answer<(), Error> {
+        self.gate.set_override(new)
+    }
+
+    /// Removes the limits that were set for a subject under a rule, and says whether there were
+    /// any.
+    pub fn remove_override<'a>(
+        &self,
+        subject: impl Into<Subject<'a>>,
+        rule: &str,
+    ) -> Answer<bool, Error> {
+        self.gate.remove_override(subject.into(), rule)
+    }
+
+    /// The limits that were set at run time and still apply.
+    #[must_use]
+    pub fn overrides(&self) -> Vec<Override> {
+        self.gate.overrides()
     }
 }
 
@@ -146,6 +214,7 @@ pub struct RateLimitLayerBuilder {
     style: HeaderStyle,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
+    origin: Option<Arc<dyn Origin>>,
 }
 
 impl RateLimitLayerBuilder {
@@ -262,6 +331,13 @@ impl RateLimitLayerBuilder {
         self
     }
 
+    /// Where the policy comes from, to be read again.
+    #[cfg(feature = "config")]
+    pub(crate) fn origin(mut self, origin: Arc<dyn Origin>) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
     /// Checks everything and builds the layer.
     pub fn build(self) -> Result<RateLimitLayer, Problems> {
         let mut problems = Problems::default();
@@ -316,6 +392,7 @@ impl RateLimitLayerBuilder {
             style: self.style,
             renderer: self.renderer,
             tells_handlers: self.tells_handlers,
+            origin: self.origin,
         })?;
         Ok(RateLimitLayer {
             gate: Arc::new(gate),

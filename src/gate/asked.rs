@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Response;
 
 use super::case::Case;
+use super::trial::Trial;
 use crate::decision::{Decision, Verdict};
 use crate::error::StoreError;
 use crate::head::Head;
@@ -34,13 +35,15 @@ pub(crate) struct Admission {
     /// What several quotas say. Of one, the decision says it all.
     pub(super) verdict: Option<Box<Verdict>>,
     pub(super) decision: Decision,
+    /// Rules that are tried out, as far as the response matters to them.
+    pub(super) trials: Vec<Trial>,
 }
 
 /// An answer that has to be waited for.
 #[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub(crate) enum Pending {
-    /// For the tier first.
-    Tier(Pin<Box<dyn Future<Output = Judged> + Send>>),
+    /// For more than one thing: the tier, rules that are tried out.
+    Several(Pin<Box<dyn Future<Output = Judged> + Send>>),
     /// Only for the store.
     Store(Option<Case>, Answer<Verdict>),
 }
@@ -49,13 +52,14 @@ pub(crate) enum Pending {
 pub(crate) struct Judged {
     pub(super) case: Case,
     pub(super) verdict: Result<Verdict, StoreError>,
+    pub(super) trials: Vec<Trial>,
 }
 
 impl Asked {
     pub(super) const PASS: Self = Self::Allowed(None);
 
     pub(super) fn exempt(why: Exemption, head: &Head<'_>) -> Self {
-        observe::exempt(why.name(), head);
+        observe::exempt(why.name(), why.is_audited(), head);
         Self::PASS
     }
 }
@@ -65,14 +69,19 @@ impl Future for Pending {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judged> {
         match self.get_mut() {
-            Self::Tier(future) => future.as_mut().poll(context),
+            Self::Several(future) => future.as_mut().poll(context),
             Self::Store(case, answer) => {
                 let verdict = ready!(Pin::new(answer).poll(context));
                 #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
                 let Some(case) = case.take() else {
                     panic!("a request was polled after it was judged");
                 };
-                Poll::Ready(Judged { case, verdict })
+                let trials = Vec::new();
+                Poll::Ready(Judged {
+                    case,
+                    verdict,
+                    trials,
+                })
             }
         }
     }

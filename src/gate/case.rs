@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::Rules;
+use super::labels::Labels;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Outcome, Usage, Verdict};
@@ -15,7 +16,8 @@ use crate::head::Head;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
 use crate::policy::{Caller, Entry, OnStoreFailure, Plan};
-use crate::store::{Answer, Store};
+use crate::quota::Quota;
+use crate::store::{Answer, Overrides, Store};
 use crate::who::Identity;
 
 /// Everything that is needed to decide a request, to settle it, and to charge it later.
@@ -33,9 +35,14 @@ pub(crate) struct Case<R = Arc<Rules>> {
     costs: [u64; MAX_CHECKS],
     /// Which entries of the plan apply to the caller: a bit for each.
     applying: u8,
+    /// Quotas that were set for this caller at run time, by entry.
+    overridden: Option<Arc<Overridden>>,
     /// Whether it was decided in the memory of this process, since the store could not answer.
     local: bool,
 }
+
+/// For each entry of a plan that has one, the quota that was set at run time, and its label.
+type Overridden = [Option<(Quota, Label)>; MAX_CHECKS];
 
 const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bits");
 
@@ -69,8 +76,25 @@ impl<'r> Case<&'r Rules> {
             tier: 0,
             costs,
             applying,
+            overridden: None,
             local: false,
         }
+    }
+
+    /// Whether rules are tried out on it.
+    #[inline]
+    pub(super) fn has_trials(&self) -> bool {
+        !self.plan().trials.is_empty()
+    }
+
+    /// A case for each rule that is tried out on it.
+    pub(super) fn trials(&self, rules: &Arc<Rules>, head: &Head<'_>) -> Vec<Case> {
+        let trials = self.plan().trials.iter();
+        let of_plan = |plan: &usize| {
+            let case = Case::new(self.rules, self.identity.clone(), self.ip, *plan, head);
+            case.keep(rules)
+        };
+        trials.map(of_plan).collect()
     }
 
     /// The same with rules of its own, which are those it was made with.
@@ -83,6 +107,7 @@ impl<'r> Case<&'r Rules> {
             tier: self.tier,
             costs: self.costs,
             applying: self.applying,
+            overridden: self.overridden.clone(),
             local: self.local,
         }
     }
@@ -93,6 +118,49 @@ impl<R: Deref<Target = Rules>> Case<R> {
     pub(super) fn with_tier(mut self, tier: usize) -> Self {
         self.tier = tier;
         self
+    }
+
+    /// With the quotas that were set for this caller at run time.
+    #[inline]
+    pub(super) fn with_overrides(self, store: &dyn Store, now: Timestamp) -> Self {
+        match store.overrides() {
+            Some(overrides) if !overrides.is_empty() => self.overridden_by(overrides, now),
+            _ => self,
+        }
+    }
+
+    #[cold]
+    fn overridden_by(mut self, overrides: &Overrides, now: Timestamp) -> Self {
+        let caller = self.caller();
+        let mut found = Overridden::default();
+        for (index, entry) in self.entries() {
+            let counter = &self.rules.policy.line(entry).counter;
+            let per = &self.plan().subjects[entry.subject];
+            let mut subjects = per.subject(&caller).into_iter().chain(caller.subjects());
+            let quota =
+                subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), now));
+            let who = Some(per.who(&caller)).filter(|who| Label::can_name(who));
+            let who = who.unwrap_or(Labels::UNNAMED);
+            let label = |quota: &Quota| Label::new(who, counter, quota).ok();
+            found[index] = quota.and_then(|quota| Some((quota, label(&quota)?)));
+        }
+        self.overridden = found.iter().any(Option::is_some).then(|| Arc::new(found));
+        self
+    }
+
+    /// What was set for an entry at run time.
+    #[inline]
+    fn overridden(&self, index: usize) -> Option<&(Quota, Label)> {
+        self.overridden.as_ref()?[index].as_ref()
+    }
+
+    /// The quota that an entry has for this caller.
+    #[inline]
+    fn quota(&self, index: usize, entry: &Entry) -> &Quota {
+        match self.overridden(index) {
+            Some((quota, _)) => quota,
+            None => self.rules.policy.line(entry).quota(self.tier),
+        }
     }
 
     #[inline]
@@ -186,7 +254,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
     ) -> Option<Answer<(Usage, Timestamp)>> {
         let caller = self.caller();
         let subject = self.plan().subjects[entry.subject].subject(&caller)?;
-        let check = self.check(entry, &subject).with_cost(self.costs[0]);
+        let check = self.check(0, entry, &subject).with_cost(self.costs[0]);
         Some(store.decide_one(&check, now))
     }
 
@@ -234,7 +302,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
             } else {
                 usage.used().saturating_sub(self.costs[index])
             };
-            let quota = self.rules.policy.line(entry).quota(self.tier);
+            let quota = self.quota(index, entry);
             let reset_at = if used == 0 && quota.algorithm().is_whole_again() {
                 charged_at
             } else {
@@ -264,10 +332,9 @@ impl<R: Deref<Target = Rules>> Case<R> {
         }
         let mut order = [(0, 0); MAX_CHECKS];
         let mut count = 0;
-        for (place, (_, entry)) in order.iter_mut().zip(self.entries()) {
-            let line = self.rules.policy.line(entry);
-            let window = line.quota(self.tier).window_micros();
-            *place = (line.rank, u64::MAX - window);
+        for (place, (index, entry)) in order.iter_mut().zip(self.entries()) {
+            let window = self.quota(index, entry).window_micros();
+            *place = (self.rules.policy.line(entry).rank, u64::MAX - window);
             count += 1;
         }
         let decision = Decision::new(verdict, order[..count].iter().copied())?;
@@ -282,22 +349,24 @@ impl<R: Deref<Target = Rules>> Case<R> {
         usages: &'a [Usage],
     ) -> impl Iterator<Item = Standing<'a>> {
         let entries = self.entries().zip(usages);
-        entries
-            .filter_map(|((_, entry), usage)| Some(Standing::new(self.label(entry).ok()?, *usage)))
+        entries.filter_map(|(entry, usage)| Some(Standing::new(self.label(entry).ok()?, *usage)))
     }
 
-    /// The entry that speaks for all of them.
+    /// The entry that speaks for all of them, with its place in the plan.
     #[inline]
-    pub(super) fn binding(&self, decision: &Decision) -> Option<&Entry> {
+    pub(super) fn binding(&self, decision: &Decision) -> Option<(usize, &Entry)> {
         let index = decision.binding()?;
         if let Some(only) = self.only() {
-            return Some(only);
+            return Some((0, only));
         }
-        self.entries().nth(index).map(|(_, entry)| entry)
+        self.entries().nth(index)
     }
 
     #[inline]
-    pub(super) fn label(&self, entry: &Entry) -> Result<&Label, Invalid> {
+    pub(super) fn label(&self, (index, entry): (usize, &Entry)) -> Result<&Label, Invalid> {
+        if let Some((_, label)) = self.overridden(index) {
+            return Ok(label);
+        }
         let Rules { policy, labels, .. } = &*self.rules;
         let who = self.plan().subjects[entry.subject].who(&self.caller());
         labels.get(policy, who, entry.line, self.tier)
@@ -310,10 +379,10 @@ impl<R: Deref<Target = Rules>> Case<R> {
         })
     }
 
-    fn check<'a>(&'a self, entry: &Entry, subject: &'a Subject<'a>) -> Check<'a> {
+    fn check<'a>(&'a self, index: usize, entry: &Entry, subject: &'a Subject<'a>) -> Check<'a> {
         let line = self.rules.policy.line(entry);
         Check::new(subject, &line.counter)
-            .with_quota(line.quota(self.tier))
+            .with_quota(self.quota(index, entry))
             .with_rank(line.rank)
     }
 
@@ -332,12 +401,12 @@ impl<R: Deref<Target = Rules>> Case<R> {
         let Some(first) = plan.entries.first() else {
             return with_checks(&[], call);
         };
-        let mut checks = [self.check(first, &everyone); MAX_CHECKS];
+        let mut checks = [self.check(0, first, &everyone); MAX_CHECKS];
         let mut count = 0;
         for (index, entry) in self.entries() {
             let subject = subjects.get(entry.subject).and_then(Option::as_ref);
             if let (Some(subject), Some(cost)) = (subject, cost(index, entry)) {
-                checks[count] = self.check(entry, subject).with_cost(cost);
+                checks[count] = self.check(index, entry, subject).with_cost(cost);
                 count += 1;
             }
         }

@@ -1,6 +1,7 @@
 //! Charging more once it is known what a request has cost.
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
 use super::case::Case;
@@ -34,7 +35,23 @@ use crate::store::Answer;
 #[derive(Clone)]
 pub struct Charge {
     /// None, if nothing counts the request.
-    counted: Option<Arc<(Arc<Gate>, Case)>>,
+    counted: Option<Arc<Counted>>,
+}
+
+/// What a request is counted by.
+struct Counted {
+    gate: Arc<Gate>,
+    /// First by the rules that are in force, then by those that are tried out.
+    cases: Vec<Case>,
+    /// Those that are tried out and would have denied it: they are charged no more.
+    idle: Vec<Case>,
+}
+
+impl Counted {
+    fn has_rule(&self, rule: &str) -> bool {
+        let mut all = self.cases.iter().chain(&self.idle);
+        all.any(|case| case.has_rule(rule))
+    }
 }
 
 impl Gate {
@@ -45,8 +62,17 @@ impl Gate {
     ) -> (Decision, Charge) {
         match admission {
             Some(admission) => {
-                let charge = Charge::new(Arc::clone(self), admission.case.clone());
-                (admission.decision.clone(), charge)
+                let tried = admission.trials.iter();
+                let (charged, idle): (Vec<_>, Vec<_>) =
+                    tried.partition(|trial| trial.has_charged());
+                let tried = charged.into_iter().map(|trial| &trial.case);
+                let counted = Counted {
+                    gate: Arc::clone(self),
+                    cases: iter::once(&admission.case).chain(tried).cloned().collect(),
+                    idle: idle.into_iter().map(|trial| trial.case.clone()).collect(),
+                };
+                let counted = Some(Arc::new(counted));
+                (admission.decision.clone(), Charge { counted })
             }
             None => (Decision::of_nothing(self.clock.now()), Charge::nothing()),
         }
@@ -54,12 +80,6 @@ impl Gate {
 }
 
 impl Charge {
-    fn new(gate: Arc<Gate>, case: Case) -> Self {
-        Self {
-            counted: Some(Arc::new((gate, case))),
-        }
-    }
-
     /// For requests that nothing counts: exempt ones, or while the store cannot answer.
     const fn nothing() -> Self {
         Self { counted: None }
@@ -73,7 +93,7 @@ impl Charge {
     /// Charges `cost` more to one rule. It must be one that counts the request.
     pub fn to(&self, rule: &str, cost: u64) -> Answer<(), Error> {
         match &self.counted {
-            Some(counted) if !counted.1.has_rule(rule) => {
+            Some(counted) if !counted.has_rule(rule) => {
                 let expected = "a rule that counts this request";
                 Answer::ready(Err(Invalid::new("rule name", rule, expected).into()))
             }
@@ -82,11 +102,15 @@ impl Charge {
     }
 
     fn record(&self, rule: Option<&str>, cost: u64) -> Answer<(), Error> {
-        let Some((gate, case)) = self.counted.as_deref() else {
+        let Some(Counted { gate, cases, .. }) = self.counted.as_deref() else {
             return Answer::ready(Ok(()));
         };
-        let answer = case.record(gate.store_of(case), rule, cost, gate.clock.now());
-        answer.map(|verdict| verdict.map(drop).map_err(Error::from))
+        let now = gate.clock.now();
+        let meant = cases
+            .iter()
+            .filter(|case| rule.is_none_or(|rule| case.has_rule(rule)));
+        let answers = meant.map(|case| case.record(gate.store_of(case), rule, cost, now));
+        Answer::all(answers.map(|answer| answer.map(|verdict| Ok(verdict.map(drop)?))))
     }
 }
 

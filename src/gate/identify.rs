@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Response;
 
 use super::wrongs::Tab;
-use super::{Gate, OnInvalid};
+use super::{Gate, OnInvalid, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
 use crate::head::Head;
@@ -20,39 +20,48 @@ impl Gate {
     #[inline]
     pub(super) fn identify(
         &self,
+        rules: &Rules,
         head: &Head<'_>,
         address: Option<ClientAddress>,
         now: Timestamp,
     ) -> Result<Option<Arc<Identity>>, Box<Response<Bytes>>> {
-        if self.chain.is_empty() {
+        if rules.chain().is_empty() {
             return Ok(None);
         }
-        let tab = self.wrongs.tab(address.map(|address| address.group()), now);
+        let tab = rules
+            .wrongs
+            .tab(address.map(|address| address.group()), now);
         let asking = Asking::new(*head, address.map(|address| address.ip()), now, &tab);
         // Whoever can make a source panic is not to get its work for nothing.
-        let identified = calmly(|| self.chain.identify(&asking)).unwrap_or(Identified::Invalid);
+        let identified = calmly(|| rules.chain().identify(&asking)).unwrap_or(Identified::Invalid);
         match identified {
             Identified::Known(identity) => Ok(Some(identity)),
             Identified::Absent => Ok(None),
             // Also those count that were too wrong to be looked at closely.
-            Identified::Invalid if tab.is_charged() || tab.charge() => match self.on_invalid {
+            Identified::Invalid if tab.is_charged() || tab.charge() => match rules.on_invalid() {
                 OnInvalid::Anonymous => Ok(None),
                 OnInvalid::Reject => {
                     let denial = Denial::unauthorized(*head, now);
-                    Err(Box::new(self.render(&denial)))
+                    Err(Box::new(self.render(&denial, rules.style())))
                 }
             },
             Identified::Invalid | Identified::Throttled => {
-                Err(Box::new(self.too_many_wrongs(head, &tab, now)))
+                Err(Box::new(self.too_many_wrongs(rules, head, &tab, now)))
             }
         }
     }
 
     #[cold]
-    fn too_many_wrongs(&self, head: &Head<'_>, tab: &Tab<'_>, now: Timestamp) -> Response<Bytes> {
+    fn too_many_wrongs(
+        &self,
+        rules: &Rules,
+        head: &Head<'_>,
+        tab: &Tab<'_>,
+        now: Timestamp,
+    ) -> Response<Bytes> {
         let usage = tab.denied().unwrap_or_default();
-        let standing = Standing::new(self.wrongs.label(), usage);
+        let standing = Standing::new(rules.wrongs.label(), usage);
         let denial = Denial::limited(*head, standing, now);
-        self.turn_away(&denial)
+        self.turn_away(&denial, rules.style())
     }
 }

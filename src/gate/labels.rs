@@ -25,6 +25,9 @@ struct Slot {
 const SLOTS: usize = 16;
 
 impl Labels {
+    /// Stands for callers of a kind that cannot be written in a header.
+    pub(super) const UNNAMED: &str = "caller";
+
     pub(super) fn new(policy: &Policy) -> Self {
         Self {
             slots: [const { OnceLock::new() }; SLOTS],
@@ -65,7 +68,7 @@ impl Labels {
                 return slot;
             }
         }
-        last.get_or_init(|| self.new_slot("caller"))
+        last.get_or_init(|| self.new_slot(Self::UNNAMED))
     }
 
     fn new_slot(&self, who: &str) -> Slot {

@@ -5,10 +5,14 @@ mod case;
 mod charge;
 mod identify;
 mod labels;
+mod overrides;
+mod reload;
 mod route;
+mod rules;
 mod settle;
 mod tell;
 mod tier;
+mod trial;
 mod wrongs;
 
 use std::fmt;
@@ -18,7 +22,8 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 
 use self::case::Case;
-use self::labels::Labels;
+use self::reload::Reloads;
+use self::rules::Around;
 use self::tier::Asked as TierAsked;
 use self::wrongs::Wrongs;
 use crate::clock::{Clock, Timestamp};
@@ -30,12 +35,17 @@ use crate::identity::{Chain, ClientIp};
 use crate::observe::Watch;
 use crate::policy::{Exemption, Policy, Taken};
 use crate::quota::Quota;
-use crate::response::{Render, Template};
+use crate::response::Render;
 use crate::store::{Answer, MemoryStore, Store};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
+#[cfg(feature = "config")]
+pub(crate) use self::reload::Change;
+pub(crate) use self::reload::Origin;
+pub use self::reload::PolicyStatus;
+pub(crate) use self::rules::Rules;
 pub(crate) use self::settle::settled;
 
 /// Everything that decides about requests. One for all clones of a layer.
@@ -45,15 +55,11 @@ pub(crate) struct Gate {
     /// Counts while the store cannot answer. Made when it is first needed.
     local: OnceLock<MemoryStore>,
     clock: Arc<dyn Clock>,
-    client_ip: ClientIp,
-    chain: Chain,
-    wrongs: Wrongs,
-    on_invalid: OnInvalid,
     resolver: Option<TierResolver>,
-    style: HeaderStyle,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
     watch: Arc<Watch>,
+    reloads: Reloads,
 }
 
 /// What becomes of those whose credentials are wrong.
@@ -79,52 +85,28 @@ pub(crate) struct Parts {
     pub(crate) style: HeaderStyle,
     pub(crate) renderer: Arc<dyn Render>,
     pub(crate) tells_handlers: bool,
-}
-
-/// A policy with all that follows from it. Swapped as a whole.
-#[derive(Debug)]
-pub(crate) struct Rules {
-    policy: Policy,
-    labels: Labels,
-    /// One for each of the policy's terms.
-    messages: Box<[Option<Template>]>,
-}
-
-impl Rules {
-    fn new(policy: Policy) -> Result<Self, Problems> {
-        let mut problems = Problems::default();
-        let messages = policy
-            .all_terms()
-            .iter()
-            .map(|terms| {
-                let template = terms.message.as_deref().map(Template::parse)?;
-                problems.note(template.map_err(|wrong| {
-                    let path = format!("{}.message", terms.path);
-                    wrong.within(&terms.rule).at(path)
-                }))
-            })
-            .collect();
-        problems.or(Self {
-            labels: Labels::new(&policy),
-            policy,
-            messages,
-        })
-    }
+    pub(crate) origin: Option<Arc<dyn Origin>>,
 }
 
 impl Gate {
     pub(crate) fn new(parts: Parts) -> Result<Self, Problems> {
+        let rules = Rules::new(
+            parts.policy,
+            Wrongs::new(parts.invalid_credentials)?,
+            Around {
+                client_ip: parts.client_ip,
+                chain: parts.chain,
+                on_invalid: parts.on_invalid,
+                style: parts.style,
+            },
+        )?;
         Ok(Self {
-            rules: ArcSwap::from_pointee(Rules::new(parts.policy)?),
+            rules: ArcSwap::from_pointee(rules),
             store: parts.store,
             local: OnceLock::new(),
+            reloads: Reloads::new(parts.origin, parts.clock.now()),
             clock: parts.clock,
-            client_ip: parts.client_ip,
-            chain: parts.chain,
-            wrongs: Wrongs::new(parts.invalid_credentials)?,
-            on_invalid: parts.on_invalid,
             resolver: parts.resolver,
-            style: parts.style,
             renderer: parts.renderer,
             tells_handlers: parts.tells_handlers,
             watch: Arc::default(),
@@ -167,7 +149,7 @@ impl Gate {
         if rules.policy.rests(now) {
             return Asked::exempt(Exemption::Maintenance, head);
         }
-        let address = self.client_ip.locate(head);
+        let address = rules.client_ip().locate(head);
         if address.is_none() {
             self.watch.no_peer_address();
         }
@@ -177,7 +159,7 @@ impl Gate {
         if let Some(why) = rules.policy.exempts(head, ip) {
             return Asked::exempt(why, head);
         }
-        let identity = match self.identify(head, address, now) {
+        let identity = match self.identify(&rules, head, address, now) {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied(*refused),
         };
@@ -189,8 +171,11 @@ impl Gate {
         let tier = self.tier_of(&rules, identity.as_ref(), now);
         let case = Case::new(&rules, identity, group, plan, head);
         match tier {
-            TierAsked::Known(tier) => self.judge(&case.with_tier(tier), &rules, head, now),
-            TierAsked::Pending(name) => self.judge_later(case.keep(&rules), name),
+            TierAsked::Known(tier) if !case.has_trials() => {
+                let case = case.with_tier(tier).with_overrides(&*self.store, now);
+                self.judge(&case, &rules, head, now)
+            }
+            tier => self.judge_later(case.keep(&rules), case.trials(&rules, head), tier),
         }
     }
 
@@ -235,23 +220,45 @@ impl Gate {
         }
     }
 
-    /// Puts a case to the store once its tier is known.
-    fn judge_later(&self, case: Case, name: tier::Name) -> Asked {
+    /// Puts a case to the store once its tier is known, and then the rules that are tried out.
+    fn judge_later(&self, case: Case, trials: Vec<Case>, tier: TierAsked) -> Asked {
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
         let watch = Arc::clone(&self.watch);
-        Asked::Pending(Box::new(Pending::Tier(Box::pin(async move {
-            let tier = tier::number(case.rules(), name.await.as_deref(), &watch);
-            let case = case.with_tier(tier);
-            let answer = case.decide(&*store, clock.now());
+        Asked::Pending(Box::new(Pending::Several(Box::pin(async move {
+            let tier = match tier {
+                TierAsked::Known(tier) => tier,
+                TierAsked::Pending(name) => {
+                    tier::number(case.rules(), name.await.as_deref(), &watch)
+                }
+            };
+            let now = clock.now();
+            let case = case.with_tier(tier).with_overrides(&*store, now);
+            let answer = case.decide(&*store, now);
             let verdict = answer.await;
-            Judged { case, verdict }
+            let trials = match &verdict {
+                Ok(verdict) if verdict.is_allowed() => {
+                    trial::decide(trials, tier, &*store, &*clock).await
+                }
+                // Whoever is turned away anyway is not counted by what is tried out either.
+                _ => Vec::new(),
+            };
+            Judged {
+                case,
+                verdict,
+                trials,
+            }
         }))))
     }
 
     /// What follows from what the store has said.
     pub(crate) fn conclude(&self, judged: Judged, head: &Head<'_>) -> Asked {
-        let Judged { case, verdict } = judged;
-        self.judged(&case, verdict, head, || case.clone())
+        let Judged {
+            case,
+            verdict,
+            trials,
+        } = judged;
+        let asked = self.judged(&case, verdict, head, || case.clone());
+        self.with_trials(asked, case, trials, head)
     }
 
     fn judged<R: Deref<Target = Rules> + Clone>(
@@ -282,7 +289,8 @@ impl Gate {
         if decision.is_denied() {
             return Asked::Denied(self.deny(case, verdict, decision, head));
         }
-        let ends_here = self.style.is_none() && !self.tells_handlers && !case.is_by_outcome();
+        let ends_here =
+            case.rules().style().is_none() && !self.tells_handlers && !case.is_by_outcome();
         if ends_here || decision.binding().is_none() {
             return Asked::PASS;
         }
@@ -290,6 +298,7 @@ impl Gate {
             case: keep(),
             verdict: verdict.copied().map(Box::new),
             decision,
+            trials: Vec::new(),
         })))
     }
 }

@@ -21,8 +21,9 @@ impl Gate {
             case,
             verdict,
             decision,
+            trials,
         } = admission;
-        if !case.is_by_outcome() {
+        if !case.is_by_outcome() && trials.is_empty() {
             return None;
         }
         let status = match response {
@@ -30,14 +31,20 @@ impl Gate {
             // Whoever handles the error will make something like it.
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let mut one = of_one(*decision.usage(), decision.at());
-        let usages = verdict.as_deref_mut().unwrap_or(&mut one);
-        let store = self.store_of(case);
-        let answer = case.settle(usages, status, store, self.clock.now())?;
-        if let Ok(settled) = case.decision(usages) {
-            *decision = settled;
+        let mut own = None;
+        if case.is_by_outcome() {
+            let mut one = of_one(*decision.usage(), decision.at());
+            let usages = verdict.as_deref_mut().unwrap_or(&mut one);
+            let store = self.store_of(case);
+            own = case.settle(usages, status, store, self.clock.now());
+            if let (Some(_), Ok(settled)) = (&own, case.decision(usages)) {
+                *decision = settled;
+            }
         }
-        match answer.try_ready() {
+        let tried = trials
+            .iter_mut()
+            .filter_map(|trial| trial.settle(status, &*self.store, &*self.clock));
+        match Answer::all(own.into_iter().chain(tried)).try_ready() {
             Ok(result) => {
                 settled(result);
                 None

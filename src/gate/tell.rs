@@ -12,7 +12,7 @@ use crate::calm::calmly;
 use crate::decision::{Decision, Verdict};
 use crate::error::StoreError;
 use crate::head::Head;
-use crate::headers::{self, Report, Standing};
+use crate::headers::{self, HeaderStyle, Report, Standing};
 use crate::observe::{self, Exceeded};
 use crate::response::{Denial, JsonEnvelope, Render};
 
@@ -33,7 +33,7 @@ impl Gate {
         let now = self.clock.now();
         if case.needs_store() {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, now);
-            return Asked::Denied(self.render(&denial));
+            return Asked::Denied(self.render(&denial, case.rules().style()));
         }
         let Some(local) = case.locally() else {
             return Asked::PASS;
@@ -59,9 +59,9 @@ impl Gate {
     ) -> Response<Bytes> {
         let (rules, at) = (case.rules(), decision.at());
         let bound = case.binding(&decision);
-        let Some((entry, Ok(label))) = bound.map(|entry| (entry, case.label(entry))) else {
+        let Some(((_, entry), Ok(label))) = bound.map(|bound| (bound, case.label(bound))) else {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);
-            return self.render(&denial);
+            return self.render(&denial, rules.style());
         };
         let binding = Standing::new(label, *decision.usage());
         let several: Vec<Standing<'_>> = match verdict {
@@ -78,20 +78,20 @@ impl Gate {
         if let Some(suggestion) = &rules.policy.terms(entry).suggestion {
             denial = denial.with_suggestion(suggestion);
         }
-        let mut response = self.turn_away(&denial);
+        let mut response = self.turn_away(&denial, rules.style());
         response.extensions_mut().insert(decision);
         response
     }
 
     /// Says no, and says so to those who watch.
-    pub(super) fn turn_away(&self, denial: &Denial<'_>) -> Response<Bytes> {
+    pub(super) fn turn_away(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
         observe::exceeded(|| exceeded(denial));
-        self.render(denial)
+        self.render(denial, style)
     }
 
-    pub(super) fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
-        let rendered = calmly(|| self.renderer.respond(denial, self.style));
-        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, self.style));
+    pub(super) fn render(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
+        let rendered = calmly(|| self.renderer.respond(denial, style));
+        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, style));
         // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for
         // none takes it for an error. The headers stay those of GET, the length too.
         if denial.head().method() == Method::HEAD {
@@ -99,16 +99,20 @@ impl Gate {
         }
         response
     }
+}
 
+impl Admission {
     /// Tells the caller how things stand.
     #[inline]
-    pub(crate) fn annotate(&self, admission: &Admission, headers: &mut HeaderMap) {
+    pub(crate) fn annotate(&self, headers: &mut HeaderMap) {
         let Admission {
             case,
             verdict,
             decision,
-        } = admission;
-        if self.style.is_none() {
+            ..
+        } = self;
+        let style = case.rules().style();
+        if style.is_none() {
             return;
         }
         let Some(Ok(label)) = case.binding(decision).map(|entry| case.label(entry)) else {
@@ -118,17 +122,17 @@ impl Gate {
         let warn = case.rules().policy.warns(decision.usage());
         let report = Report::new(binding, decision.at()).with_warning(warn);
         match verdict {
-            None => headers::annotate(self.style, headers, &report, [binding]),
+            None => headers::annotate(style, headers, &report, [binding]),
             Some(verdict) => {
                 let quotas = case.standings(verdict.usages());
-                headers::annotate(self.style, headers, &report, quotas);
+                headers::annotate(style, headers, &report, quotas);
             }
         }
     }
 }
 
 /// What those who watch should know of a denial.
-fn exceeded<'a>(denial: &'a Denial<'_>) -> Exceeded<'a> {
+pub(super) fn exceeded<'a>(denial: &'a Denial<'_>) -> Exceeded<'a> {
     Exceeded {
         head: denial.head(),
         policy: denial.policy().unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
@@ -19,11 +20,11 @@ use crate::who::Identity;
 ///
 /// Always in this process's memory, whatever store the policy has: it is this process's time
 /// that they cost, and whether to spend it must be known without waiting.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Wrongs {
     counter: Counter,
     label: Label,
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
 }
 
 /// What one request has been charged for its credentials.
@@ -43,11 +44,21 @@ impl Wrongs {
     const ADDRESSES: usize = 100_000;
 
     pub(super) fn new(quota: Quota) -> Result<Self, Invalid> {
+        let store = MemoryStore::builder().capacity(Self::ADDRESSES).build()?;
+        Self::with_store(quota, Arc::new(store))
+    }
+
+    /// The same counts, by another quota.
+    pub(super) fn with_quota(&self, quota: Quota) -> Result<Self, Invalid> {
+        Self::with_store(quota, Arc::clone(&self.store))
+    }
+
+    fn with_store(quota: Quota, store: Arc<MemoryStore>) -> Result<Self, Invalid> {
         let counter = Counter::new("invalid-credentials", quota)?;
         Ok(Self {
             label: Label::new(Identity::IP, &counter, &quota)?,
             counter,
-            store: MemoryStore::builder().capacity(Self::ADDRESSES).build()?,
+            store,
         })
     }
 

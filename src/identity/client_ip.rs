@@ -131,7 +131,7 @@ impl ClientIp {
         nearest.map(|hop| (hop, false))
     }
 
-    fn group(&self, ip: IpAddr) -> IpAddr {
+    pub(crate) fn group(&self, ip: IpAddr) -> IpAddr {
         match ip {
             IpAddr::V4(_) => ip,
             IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & self.ipv6_mask)),

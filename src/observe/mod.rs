@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::StoreError;
+use crate::clock::Timestamp;
+use crate::error::{ReloadError, StoreError};
 use crate::head::Head;
+use crate::quota::Quota;
 
 /// What has been told already and is not told again.
 #[derive(Debug, Default)]
@@ -56,13 +58,15 @@ pub(crate) struct Exceeded<'a> {
     pub(crate) request_id: &'a str,
 }
 
-pub(crate) use event::{exceeded, exempt, store_failed};
+pub(crate) use event::{
+    exceeded, exempt, overridden, reload_failed, reloaded, store_failed, would_exceed,
+};
 
 #[cfg(feature = "tracing")]
 mod event {
     use std::cell::LazyCell;
 
-    use super::{Exceeded, Head, StoreError};
+    use super::{Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
 
     pub(super) fn no_peer_address() {
         tracing::warn!(
@@ -94,13 +98,56 @@ mod event {
         );
     }
 
-    pub(crate) fn exempt(why: &'static str, head: &Head<'_>) {
-        tracing::debug!(
+    /// A rule that is only tried out would have turned a request away.
+    pub(crate) fn would_exceed<'a>(exceeded: impl FnOnce() -> Exceeded<'a>) {
+        let exceeded = LazyCell::new(exceeded);
+        tracing::info!(
             target: "tollgate",
-            why,
-            endpoint = head.path(),
-            method = head.method().as_str(),
-            "rate_limit_exempt"
+            policy = exceeded.policy,
+            endpoint = exceeded.head.path(),
+            method = exceeded.head.method().as_str(),
+            limit = exceeded.limit,
+            used = exceeded.used,
+            window = exceeded.window,
+            retry_after = exceeded.retry_after,
+            request_id = exceeded.request_id,
+            "rate_limit_dry_run"
+        );
+    }
+
+    /// A request was not counted. Where somebody decided that for a person or for a while, it is
+    /// for the audit.
+    pub(crate) fn exempt(why: &'static str, is_audited: bool, head: &Head<'_>) {
+        let (endpoint, method) = (head.path(), head.method().as_str());
+        if is_audited {
+            tracing::info!(target: "tollgate::audit", why, endpoint, method, "rate_limit_exempt");
+        } else {
+            tracing::debug!(target: "tollgate", why, endpoint, method, "rate_limit_exempt");
+        }
+    }
+
+    /// A limit was set at run time, or those for a rule were removed. For whom is nobody's
+    /// business who reads logs.
+    pub(crate) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timestamp>) {
+        tracing::info!(
+            target: "tollgate::audit",
+            rule,
+            quota = quota.map(tracing::field::display),
+            until = until.map(tracing::field::display),
+            "rate_limit_override"
+        );
+    }
+
+    pub(crate) fn reloaded(version: u64) {
+        tracing::info!(target: "tollgate", version, "rate_limit_policy_reloaded");
+    }
+
+    #[cold]
+    pub(crate) fn reload_failed(error: &ReloadError) {
+        tracing::error!(
+            target: "tollgate",
+            error = error as &dyn std::error::Error,
+            "rate_limit_policy_not_reloaded"
         );
     }
 
@@ -116,11 +163,15 @@ mod event {
 
 #[cfg(not(feature = "tracing"))]
 mod event {
-    use super::{Exceeded, Head, StoreError};
+    use super::{Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
 
     pub(super) fn no_peer_address() {}
     pub(super) fn unknown_tier(_: &str) {}
     pub(crate) fn exceeded<'a>(_: impl FnOnce() -> Exceeded<'a>) {}
-    pub(crate) fn exempt(_: &'static str, _: &Head<'_>) {}
+    pub(crate) fn would_exceed<'a>(_: impl FnOnce() -> Exceeded<'a>) {}
+    pub(crate) fn exempt(_: &'static str, _: bool, _: &Head<'_>) {}
+    pub(crate) fn overridden(_: &str, _: Option<&Quota>, _: Option<Timestamp>) {}
+    pub(crate) fn reloaded(_: u64) {}
+    pub(crate) fn reload_failed(_: &ReloadError) {}
     pub(crate) fn store_failed(_: &StoreError) {}
 }

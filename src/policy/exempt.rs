@@ -33,6 +33,12 @@ pub enum Exemption {
 }
 
 impl Exemption {
+    /// Whether it is for the audit: somebody decided that a person, or everybody for a while,
+    /// is not counted.
+    pub(crate) const fn is_audited(self) -> bool {
+        matches!(self, Self::Role | Self::Subject | Self::Maintenance)
+    }
+
     /// What events call it.
     #[must_use]
     pub const fn name(self) -> &'static str {

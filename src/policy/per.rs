@@ -150,6 +150,16 @@ impl<'a> Caller<'a> {
         }
     }
 
+    /// Everything that a limit can be set for at run time: the caller, then each dimension.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = Subject<'a>> {
+        let dimensions = self.identity.into_iter().flat_map(Identity::dimensions);
+        let named = dimensions.map(|(name, value)| Subject::named((name, Value::Text(value))));
+        let address = Subject::named((Identity::IP, self.address()));
+        std::iter::once(self.known_by())
+            .chain(named)
+            .chain([address])
+    }
+
     /// What the caller is known by.
     fn who(&self) -> &'a str {
         self.identity

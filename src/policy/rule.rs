@@ -28,6 +28,10 @@ use crate::quota::{IntoQuota, Quota};
 ///
 /// Nothing is checked before the policy is built, and then everything at once.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 #[must_use]
 pub struct Rule {
     pub(crate) name: Option<String>,

@@ -87,17 +87,13 @@ impl Tiers {
             .collect();
         let mut assigned = HashMap::new();
         for (dimension, value, tier) in self.assigned {
-            match names.iter().position(|name| **name == *tier) {
-                Some(index) => {
-                    let of_dimension: &mut HashMap<_, _> =
-                        assigned.entry(dimension.into()).or_default();
-                    of_dimension.insert(value.into(), index);
-                }
-                None => {
-                    let unknown = unknown_tier(&tier, &names, format!("tier of {dimension}"));
-                    problems.push(unknown.at(format!("tiers.assign.{dimension}.{value}")));
-                }
-            }
+            let Some(index) = names.iter().position(|name| **name == *tier) else {
+                let unknown = unknown_tier(&tier, &names, format!("tier of {dimension}"));
+                problems.push(unknown.at(format!("tiers.assign.{dimension}.{value}")));
+                continue;
+            };
+            let of_dimension: &mut HashMap<_, _> = assigned.entry(dimension.into()).or_default();
+            of_dimension.insert(value.into(), index);
         }
         TierTable {
             names,

@@ -98,6 +98,28 @@ impl<T, E> Answer<T, E> {
     }
 }
 
+impl<E: Send + Unpin + 'static> Answer<(), E> {
+    /// All of them, waited for one after the other; the first error, if there is one.
+    pub(crate) fn all(answers: impl IntoIterator<Item = Self>) -> Self {
+        let (mut told, mut pending) = (Ok(()), Vec::new());
+        for answer in answers {
+            match answer.try_ready() {
+                Ok(result) => told = told.and(result),
+                Err(answer) => pending.push(answer),
+            }
+        }
+        if pending.is_empty() {
+            return Self::ready(told);
+        }
+        Self::pending(async move {
+            for answer in pending {
+                told = told.and(answer.await);
+            }
+            told
+        })
+    }
+}
+
 impl<T: Unpin, E: Unpin> Future for Answer<T, E> {
     type Output = Result<T, E>;
 

@@ -4,6 +4,7 @@ mod answer;
 #[cfg(feature = "test-util")]
 pub mod contract;
 mod memory;
+mod overrides;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::key::Subject;
 pub use self::answer::Answer;
 pub(crate) use self::answer::block_on;
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
+pub use self::overrides::{Override, Overrides};
 
 /// Keeps counters and decides batches against them.
 ///
@@ -87,6 +89,25 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         let _ = now;
         Answer::ready(Ok(0))
     }
+
+    /// The limits that were set at run time, as far as this process knows them; `None` if the
+    /// store keeps none. A change elsewhere must be in it within a second.
+    fn overrides(&self) -> Option<&Overrides> {
+        None
+    }
+
+    /// Sets a limit at run time, for all who share the store.
+    fn set_override(&self, new: Override) -> Answer<()> {
+        drop(new);
+        Answer::ready(Err(StoreError::new("this store keeps no overrides")))
+    }
+
+    /// Removes the limits that were set for a subject under a rule, and says whether there were
+    /// any.
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        let _ = (subject, rule);
+        Answer::ready(Ok(false))
+    }
 }
 
 /// A store that is shared.
@@ -129,5 +150,17 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn sweep(&self, now: Timestamp) -> Answer<usize> {
         (**self).sweep(now)
+    }
+
+    fn overrides(&self) -> Option<&Overrides> {
+        (**self).overrides()
+    }
+
+    fn set_override(&self, new: Override) -> Answer<()> {
+        (**self).set_override(new)
+    }
+
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        (**self).remove_override(subject, rule)
     }
 }

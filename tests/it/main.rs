@@ -9,6 +9,8 @@ mod identity;
 mod layer;
 mod layering;
 mod limiter;
+#[cfg(feature = "tracing")]
+mod log;
 mod properties;
 mod reference;
 mod response;

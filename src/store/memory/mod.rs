@@ -18,7 +18,7 @@ use self::fingerprint::{Fingerprint, Secret};
 use self::locked::{Locked, Tables as _};
 use self::table::Table;
 use self::weigh::Mode;
-use super::{Answer, Store};
+use super::{Answer, Override, Overrides, Store};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
@@ -64,6 +64,7 @@ pub struct MemoryStore {
     next_to_sweep: AtomicUsize,
     evicted: AtomicU64,
     overflowed: AtomicU64,
+    overrides: Overrides,
 }
 
 /// On a cache line of its own, so that neighbours do not disturb each other.
@@ -224,6 +225,20 @@ impl Store for MemoryStore {
         });
         Answer::ready(Ok(gone))
     }
+
+    #[inline]
+    fn overrides(&self) -> Option<&Overrides> {
+        Some(&self.overrides)
+    }
+
+    fn set_override(&self, new: Override) -> Answer<()> {
+        self.overrides.set(new);
+        Answer::ready(Ok(()))
+    }
+
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        Answer::ready(Ok(self.overrides.remove(subject, rule)))
+    }
 }
 
 /// Settings of a [`MemoryStore`].
@@ -300,6 +315,7 @@ impl MemoryStoreBuilder {
             next_to_sweep: AtomicUsize::new(0),
             evicted: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
+            overrides: Overrides::new(),
         }
     }
 }

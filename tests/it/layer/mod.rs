@@ -1,6 +1,7 @@
 //! The layer as users meet it: requests in, responses out.
 
 mod answers;
+mod changes;
 mod counting;
 mod dropped;
 mod failing;
@@ -10,6 +11,7 @@ mod readiness;
 mod routes;
 mod slow;
 mod tiers;
+mod trials;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};

@@ -1,47 +1,18 @@
 //! A server that tells nobody where requests come from.
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
 use axum::serve;
 use tollgate::policy::Policy;
-use tracing::Dispatch;
-use tracing::subscriber::NoSubscriber;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use super::listener;
 use crate::layer::{echo, layer};
+use crate::log::Log;
 use crate::wire::{Client, VERSIONS, addresses};
-
-/// Everything that was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// On one thread, which is the one that is listened to.
 #[tokio::test]
 async fn all_share_one_counter_and_one_warning_says_why() {
-    // While there is only one subscriber, an event that first happens in another thread is
-    // switched off for all of them.
-    let _another = Dispatch::new(NoSubscriber::default());
     for version in VERSIONS {
-        let log = Log::default();
-        let writer = log.clone();
-        let listening = tracing_subscriber::fmt()
-            .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
-            .with_writer(move || writer.clone())
-            .finish()
-            .set_default();
-
+        let (log, listening) = Log::listen();
         let (builder, _) = layer(Policy::builder().everyone("5/hour"));
         let app = echo().layer(builder.build().unwrap());
         let (listener, server) = listener().await;
@@ -77,14 +48,10 @@ async fn all_share_one_counter_and_one_warning_says_why() {
         );
 
         drop(listening);
-        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-        let warnings = log
-            .lines()
-            .filter(|line| line.contains("into_make_service_with_connect_info"));
-        let warnings: Vec<&str> = warnings.collect();
-        assert_eq!(warnings.len(), 1, "{log}");
+        let warnings = log.about("into_make_service_with_connect_info");
+        assert_eq!(warnings.len(), 1, "{}", log.text());
         assert!(warnings[0].contains(" WARN "), "{}", warnings[0]);
-        let denials = log.matches("rate_limit_exceeded").count();
-        assert_eq!(denials, 4, "{log}");
+        let denials = log.about("rate_limit_exceeded").len();
+        assert_eq!(denials, 4, "{}", log.text());
     }
 }

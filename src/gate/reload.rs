@@ -1,0 +1,191 @@
+//! Other rules from now on, without losing a count.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::rules::{Around, Rules};
+use super::{Gate, OnInvalid};
+use crate::clock::Timestamp;
+use crate::error::{Problems, ReloadError};
+use crate::headers::HeaderStyle;
+use crate::identity::{Chain, ClientIp};
+use crate::observe;
+use crate::policy::Policy;
+use crate::quota::Quota;
+
+/// Where a policy comes from, to be read again.
+pub(crate) trait Origin: fmt::Debug + Send + Sync {
+    /// What it says now.
+    fn read(&self) -> Result<Change, ReloadError>;
+}
+
+/// Another policy, and what else is to be otherwise. What is not said stays.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) policy: Policy,
+    pub(crate) style: Option<HeaderStyle>,
+    pub(crate) client_ip: Option<ClientIp>,
+    pub(crate) chain: Option<Chain>,
+    pub(crate) invalid_credentials: Option<Quota>,
+    pub(crate) on_invalid: Option<OnInvalid>,
+}
+
+impl From<Policy> for Change {
+    fn from(policy: Policy) -> Self {
+        Self {
+            policy,
+            style: None,
+            client_ip: None,
+            chain: None,
+            invalid_credentials: None,
+            on_invalid: None,
+        }
+    }
+}
+
+/// Which policy is in force, since when, and whether it could be read when it was last tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyStatus {
+    version: u64,
+    since: Timestamp,
+    reloads: u64,
+    failures: u64,
+    problem: Option<Arc<str>>,
+}
+
+impl PolicyStatus {
+    /// 1 for the policy that the layer was built with, and one more for each that took its
+    /// place.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Since when it is in force.
+    #[must_use]
+    pub const fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// How often another policy was put in place.
+    #[must_use]
+    pub const fn reloads(&self) -> u64 {
+        self.reloads
+    }
+
+    /// How often one was refused, and the old one stayed.
+    #[must_use]
+    pub const fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// Why the last one was refused, unless a later one was not.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+}
+
+/// How a gate comes by another policy.
+#[derive(Debug)]
+pub(super) struct Reloads {
+    origin: Option<Arc<dyn Origin>>,
+    /// Held while a policy is read and put in place, so that they come in order.
+    status: Mutex<PolicyStatus>,
+    /// The same for those who only look, who need not wait for a disk.
+    shown: Mutex<PolicyStatus>,
+}
+
+impl Reloads {
+    pub(super) fn new(origin: Option<Arc<dyn Origin>>, now: Timestamp) -> Self {
+        let status = PolicyStatus {
+            version: 1,
+            since: now,
+            reloads: 0,
+            failures: 0,
+            problem: None,
+        };
+        Self {
+            origin,
+            shown: Mutex::new(status.clone()),
+            status: Mutex::new(status),
+        }
+    }
+}
+
+impl Gate {
+    /// Reads the policy again from where it came from. If it cannot be used, nothing changes.
+    pub(crate) fn reload(&self) -> Result<PolicyStatus, ReloadError> {
+        let origin = self.reloads.origin.as_ref();
+        let origin = origin.ok_or_else(|| {
+            ReloadError::new("the policy was not read from a file, so it cannot be read again")
+        });
+        self.replaced(|| origin?.read())
+    }
+
+    /// Puts another policy in place.
+    pub(crate) fn replace(
+        &self,
+        policy: Result<Policy, Problems>,
+    ) -> Result<PolicyStatus, ReloadError> {
+        self.replaced(|| Ok(policy?.into()))
+    }
+
+    pub(crate) fn policy_status(&self) -> PolicyStatus {
+        locked(&self.reloads.shown).clone()
+    }
+
+    fn replaced(
+        &self,
+        read: impl FnOnce() -> Result<Change, ReloadError>,
+    ) -> Result<PolicyStatus, ReloadError> {
+        let mut status = locked(&self.reloads.status);
+        let replaced = read().and_then(|change| Ok(self.put_in_place(change)?));
+        match &replaced {
+            Ok(()) => {
+                status.version += 1;
+                status.reloads += 1;
+                status.since = self.clock.now();
+                status.problem = None;
+                observe::reloaded(status.version);
+            }
+            Err(error) => {
+                status.failures += 1;
+                status.problem = Some(error.to_string().into());
+                observe::reload_failed(error);
+            }
+        }
+        locked(&self.reloads.shown).clone_from(&status);
+        replaced.map(|()| status.clone())
+    }
+
+    /// For the next request on. Requests that are under way go on with the rules that they
+    /// were decided by.
+    fn put_in_place(&self, change: Change) -> Result<(), Problems> {
+        let old = self.rules.load();
+        let wrongs = match change.invalid_credentials {
+            Some(quota) => old.wrongs.with_quota(quota)?,
+            None => old.wrongs.clone(),
+        };
+        let mut around: Around = old.around().clone();
+        if let Some(client_ip) = change.client_ip {
+            around.client_ip = client_ip;
+        }
+        if let Some(chain) = change.chain {
+            around.chain = chain;
+        }
+        if let Some(on_invalid) = change.on_invalid {
+            around.on_invalid = on_invalid;
+        }
+        if let Some(style) = change.style {
+            around.style = style;
+        }
+        let rules = Rules::new(change.policy, wrongs, around)?;
+        self.rules.store(Arc::new(rules));
+        Ok(())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

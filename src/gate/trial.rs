@@ -1,0 +1,110 @@
+//! Rules that are tried out: they count and are told of, and deny nobody.
+
+use http::StatusCode;
+
+use super::case::Case;
+use super::tell::exceeded;
+use super::{Admission, Asked, Gate};
+use crate::clock::Clock;
+use crate::decision::{Decision, Verdict};
+use crate::head::Head;
+use crate::headers::Standing;
+use crate::observe;
+use crate::response::Denial;
+use crate::store::{Answer, Store};
+
+/// One rule that is tried out on a request, and what the store says of it.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    pub(super) case: Case,
+    pub(super) verdict: Verdict,
+}
+
+/// Decides each on its own: what one would deny, another still counts. A store that cannot
+/// answer has nothing to say of them.
+pub(super) async fn decide(
+    cases: Vec<Case>,
+    tier: usize,
+    store: &dyn Store,
+    clock: &dyn Clock,
+) -> Vec<Trial> {
+    let mut trials = Vec::with_capacity(cases.len());
+    for case in cases {
+        let now = clock.now();
+        let case = case.with_tier(tier).with_overrides(store, now);
+        match case.decide(store, now).await {
+            Ok(verdict) => trials.push(Trial { case, verdict }),
+            Err(error) => observe::store_failed(&error),
+        }
+    }
+    trials
+}
+
+impl Trial {
+    /// Whether it has charged the request, and not only told that it would have denied it.
+    pub(super) const fn has_charged(&self) -> bool {
+        self.verdict.is_allowed()
+    }
+
+    /// Tells those who watch that it would have denied the request.
+    fn tell(&self, head: &Head<'_>) {
+        let Ok(decision) = self.case.decision(&self.verdict) else {
+            return;
+        };
+        let Some(Ok(label)) = self
+            .case
+            .binding(&decision)
+            .map(|entry| self.case.label(entry))
+        else {
+            return;
+        };
+        let standing = Standing::new(label, *decision.usage());
+        let denial = Denial::limited(*head, standing, decision.at());
+        observe::would_exceed(|| exceeded(&denial));
+    }
+
+    /// Gives back what does not count.
+    pub(super) fn settle(
+        &mut self,
+        status: StatusCode,
+        store: &dyn Store,
+        clock: &dyn Clock,
+    ) -> Option<Answer<()>> {
+        self.case
+            .settle(&mut self.verdict, status, store, clock.now())
+    }
+}
+
+impl Gate {
+    /// Tells of the trials, and goes on with those that the response, or the handler, has
+    /// something to say to.
+    pub(super) fn with_trials(
+        &self,
+        asked: Asked,
+        case: Case,
+        mut trials: Vec<Trial>,
+        head: &Head<'_>,
+    ) -> Asked {
+        for trial in trials.iter().filter(|trial| !trial.has_charged()) {
+            trial.tell(head);
+        }
+        if !self.tells_handlers {
+            trials.retain(|trial| trial.has_charged() && trial.case.is_by_outcome());
+        }
+        match asked {
+            _ if trials.is_empty() => asked,
+            Asked::Allowed(Some(mut admission)) => {
+                admission.trials = trials;
+                Asked::Allowed(Some(admission))
+            }
+            // Nothing else is to be done about the response.
+            Asked::Allowed(None) => Asked::Allowed(Some(Box::new(Admission {
+                case,
+                verdict: None,
+                decision: Decision::of_nothing(self.clock.now()),
+                trials,
+            }))),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What changes while requests come in: another policy, limits for one subject.
+
+use std::time::Duration;
+
+use axum::Router;
+use tollgate::headers::HeaderSet;
+use tollgate::policy::{Policy, Rule, Tiers};
+use tollgate::{Clock, ManualClock, MemoryStore, Override, RateLimitLayer, Timestamp};
+
+use super::{Answer, echo, layer, send};
+use crate::log::Log;
+
+const ALICE: [(&str, &str); 1] = [("x-user", "alice")];
+
+fn with(policy: impl tollgate::policy::IntoPolicy) -> (RateLimitLayer, Router, ManualClock) {
+    let (builder, clock) = layer(policy);
+    let limits = builder.headers(HeaderSet::Both).build().unwrap();
+    (limits.clone(), echo().layer(limits), clock)
+}
+
+async fn stands_at(app: &Router, line: &str) -> (u64, u64) {
+    let answer = send(app, line, &ALICE).await;
+    let of = |answer: &Answer, name: &str| answer.number(name);
+    (
+        of(&answer, "x-ratelimit-limit"),
+        of(&answer, "x-ratelimit-remaining"),
+    )
+}
+
+#[tokio::test]
+async fn another_policy_keeps_what_was_counted() {
+    let policy = |limit: &str| {
+        Policy::builder()
+            .authenticated(limit)
+            .endpoint("GET /b", Rule::new("50/hour").name("b"))
+            .endpoint("GET /a", Rule::new("5/minute").name("a"))
+    };
+    let (limits, app, _) = with(policy("10/hour"));
+    for left in [9, 8, 7] {
+        assert_eq!(stands_at(&app, "GET /").await, (10, left));
+    }
+    assert_eq!(
+        limits.replace_policy(policy("20/hour")).unwrap().version(),
+        2
+    );
+    assert_eq!(
+        stands_at(&app, "GET /").await,
+        (20, 16),
+        "raising resets nothing"
+    );
+    limits.replace_policy(policy("5/hour")).unwrap();
+    assert_eq!(
+        stands_at(&app, "GET /").await,
+        (5, 0),
+        "lowering applies at once"
+    );
+    assert_eq!(send(&app, "GET /", &ALICE).await.status, 429);
+
+    // Rules are known by name, not by place.
+    let reordered = Policy::builder()
+        .endpoint("GET /a", Rule::new("5/minute").name("a"))
+        .endpoint("GET /new", Rule::new("1/minute").name("new"))
+        .authenticated("6/hour");
+    limits.replace_policy(reordered).unwrap();
+    assert_eq!(stands_at(&app, "GET /").await, (6, 0));
+}
+
+#[tokio::test]
+async fn a_wrong_policy_changes_nothing_and_is_seen() {
+    let (log, _listening) = Log::listen();
+    let (limits, app, clock) = with("10/hour");
+    let built = limits.policy_status();
+    assert_eq!(
+        (built.version(), built.failures(), built.problem()),
+        (1, 0, None)
+    );
+    clock.advance(Duration::from_secs(1));
+
+    let refused = limits.replace_policy("0/hour").unwrap_err().to_string();
+    let wrong_message = Rule::new("5/hour").message("{retri_in}");
+    limits.replace_policy(wrong_message).unwrap_err();
+    assert_eq!(stands_at(&app, "GET /").await, (10, 9));
+    let status = limits.policy_status();
+    assert_eq!((status.version(), status.failures()), (1, 2));
+    assert!(status.problem().unwrap().contains("retri_in"), "{status:?}");
+    assert!(refused.contains("blocked"), "{refused}");
+    assert_eq!(log.about("rate_limit_policy_not_reloaded").len(), 2);
+
+    limits.replace_policy("11/hour").unwrap();
+    let status = limits.policy_status();
+    assert_eq!(
+        (status.version(), status.reloads(), status.problem()),
+        (2, 1, None)
+    );
+    assert_eq!(status.since(), clock.now());
+    assert_eq!(log.about("rate_limit_policy_reloaded").len(), 1);
+
+    let error = limits.reload().unwrap_err().to_string();
+    assert!(error.contains("not read from a file"), "{error}");
+}
+
+fn acme() -> Policy {
+    Policy::builder()
+        .tiers(Tiers::new("free").tier("team", 5))
+        .authenticated(Rule::new("2/minute").and("10/hour"))
+        .rule(
+            "outbound",
+            Rule::new("5/hour, token-bucket").per(["tenant"]),
+        )
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn an_override_is_for_one_subject_and_one_rule() {
+    let (log, _listening) = Log::listen();
+    let (limits, app, _) = with(acme());
+    let more = Override::new([("user", "alice")], "global", "4/minute").unwrap();
+    limits.set_override(more).await.unwrap();
+    let answer = send(&app, "GET /", &ALICE).await;
+    assert_eq!(answer.number("x-ratelimit-limit"), 4);
+    assert_eq!(answer.header("x-ratelimit-policy"), Some("user:global:1m"));
+    let listed = answer.header("ratelimit-policy").unwrap();
+    assert!(listed.contains("\"user:global:1m\";q=4;w=60"), "{listed}");
+    assert!(
+        listed.contains("\"user:global:1h\";q=10;w=3600"),
+        "{listed}"
+    );
+
+    // Also where a tier has more, and for nobody else.
+    let rich = [("x-user", "alice"), ("x-tier", "team")];
+    assert_eq!(
+        send(&app, "GET /", &rich).await.number("x-ratelimit-limit"),
+        4
+    );
+    let bob = [("x-user", "bob")];
+    assert_eq!(
+        send(&app, "GET /", &bob).await.number("x-ratelimit-limit"),
+        2
+    );
+
+    assert!(
+        limits
+            .remove_override([("user", "alice")], "global")
+            .await
+            .unwrap()
+    );
+    assert!(
+        !limits
+            .remove_override([("user", "alice")], "global")
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        send(&app, "GET /", &ALICE).await.status,
+        429,
+        "what was counted stays"
+    );
+    assert_eq!(log.about("tollgate::audit").len(), 3);
+    assert!(!log.text().contains("alice"));
+}
+
+#[tokio::test]
+async fn an_override_for_a_tenant_is_for_its_counter_or_for_each_of_its_users() {
+    let (limits, app, _) = with(acme());
+    let tenant = [("tenant", "acme")];
+    for (rule, quota) in [("outbound", "unlimited"), ("global", "1/minute")] {
+        let new = Override::new(tenant, rule, quota).unwrap();
+        limits.set_override(new).await.unwrap();
+    }
+    for user in ["alice", "bob"] {
+        let of_acme = [("x-user", user), ("x-tenant", "acme")];
+        let answer = send(&app, "GET /", &of_acme).await;
+        assert_eq!(
+            (answer.status, answer.number("x-ratelimit-limit")),
+            (200, 1)
+        );
+        assert_eq!(send(&app, "GET /", &of_acme).await.status, 429);
+        let other = [("x-user", user), ("x-tenant", "other")];
+        assert_eq!(
+            send(&app, "GET /", &other).await.status,
+            200,
+            "{user} elsewhere"
+        );
+    }
+    // One for the user comes first.
+    let own = Override::new([("user", "alice")], "global", "3/minute").unwrap();
+    limits.set_override(own).await.unwrap();
+    let of_acme = [("x-user", "alice"), ("x-tenant", "acme")];
+    assert_eq!(
+        send(&app, "GET /", &of_acme)
+            .await
+            .number("x-ratelimit-limit"),
+        3
+    );
+}
+
+#[tokio::test]
+async fn an_override_ends_by_itself_and_outlives_a_reload() {
+    let (limits, app, clock) = with("2/hour");
+    let until = clock.now().saturating_add(Duration::from_secs(60));
+    let new = Override::new([("user", "alice")], "global", "100/hour").unwrap();
+    limits.set_override(new.until(until)).await.unwrap();
+    limits.replace_policy("3/hour").unwrap();
+    assert_eq!(stands_at(&app, "GET /").await, (100, 99));
+    // Another algorithm is another counter, but the override is still one for its hour.
+    limits.replace_policy("3/hour, token-bucket").unwrap();
+    assert_eq!(stands_at(&app, "GET /").await, (100, 99));
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(stands_at(&app, "GET /").await.0, 3);
+    assert!(limits.overrides().is_empty());
+}
+
+#[tokio::test]
+async fn an_override_can_block_and_lift() {
+    let (limits, app, _) = with(acme());
+    let set = |quota: &str| {
+        let new = Override::new([("user", "alice")], "global", quota).unwrap();
+        limits.set_override(new)
+    };
+    set("blocked").await.unwrap();
+    let answer = send(&app, "GET /", &ALICE).await;
+    assert_eq!(answer.status, 429);
+    set("unlimited").await.unwrap();
+    for _ in 0..50 {
+        assert_eq!(send(&app, "GET /", &ALICE).await.status, 200);
+    }
+    assert_eq!(
+        limits.overrides().len(),
+        1,
+        "one takes the place of the other"
+    );
+    // An amount for one window takes the place of what was for all of them.
+    set("7/minute").await.unwrap();
+    set("70/hour").await.unwrap();
+    assert_eq!(limits.overrides().len(), 2);
+    assert_eq!(
+        send(&app, "GET /", &ALICE)
+            .await
+            .number("x-ratelimit-limit"),
+        7
+    );
+}
+
+#[tokio::test]
+async fn an_override_that_would_do_nothing_is_refused() {
+    let (limits, _, _) = with(acme());
+    for (rule, quota, told) in [
+        ("globl", "5/minute", "global, outbound"),
+        ("global", "5/day", "window of `10/1h` or `2/1m`, or"),
+        ("global", "0/minute", "blocked"),
+    ] {
+        let set = async {
+            let new = Override::new([("user", "alice")], rule, quota)?;
+            limits.set_override(new).await
+        };
+        let error: tollgate::Error = set.await.unwrap_err();
+        assert!(error.to_string().contains(told), "{error}");
+    }
+    assert!(limits.overrides().is_empty());
+}
+
+#[tokio::test]
+async fn addresses_are_meant_as_they_are_counted() {
+    let limits = RateLimitLayer::new("2/hour").unwrap();
+    for (written, as_counted) in [
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8::1:2:3:4", "2001:db8::"),
+    ] {
+        let new = Override::new([("ip", written)], "global", "5/hour").unwrap();
+        limits.set_override(new).await.unwrap();
+        let of: std::net::IpAddr = as_counted.parse().unwrap();
+        let counted = Override::new([("ip", of)], "global", "5/hour").unwrap();
+        let known = limits.overrides();
+        assert!(known.contains(&counted), "{written} is not {as_counted}");
+        assert!(
+            limits
+                .remove_override([("ip", written)], "global")
+                .await
+                .unwrap()
+        );
+    }
+}
+
+#[test]
+fn overrides_live_in_the_store() {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let one = RateLimitLayer::builder("2/hour").store(std::sync::Arc::clone(&store));
+    let other = RateLimitLayer::builder("2/hour").store(store);
+    let (one, other) = (one.build().unwrap(), other.build().unwrap());
+    let new = Override::new([("user", "alice")], "global", "5/hour").unwrap();
+    let new = new.until(Timestamp::MAX);
+    one.set_override(new.clone()).wait().unwrap();
+    assert_eq!(other.overrides(), [new]);
+}

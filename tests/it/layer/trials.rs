@@ -1,0 +1,219 @@
+//! Rules that are tried out, and limits that are off for a while.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use tollgate::policy::{Count, Policy, Rule};
+use tollgate::{Charge, Identity};
+
+use super::{Answer, echo, layer, request, send};
+use crate::log::Log;
+
+#[tokio::test]
+async fn a_dry_run_counts_and_tells_but_denies_nobody_and_shows_nowhere() {
+    let (log, _listening) = Log::listen();
+    let policy = Policy::builder()
+        .everyone("100/hour")
+        .endpoint("GET /a", Rule::new("2/hour").name("strict").dry_run());
+    let (builder, clock) = layer(policy);
+    let layer = builder.headers(tollgate::headers::HeaderSet::Both).build();
+    let app = echo().layer(layer.unwrap());
+    for used in 1..=4_u64 {
+        let answer = send(&app, "GET /a", &[]).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1h"));
+        assert_eq!(answer.number("x-ratelimit-remaining"), 100 - used);
+        assert!(
+            !answer
+                .header("ratelimit-policy")
+                .unwrap()
+                .contains("strict")
+        );
+    }
+    let told = log.about("rate_limit_dry_run");
+    assert_eq!(told.len(), 2, "of the third and the fourth: {told:?}");
+    for part in [
+        "policy=\"ip:strict:1h\"",
+        "limit=2",
+        "used=2",
+        "endpoint=\"/a\"",
+    ] {
+        assert!(told[0].contains(part), "no {part} in {}", told[0]);
+    }
+    assert!(log.about("rate_limit_exceeded").is_empty());
+
+    clock.advance(Duration::from_secs(7_200));
+    send(&app, "GET /a", &[]).await;
+    assert_eq!(
+        log.about("rate_limit_dry_run").len(),
+        2,
+        "it has room again"
+    );
+}
+
+#[tokio::test]
+async fn each_dry_run_stands_for_itself() {
+    let (log, _listening) = Log::listen();
+    let policy = Policy::builder()
+        .rule("one", Rule::new("1/hour").dry_run())
+        .rule("three", Rule::new("3/hour").dry_run());
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for _ in 0..5 {
+        let answer = send(&app, "GET /", &[]).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(
+            answer.header("x-ratelimit-limit"),
+            None,
+            "nothing is in force"
+        );
+    }
+    assert_eq!(log.about("ip:one:1h").len(), 4);
+    assert_eq!(log.about("ip:three:1h").len(), 2);
+}
+
+#[tokio::test]
+async fn whoever_is_denied_anyway_is_not_counted_by_a_dry_run() {
+    let (log, _listening) = Log::listen();
+    let policy = Policy::builder()
+        .everyone("2/hour")
+        .rule("three", Rule::new("3/day").dry_run());
+    let (builder, clock) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for _ in 0..50 {
+        send(&app, "GET /", &[]).await;
+    }
+    clock.advance(Duration::from_secs(7_200));
+    assert_eq!(send(&app, "GET /", &[]).await.status, 200, "the third");
+    assert!(log.about("rate_limit_dry_run").is_empty());
+    send(&app, "GET /", &[]).await;
+    assert_eq!(log.about("rate_limit_dry_run").len(), 1);
+}
+
+#[tokio::test]
+async fn a_quota_that_is_tried_out_does_not_replace_the_category() {
+    let policy = Policy::builder()
+        .category("secrets", Rule::new("2/hour"))
+        .endpoint(
+            "GET /a",
+            Rule::in_category("secrets")
+                .and("1000/hour")
+                .name("a")
+                .dry_run(),
+        );
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    let statuses = [200, 200, 429];
+    for status in statuses {
+        let answer = send(&app, "GET /a", &[]).await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:secrets:1h"));
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_can_count_by_outcome() {
+    let (log, _listening) = Log::listen();
+    let failed = Rule::new("2/hour").count(Count::failure()).dry_run();
+    let policy = Policy::builder().endpoint("POST /login", failed.name("login"));
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for _ in 0..10 {
+        send(&app, "POST /login", &[]).await;
+    }
+    assert!(log.about("rate_limit_dry_run").is_empty(), "all went well");
+    for _ in 0..3 {
+        send(&app, "POST /login", &[("x-answer", "401")]).await;
+    }
+    assert_eq!(
+        log.about("rate_limit_dry_run").len(),
+        1,
+        "the third failure"
+    );
+}
+
+#[tokio::test]
+async fn handlers_can_charge_a_rule_that_is_tried_out() {
+    let (log, _listening) = Log::listen();
+    let policy = Policy::builder()
+        .everyone("100/hour")
+        .rule("tokens", Rule::new("1000/hour").dry_run());
+    let (builder, _) = layer(policy);
+    let handler = |charge: Charge| async move {
+        charge.to("tokens", 999).await.unwrap();
+    };
+    let layer = builder.handlers_see_decision().build().unwrap();
+    let app = Router::new().route("/", get(handler)).layer(layer);
+    for _ in 0..2 {
+        assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    }
+    assert_eq!(log.about("ip:tokens:1h").len(), 1);
+}
+
+#[tokio::test]
+async fn maintenance_ends_by_itself() {
+    let (log, _listening) = Log::listen();
+    let (_, clock) = layer("1/hour");
+    let now = tollgate::Clock::now(&clock);
+    let until = now.saturating_add(Duration::from_secs(60));
+    let policy = Policy::builder()
+        .everyone("1/hour")
+        .maintenance_until(until);
+    let (builder, clock) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for _ in 0..3 {
+        let answer = send(&app, "GET /", &[]).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("x-ratelimit-limit"), None);
+    }
+    let audited = log.about("tollgate::audit");
+    assert_eq!(audited.len(), 3, "{audited:?}");
+    assert!(audited[0].contains("why=\"maintenance\""), "{audited:?}");
+
+    clock.advance(Duration::from_micros(59_999_999));
+    assert_eq!(
+        send(&app, "GET /", &[]).await.header("x-ratelimit-limit"),
+        None
+    );
+    clock.advance(Duration::from_micros(1));
+    assert_eq!(
+        send(&app, "GET /", &[])
+            .await
+            .number("x-ratelimit-remaining"),
+        0
+    );
+    assert_eq!(send(&app, "GET /", &[]).await.status, 429);
+}
+
+#[tokio::test]
+async fn exemptions_of_people_are_for_the_audit() {
+    let (log, _listening) = Log::listen();
+    let policy = Policy::builder()
+        .everyone("1/hour")
+        .exempt_role("service")
+        .exempt_subject("user", "ada")
+        .exempt_route("GET /health");
+    let layer = tollgate::RateLimitLayer::builder(policy).identify_with(|head| {
+        let user = Identity::user(head.header("x-user")?);
+        Some(user.role(head.header("x-role").unwrap_or("none")))
+    });
+    let app = echo().layer(layer.build().unwrap());
+    let robot = [("x-user", "robot"), ("x-role", "service")];
+    for (line, headers) in [
+        ("GET /health", &[][..]),
+        ("GET /", &robot),
+        ("GET /", &[("x-user", "ada")]),
+    ] {
+        let response = tower::ServiceExt::oneshot(app.clone(), request(line, headers));
+        assert_eq!(Answer::read(response.await.unwrap()).await.status, 200);
+    }
+    let audited = log.about("tollgate::audit");
+    let why = |line: &String| line.split("why=").nth(1).map(|rest| rest.to_owned());
+    let why: Vec<_> = audited.iter().filter_map(why).collect();
+    assert_eq!(why.len(), 2, "{audited:?}");
+    assert!(
+        why[0].starts_with("\"role\"") && why[1].starts_with("\"subject\""),
+        "{why:?}"
+    );
+}
