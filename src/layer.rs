@@ -143,6 +143,11 @@ impl RateLimitLayer {
         self.gate.reload()
     }
 
+    #[cfg(feature = "config")]
+    pub(crate) const fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
     /// Which policy is in force, and whether the last attempt to replace it failed.
     #[must_use]
     pub fn policy_status(&self) -> PolicyStatus {

@@ -12,7 +12,6 @@ use std::alloc::System;
 use std::error::Error;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use tollgate_bench::{Args, Report};
 
 /// Counts what is on the heap. It costs something only where memory is taken or given back,
 /// which no decision on a known key does.
@@ -27,15 +26,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         return Ok(instructions::run(rest)?);
     }
-    let args = Args::read(words)?;
-    if !args.bench {
-        eprintln!("nothing to test; measures under `cargo bench`");
-        return Ok(());
-    }
-    let mut report = Report::new(args.json);
-    rows::all(&args, &mut report)?;
-    if report.is_empty() {
-        return Err(format!("no row has {} in its id", args.filters.join(" or ")).into());
-    }
-    Ok(report.finish()?)
+    tollgate_bench::run(words, rows::all)
 }

@@ -9,8 +9,10 @@ mod access;
 mod args;
 mod measure;
 mod report;
+mod run;
 
 pub use access::{Order, addresses, names, tenants};
 pub use args::Args;
 pub use measure::{Duel, Pass, duel, median, pass, turns};
 pub use report::{Report, Row, Target};
+pub use run::run;

@@ -41,10 +41,10 @@ use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
-#[cfg(feature = "config")]
-pub(crate) use self::reload::Change;
 pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
+#[cfg(feature = "config")]
+pub(crate) use self::reload::{Change, Contents};
 pub(crate) use self::rules::Rules;
 pub(crate) use self::settle::settled;
 

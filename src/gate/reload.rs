@@ -1,6 +1,8 @@
 //! Other rules from now on, without losing a count.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::rules::{Around, Rules};
@@ -17,7 +19,20 @@ use crate::quota::Quota;
 pub(crate) trait Origin: fmt::Debug + Send + Sync {
     /// What it says now.
     fn read(&self) -> Result<Change, ReloadError>;
+
+    /// The files that it is made of.
+    fn files(&self) -> Vec<PathBuf>;
+
+    /// What is in them now.
+    fn contents(&self) -> Contents;
+
+    /// What was in them when they were last read.
+    fn contents_when_read(&self) -> Contents;
 }
+
+/// What is in each of some files: the same number for the same text, or that it cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Contents(pub(crate) Vec<Option<u64>>);
 
 /// Another policy, and what else is to be otherwise. What is not said stays.
 #[derive(Debug)]
@@ -94,6 +109,7 @@ pub(super) struct Reloads {
     status: Mutex<PolicyStatus>,
     /// The same for those who only look, who need not wait for a disk.
     shown: Mutex<PolicyStatus>,
+    is_watched: AtomicBool,
 }
 
 impl Reloads {
@@ -109,6 +125,7 @@ impl Reloads {
             origin,
             shown: Mutex::new(status.clone()),
             status: Mutex::new(status),
+            is_watched: AtomicBool::new(false),
         }
     }
 }
@@ -116,11 +133,21 @@ impl Reloads {
 impl Gate {
     /// Reads the policy again from where it came from. If it cannot be used, nothing changes.
     pub(crate) fn reload(&self) -> Result<PolicyStatus, ReloadError> {
+        let origin = self.origin()?;
+        self.replaced(|| origin.read())
+    }
+
+    /// Where the policy comes from, if nobody watches it yet.
+    #[cfg(feature = "config")]
+    pub(crate) fn begin_watching(&self) -> Result<Option<Arc<dyn Origin>>, ReloadError> {
+        let origin = Arc::clone(self.origin()?);
+        let is_watched = self.reloads.is_watched.swap(true, Ordering::Relaxed);
+        Ok((!is_watched).then_some(origin))
+    }
+
+    fn origin(&self) -> Result<&Arc<dyn Origin>, ReloadError> {
         let origin = self.reloads.origin.as_ref();
-        let origin = origin.ok_or_else(|| {
-            ReloadError::new("the policy was not read from a file, so it cannot be read again")
-        });
-        self.replaced(|| origin?.read())
+        origin.ok_or_else(|| ReloadError::new("the policy was not read from a file"))
     }
 
     /// Puts another policy in place.

@@ -1,0 +1,27 @@
+//! What every benchmark's `main` does.
+
+use std::error::Error;
+use std::io;
+
+use crate::{Args, Report};
+
+/// Reads the words of a command line, measures the rows that they ask for, and prints them.
+///
+/// # Errors
+/// On options that there are not, on a filter that fits nothing, and if nobody listens.
+pub fn run(
+    words: impl IntoIterator<Item = String>,
+    rows: impl FnOnce(&Args, &mut Report) -> io::Result<()>,
+) -> Result<(), Box<dyn Error>> {
+    let args = Args::read(words)?;
+    if !args.bench {
+        eprintln!("nothing to test; measures under `cargo bench`");
+        return Ok(());
+    }
+    let mut report = Report::new(args.json);
+    rows(&args, &mut report)?;
+    if report.is_empty() {
+        return Err(format!("no row has {} in its id", args.filters.join(" or ")).into());
+    }
+    Ok(report.finish()?)
+}
