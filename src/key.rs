@@ -389,6 +389,18 @@ impl fmt::Display for Counter {
     }
 }
 
+/// The longest name of whom a quota counts per, as policy strings say it.
+pub(crate) const MAX_WHO: usize = 64;
+
+/// What a quota of a rule is called: `user:secrets:1h` (who, rule, window), or
+/// `user:secrets:blocked`, where there is no window.
+pub(crate) fn policy_name(who: &str, rule: &str, quota: &Quota) -> String {
+    if quota.counts_nothing() {
+        return format!("{who}:{rule}:{quota}");
+    }
+    format!("{who}:{rule}:{}", quota.window())
+}
+
 /// Whether a name can stand in a header, quoted or not: 1 to `longest` visible ASCII characters
 /// without quotes and backslashes.
 pub(crate) fn is_plain(name: &str, longest: usize) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Gate, Rules};
 use crate::clock::Timestamp;
 use crate::observe::Watch;
+use crate::policy::{TierOf, TierTable};
 use crate::tier::TierAnswer;
 use crate::who::Identity;
 
@@ -17,9 +18,6 @@ pub(super) enum Asked {
 /// The name of a tier, when it comes.
 pub(super) type Name = futures_util::future::BoxFuture<'static, Option<Arc<str>>>;
 
-/// Everybody has this one of whom nothing else is known.
-const DEFAULT: usize = 0;
-
 impl Gate {
     /// What the table says, else the identity, else whoever is asked.
     #[inline]
@@ -29,17 +27,16 @@ impl Gate {
         identity: Option<&Arc<Identity>>,
         now: Timestamp,
     ) -> Asked {
-        let Some(identity) = identity else {
-            return Asked::Known(DEFAULT);
-        };
-        if let Some(tier) = rules.policy.tiers().assigned(identity) {
-            return Asked::Known(tier);
+        match rules.policy.tiers().of(identity.map(Arc::as_ref)) {
+            TierOf::Assigned(tier) | TierOf::Said(tier) => return Asked::Known(tier),
+            TierOf::Unknown(name) => {
+                self.watch.unknown_tier(name);
+                return Asked::Known(TierTable::DEFAULT);
+            }
+            TierOf::Unsaid | TierOf::Anonymous => {}
         }
-        if let Some(name) = identity.tier_name() {
-            return Asked::Known(number(rules, Some(name), &self.watch));
-        }
-        let Some(resolver) = &self.resolver else {
-            return Asked::Known(DEFAULT);
+        let (Some(resolver), Some(identity)) = (&self.resolver, identity) else {
+            return Asked::Known(TierTable::DEFAULT);
         };
         match resolver.tier(identity, now) {
             TierAnswer::Ready(name) => Asked::Known(number(rules, name.as_deref(), &self.watch)),
@@ -51,10 +48,10 @@ impl Gate {
 /// The number of a tier; a name that the policy does not know is the default.
 pub(super) fn number(rules: &Rules, name: Option<&str>, watch: &Watch) -> usize {
     let Some(name) = name else {
-        return DEFAULT;
+        return TierTable::DEFAULT;
     };
     rules.policy.tiers().index(name).unwrap_or_else(|| {
         watch.unknown_tier(name);
-        DEFAULT
+        TierTable::DEFAULT
     })
 }

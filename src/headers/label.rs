@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::ietf;
 use super::number::{Decimal, header_value};
 use crate::error::Invalid;
-use crate::key::{Counter, is_plain};
+use crate::key::{Counter, MAX_WHO, is_plain, policy_name};
 use crate::quota::{Quota, Window};
 
 /// The name of a quota as callers see it, `user:secrets:1h` (who, rule, window), with
@@ -37,25 +37,18 @@ pub struct Label {
 }
 
 impl Label {
-    const MAX_WHO: usize = 64;
-
     /// `who` is the dimension that is counted per (`user`, `ip`, `tenant`, … or `all`):
     /// 1 to 64 visible ASCII characters without quotes and backslashes.
     pub fn new(who: &str, counter: &Counter, quota: &Quota) -> Result<Self, Invalid> {
         if !Self::can_name(who) {
-            let shown: String = who.chars().take(Self::MAX_WHO).collect();
+            let shown: String = who.chars().take(MAX_WHO).collect();
             return Err(Invalid::new(
                 "dimension name",
                 shown.escape_debug(),
                 "1 to 64 visible ASCII characters, without quotes and backslashes",
             ));
         }
-        let rule = counter.rule();
-        let name = if quota.counts_nothing() {
-            format!("{who}:{rule}:{quota}")
-        } else {
-            format!("{who}:{rule}:{}", quota.window())
-        };
+        let name = policy_name(who, counter.rule(), quota);
         let value = |text: &[u8]| {
             HeaderValue::from_bytes(text)
                 .map_err(|_| Invalid::new("policy name", &name, "visible ASCII characters"))
@@ -73,7 +66,7 @@ impl Label {
 
     /// Whether `who` can be the first part of a name.
     pub(crate) fn can_name(who: &str) -> bool {
-        is_plain(who, Self::MAX_WHO)
+        is_plain(who, MAX_WHO)
     }
 
     /// The name: `user:secrets:1h`.

@@ -1,5 +1,7 @@
 //! Which outcomes count.
 
+use std::fmt;
+
 use http::StatusCode;
 
 use crate::error::Invalid;
@@ -103,5 +105,24 @@ impl Count {
     /// Whether it depends on the response at all.
     pub(crate) const fn is_by_outcome(&self) -> bool {
         matches!(self.0, Which::Some { .. })
+    }
+}
+
+/// In the words of policy files: `all`, `success`, `failure`, or statuses such as `2xx, 404`.
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Which::Some { classes, codes } = &self.0 else {
+            return f.write_str("all");
+        };
+        if *self == Self::success() {
+            return f.write_str("success");
+        }
+        if *self == Self::failure() {
+            return f.write_str("failure");
+        }
+        let classes = classes.iter().enumerate().filter(|(_, counts)| **counts);
+        let classes = classes.map(|(class, _)| format!("{class}xx"));
+        let statuses: Vec<String> = classes.chain(codes.iter().map(u16::to_string)).collect();
+        f.write_str(&statuses.join(", "))
     }
 }

@@ -41,11 +41,14 @@
 //! such a handler also gets `login` from `log%69n`, which is another path to the router and to
 //! the rules. Give it a route of its own.
 
+mod about;
 mod builder;
 mod compile;
 mod cost;
 mod count;
 mod exempt;
+mod explain;
+mod overview;
 mod per;
 mod route;
 mod rule;
@@ -54,10 +57,10 @@ mod tiers;
 use std::fmt;
 use std::net::IpAddr;
 
+use self::about::About;
 use self::cost::Cost;
 use self::exempt::Exemptions;
 use self::route::{Routes, Target};
-use self::tiers::TierTable;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
 use crate::error::Problems;
@@ -66,13 +69,19 @@ use crate::key::Counter;
 use crate::quota::Quota;
 use crate::who::Identity;
 
+pub use self::about::RuleKind;
 pub use self::builder::PolicyBuilder;
 pub use self::count::Count;
 pub use self::exempt::Exemption;
+pub use self::explain::{
+    CountedBy, Explanation, Inquiry, NotCountedBy, Scaling, TierSource, WhyNot,
+};
+pub use self::overview::{EndpointView, Overview, RuleView, TierView, Warning};
 pub(crate) use self::per::{Caller, Per};
 pub(crate) use self::route::Taken;
 pub use self::rule::{IntoRule, OnStoreFailure, Rule};
 pub use self::tiers::Tiers;
+pub(crate) use self::tiers::{TierOf, TierTable};
 
 /// All rules together, checked and compiled; see [the module](self).
 pub struct Policy {
@@ -89,6 +98,7 @@ pub struct Policy {
     exempt: Exemptions,
     warn_thousandths: u64,
     maintenance_until: Option<Timestamp>,
+    about: About,
 }
 
 /// One quota of one rule.

@@ -91,6 +91,15 @@ impl Per {
         }
     }
 
+    /// The first dimension that the caller would need and does not have.
+    pub(super) fn lacking<'a>(&'a self, caller: &Caller<'a>) -> Option<&'a str> {
+        let Self::Dimensions { names, .. } = self else {
+            return None;
+        };
+        let mut names = names.iter().map(|name| &**name);
+        names.find(|name| caller.value_or_address(name).is_none())
+    }
+
     /// Who that is, as policy strings say it: `user`, `ip`, `group+user`, `all`.
     #[inline]
     pub(crate) fn who<'a>(&'a self, caller: &Caller<'a>) -> &'a str {

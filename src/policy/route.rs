@@ -218,6 +218,16 @@ impl Routes {
     /// a path may be spelled in a way that somebody further in takes for another.
     #[inline]
     pub(crate) fn find(&self, method: &Method, taken: &Taken<'_>) -> Option<Target> {
+        self.find_place(method, taken).map(|place| place.target)
+    }
+
+    /// The route that leads there, as it was written.
+    pub(super) fn route(&self, method: &Method, taken: &Taken<'_>) -> Option<&Route> {
+        self.find_place(method, taken).map(|place| &place.route)
+    }
+
+    #[inline]
+    fn find_place(&self, method: &Method, taken: &Taken<'_>) -> Option<&Place> {
         if self.places.is_empty() {
             return None;
         }
@@ -229,19 +239,19 @@ impl Routes {
             (by_path, pattern) => by_path.is_some() && pattern.is_none(),
         };
         if agreed && taken.changed.is_none() && is_plain(taken.path) {
-            return by_path.map(|place| place.target);
+            return by_path;
         }
         self.find_other(method, matcher, by_path, taken)
     }
 
     #[cold]
-    fn find_other(
-        &self,
+    fn find_other<'r>(
+        &'r self,
         method: &Method,
         matcher: &Matcher,
-        by_path: Option<&Place>,
+        by_path: Option<&'r Place>,
         taken: &Taken<'_>,
-    ) -> Option<Target> {
+    ) -> Option<&'r Place> {
         let by_pattern = taken
             .pattern
             .and_then(|pattern| self.covering(matcher, pattern));
@@ -271,7 +281,6 @@ impl Routes {
         found
             .or_else(|| self.at_root(method, taken.path))
             .or_else(by_decoded)
-            .map(|place| place.target)
     }
 
     fn at(&self, matcher: &Matcher, path: &str) -> Option<&Place> {

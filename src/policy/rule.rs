@@ -64,6 +64,18 @@ pub enum OnStoreFailure {
     Deny,
 }
 
+impl OnStoreFailure {
+    /// What policy files call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 impl Rule {
     /// A rule with one quota.
     pub fn new(quota: impl IntoQuota) -> Self {

@@ -111,7 +111,25 @@ pub(crate) struct TierTable {
     assigned: HashMap<Box<str>, HashMap<Box<str>, usize>>,
 }
 
+/// What is known of a caller's tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TierOf<'i> {
+    /// The table says it.
+    Assigned(usize),
+    /// The identity says it.
+    Said(usize),
+    /// The identity says one that there is not.
+    Unknown(&'i str),
+    /// Neither says any.
+    Unsaid,
+    /// Nobody is known to ask.
+    Anonymous,
+}
+
 impl TierTable {
+    /// Everybody has this one of whom nothing else is known.
+    pub(crate) const DEFAULT: usize = 0;
+
     pub(crate) const fn len(&self) -> usize {
         self.names.len()
     }
@@ -128,12 +146,35 @@ impl TierTable {
 
     /// What the static table says of a caller.
     #[inline]
-    pub(crate) fn assigned(&self, identity: &Identity) -> Option<usize> {
+    fn assigned(&self, identity: &Identity) -> Option<usize> {
         if self.assigned.is_empty() {
             return None;
         }
         let mut dimensions = identity.dimensions();
         dimensions.find_map(|(name, value)| self.assigned.get(name)?.get(value).copied())
+    }
+
+    /// What is known of a caller's tier without asking anybody: what the table says, else the
+    /// identity.
+    #[inline]
+    pub(crate) fn of<'i>(&self, identity: Option<&'i Identity>) -> TierOf<'i> {
+        let Some(identity) = identity else {
+            return TierOf::Anonymous;
+        };
+        if let Some(tier) = self.assigned(identity) {
+            return TierOf::Assigned(tier);
+        }
+        match identity.tier_name() {
+            None => TierOf::Unsaid,
+            Some(name) => self.index(name).map_or(TierOf::Unknown(name), TierOf::Said),
+        }
+    }
+
+    /// What a tier multiplies by.
+    pub(super) fn multiplier(&self, index: usize) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "at most 10^9")]
+        let thousandths = self.thousandths[index] as f64;
+        thousandths / 1_000.0
     }
 
     /// What a quota is for a tier.

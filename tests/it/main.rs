@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod examples;
+mod explain;
 mod extremes;
 mod flood;
 mod headers;

@@ -5,19 +5,11 @@ use std::ops::Range;
 use super::Compiler;
 use crate::error::Invalid;
 use crate::key::Counter;
+use crate::policy::about::{RuleAbout, RuleKind};
 use crate::policy::per::Per;
 use crate::policy::rule::Rule;
 use crate::policy::{Line, Terms};
 use crate::quota::Quota;
-
-/// What a rule is for. The more specific comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Endpoint,
-    Category,
-    Global,
-    Always,
-}
 
 /// Where a rule is: its name for people, and its path in a policy file.
 pub(super) struct Place<'a> {
@@ -43,6 +35,8 @@ impl<'a> Place<'a> {
 /// A compiled rule: its lines, on these terms, per this.
 #[derive(Clone)]
 pub(super) struct Group {
+    /// Its number among all rules.
+    pub(super) rule: usize,
     pub(super) lines: Range<usize>,
     pub(super) terms: usize,
     pub(super) per: Per,
@@ -65,8 +59,8 @@ impl Compiler<'_> {
     }
 
     /// A rule that has quotas: its lines and terms.
-    pub(super) fn group(&mut self, place: &Place<'_>, rule: &Rule, kind: Kind) -> Group {
-        let elsewhere = kind != Kind::Endpoint;
+    pub(super) fn group(&mut self, place: &Place<'_>, rule: &Rule, kind: RuleKind) -> Group {
+        let elsewhere = kind != RuleKind::Endpoint;
         let category = rule.category.as_deref();
         let of_category = (elsewhere && category.is_some(), "category", category);
         let name = (
@@ -77,7 +71,7 @@ impl Compiler<'_> {
         for ((wrong, key, value), expected) in [
             (
                 (
-                    rule.stacked && kind != Kind::Category,
+                    rule.stacked && kind != RuleKind::Category,
                     "stack",
                     Some("true"),
                 ),
@@ -95,7 +89,7 @@ impl Compiler<'_> {
         let none = (rule.quotas.is_empty(), "limit", "nothing");
         self.refuse(place, none, "at least one quota");
         self.own_name(place);
-        let per = Per::new(rule.per.as_deref(), kind == Kind::Always);
+        let per = Per::new(rule.per.as_deref(), kind == RuleKind::AlwaysOn);
         let per = per.map_err(|wrong| place.problem("per", wrong));
         let per = self.problems.note(per);
         let quotas = self.quotas(place, "limit", &rule.quotas);
@@ -121,10 +115,29 @@ impl Compiler<'_> {
                 rank: kind as u8,
             });
         }
-        Group {
+        let group = Group {
+            rule: self.rules.len(),
             lines: first..self.lines.len(),
             terms: self.terms(place, rule, None),
             per: per.unwrap_or(Per::Caller),
+            dry_run: rule.dry_run,
+        };
+        self.rules.push(self.about(rule, kind, &group));
+        group
+    }
+
+    /// What people may want to know of a rule.
+    fn about(&self, rule: &Rule, kind: RuleKind, group: &Group) -> RuleAbout {
+        let says = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
+        RuleAbout {
+            kind,
+            lines: group.lines.clone(),
+            terms: group.terms,
+            per: group.per.clone(),
+            unscaled: rule.unscaled,
+            says_tier: (0..self.tiers.len())
+                .map(|tier| says(self.tiers.name(tier)))
+                .collect(),
             dry_run: rule.dry_run,
         }
     }

@@ -5,7 +5,8 @@ mod plan;
 
 use std::collections::HashMap;
 
-use self::group::{Group, Kind, Place};
+use self::group::{Group, Place};
+use super::about::{About, RuleAbout, RuleKind};
 use super::builder::PolicyBuilder;
 use super::route::{Route, Routes, Target};
 use super::rule::{OnStoreFailure, Rule};
@@ -24,6 +25,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         terms: Vec::new(),
         trials: Vec::new(),
         trial_of: HashMap::new(),
+        rules: Vec::new(),
     };
 
     // Both say `global`: one counts users, the other addresses.
@@ -32,7 +34,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         rule.unscaled |= unscaled;
         compiler.names.remove(GLOBAL_NAME);
         let place = Place::new(GLOBAL_NAME, path);
-        Some(compiler.group(&place, &rule, Kind::Global))
+        Some(compiler.group(&place, &rule, RuleKind::Global))
     };
     // Whoever leaves out the token must not be better off.
     let (anonymous, path) = match builder.anonymous {
@@ -46,16 +48,16 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
     let mut categories: HashMap<String, (Rule, Group)> = HashMap::new();
     for (name, rule) in builder.categories {
         let place = Place::new(&name, format!("categories.{name}"));
-        let group = compiler.group(&place, &rule, Kind::Category);
+        let group = compiler.group(&place, &rule, RuleKind::Category);
         categories.insert(name, (rule, group));
     }
     let mut always = Vec::new();
     for (index, (name, rule)) in builder.rules.iter().enumerate() {
         let place = Place::new(name, format!("rules[{index}]"));
-        always.push(compiler.group(&place, rule, Kind::Always));
+        always.push(compiler.group(&place, rule, RuleKind::AlwaysOn));
     }
 
-    let (mut routes, mut plans) = (Vec::new(), Vec::new());
+    let (mut routes, mut plans, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (text, rule)) in builder.endpoints.iter().enumerate() {
         let place = Place::new(text, format!("endpoints[{index}]"));
         let path = format!("{}.route", place.path);
@@ -64,6 +66,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
             continue;
         };
         let own = compiler.endpoint(&place, &route, rule, &categories);
+        endpoints.push(compiler.about_endpoint(&route, rule, &own, &categories));
         plans.extend(globals.each_ref().map(|global| {
             let global = global.as_ref().filter(|_| !rule.without_global);
             compiler.plan(&place, own.iter().chain(global).chain(&always))
@@ -87,6 +90,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         lines,
         terms,
         trials,
+        rules,
         ..
     } = compiler;
     let routes = Routes::compile(routes).unwrap_or_else(|wrong| {
@@ -96,23 +100,31 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         Routes::default()
     });
     // Trials are plans like any other, after those that requests are matched to.
-    let endpoints = plans.len() / 2;
+    let matched = plans.len();
     for plan in &mut plans {
-        plan.trials
-            .iter_mut()
-            .for_each(|trial| *trial += endpoints * 2);
+        let trials = plan.trials.iter_mut();
+        trials.for_each(|trial| *trial += matched);
     }
     plans.extend(trials);
+    let number = |group: &Group| group.rule;
+    let about = About {
+        rules: rules.into(),
+        endpoints: endpoints.into(),
+        globals: globals.each_ref().map(|global| global.as_ref().map(number)),
+        always_on: always.iter().map(number).collect(),
+        exempt_routes: builder.exempt_routes.into(),
+    };
     problems.or(Policy {
         tiers,
         lines: lines.into(),
         terms: terms.into(),
         plans: plans.into(),
-        unmatched: endpoints - 1,
+        unmatched: matched / 2 - 1,
         routes,
         exempt: builder.exempt,
         warn_thousandths: thousandths(builder.warn_at),
         maintenance_until: builder.maintenance_until,
+        about,
     })
 }
 
@@ -131,6 +143,8 @@ struct Compiler<'t> {
     trials: Vec<Plan>,
     /// Them by the first line and the terms of the rule: many endpoints have the same ones.
     trial_of: HashMap<(usize, usize), usize>,
+    /// What people may want to know of each rule.
+    rules: Vec<RuleAbout>,
 }
 
 #[expect(

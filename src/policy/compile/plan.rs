@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::Compiler;
-use super::group::{Group, Kind, Place};
+use super::group::{Group, Place};
 use crate::batch::MAX_CHECKS;
 use crate::error::Invalid;
+use crate::policy::about::{EndpointAbout, RuleKind};
 use crate::policy::per::Per;
 use crate::policy::route::Route;
 use crate::policy::rule::Rule;
@@ -32,7 +33,7 @@ impl Compiler<'_> {
         if !rule.quotas.is_empty() || rule.category.is_none() {
             let name = rule.name.clone().unwrap_or_else(|| route.name());
             let named = Place::new(&name, &*place.path);
-            groups.push(self.group(&named, rule, Kind::Endpoint));
+            groups.push(self.group(&named, rule, RuleKind::Endpoint));
         } else {
             self.refuse_own(place, rule);
         }
@@ -54,6 +55,25 @@ impl Compiler<'_> {
             });
         }
         groups
+    }
+
+    /// What people may want to know of an endpoint that counts on these.
+    pub(super) fn about_endpoint(
+        &self,
+        route: &Route,
+        rule: &Rule,
+        groups: &[Group],
+        categories: &HashMap<String, (Rule, Group)>,
+    ) -> EndpointAbout {
+        let is_own = |group: &&Group| self.rules[group.rule].kind == RuleKind::Endpoint;
+        let own = groups.iter().find(is_own);
+        let category = rule.category.as_ref().and_then(|name| categories.get(name));
+        EndpointAbout {
+            route: route.to_string().into(),
+            own: own.map(|group| group.rule),
+            category: category.map(|(_, group)| group.rule),
+            without_global: rule.without_global,
+        }
     }
 
     /// What an endpoint cannot say that shares the counters of its category.

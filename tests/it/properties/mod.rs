@@ -20,7 +20,7 @@ pub(crate) mod traces;
 
 use proptest::test_runner::{Config, RngSeed};
 
-fn config(cases: u32) -> Config {
+pub(crate) fn config(cases: u32) -> Config {
     let from_env = Config::default();
     Config {
         cases: match from_env.cases {

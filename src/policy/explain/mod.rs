@@ -1,0 +1,267 @@
+//! Why a request is counted as it is: what the policy says of it, and of what it does not say.
+//!
+//! Nothing here decides. Which endpoint, which plan, whose counter, how much: all is asked of
+//! the functions that requests are put to.
+
+mod answer;
+mod because;
+mod inquiry;
+mod text;
+
+use super::about::{EndpointAbout, RuleAbout, RuleKind};
+use super::exempt::Exemption;
+use super::route::Taken;
+use super::tiers::{TierOf, TierTable};
+use super::{Caller, Entry, Plan, Policy};
+use crate::head::Head;
+use crate::key::{MAX_WHO, Subject, Value, is_plain, policy_name};
+
+pub use self::answer::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
+pub use self::inquiry::Inquiry;
+
+impl Policy {
+    /// Says which rules count a request, in which order, with which numbers and on whose
+    /// counters; and of those that one could have thought of, why they do not.
+    ///
+    /// Nothing is counted by asking.
+    ///
+    /// ```
+    /// use tollgate::Identity;
+    /// use tollgate::policy::{Inquiry, Policy, Rule, Tiers};
+    ///
+    /// let policy = Policy::builder()
+    ///     .tiers(Tiers::new("free").tier("team", 5))
+    ///     .authenticated("1000/hour")
+    ///     .endpoint("GET /v1/secrets/{id}", Rule::new("500/hour").name("secrets"))
+    ///     .build()?;
+    ///
+    /// let alice = Identity::user("alice").tier("team");
+    /// let explanation = policy.explain(&Inquiry::new("GET /v1/secrets/42")?.identity(alice));
+    ///
+    /// assert_eq!(explanation.endpoint(), Some("GET /v1/secrets/{id}"));
+    /// let first = explanation.counted_by().next().unwrap();
+    /// assert_eq!(first.policy(), "user:secrets:1h");
+    /// assert_eq!(first.counter(), "user=alice");
+    /// assert_eq!(first.quota().amount(), 2_500);
+    /// println!("{explanation}");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    ///
+    /// What a policy cannot know is left out: tiers that have to be [looked up](crate::tier),
+    /// and whether a token is a good one. For a layer inside a router, paths that other layers
+    /// rewrite are another matter.
+    #[must_use]
+    pub fn explain(&self, inquiry: &Inquiry) -> Explanation {
+        Asked::new(self, inquiry).answer()
+    }
+
+    /// What a tier makes of the quotas of a rule.
+    pub(super) fn scaling(&self, rule: &RuleAbout, tier: usize) -> Scaling {
+        if rule.says_tier[tier] {
+            Scaling::Own
+        } else if rule.unscaled {
+            Scaling::Never
+        } else {
+            Scaling::Times(self.tiers.multiplier(tier))
+        }
+    }
+}
+
+/// An inquiry that a policy looks into.
+struct Asked<'a> {
+    policy: &'a Policy,
+    inquiry: &'a Inquiry,
+    head: Head<'a>,
+    taken: Taken<'a>,
+    caller: Caller<'a>,
+    tier: usize,
+}
+
+impl<'a> Asked<'a> {
+    fn new(policy: &'a Policy, inquiry: &'a Inquiry) -> Self {
+        let head = Head::of(&inquiry.request);
+        let tier = match policy.tiers.of(inquiry.identity.as_ref()) {
+            TierOf::Assigned(tier) | TierOf::Said(tier) => tier,
+            TierOf::Unknown(_) | TierOf::Unsaid | TierOf::Anonymous => TierTable::DEFAULT,
+        };
+        Self {
+            policy,
+            inquiry,
+            head,
+            taken: Taken {
+                path: head.path(),
+                ..Taken::default()
+            },
+            caller: Caller {
+                identity: inquiry.identity.as_ref(),
+                ip: inquiry.counted_as.or(inquiry.ip),
+            },
+            tier,
+        }
+    }
+
+    fn answer(&self) -> Explanation {
+        let mut answer = Explanation {
+            request: format!("{} {}", self.head.method(), self.head.uri()),
+            caller: dimensions(&self.caller.known_by()),
+            at: self.inquiry.at,
+            tier: self.policy.tiers.name(self.tier).to_owned(),
+            multiplier: self.policy.tiers.multiplier(self.tier),
+            tier_source: self.tier_source(),
+            endpoint: None,
+            exemption: None,
+            counted_by: Vec::new(),
+            not_counted_by: Vec::new(),
+        };
+        let endpoint = self.policy.endpoint(&self.head, &self.taken);
+        let plan = endpoint.and_then(|endpoint| self.plan(endpoint));
+        let about = endpoint
+            .ok()
+            .and_then(|at| self.policy.about.endpoints.get(at));
+        answer.endpoint = about.map(|about| about.route.to_string());
+        answer.exemption = plan.err().map(|why| (why, self.because(why)));
+        for rule in self.thinkable(about) {
+            match plan {
+                Ok(plan) => self.look_at(rule, plan, about, &mut answer),
+                Err(_) => answer.not_counted_by.push(self.skip(rule, WhyNot::Exempt)),
+            }
+        }
+        answer
+    }
+
+    /// The plan that counts the request, unless it is exempt: asked in the order in which
+    /// requests are.
+    fn plan(&self, endpoint: usize) -> Result<&'a Plan, Exemption> {
+        let Self {
+            policy, inquiry, ..
+        } = self;
+        if inquiry.at.is_some_and(|now| policy.rests(now)) {
+            return Err(Exemption::Maintenance);
+        }
+        if let Some(why) = policy.exempts(&self.head, inquiry.ip) {
+            return Err(why);
+        }
+        let plan = policy.plan_for(endpoint, self.caller.identity)?;
+        Ok(policy.plan(plan))
+    }
+
+    /// The rules that one could think of for this endpoint, in the order in which they count.
+    fn thinkable(&self, endpoint: Option<&EndpointAbout>) -> impl Iterator<Item = usize> {
+        let about = &self.policy.about;
+        let own = endpoint.and_then(|endpoint| endpoint.own);
+        let category = endpoint.and_then(|endpoint| endpoint.category);
+        // Of the two that are global, first the one that is for this caller.
+        let [anonymous, authenticated] = about.globals;
+        let globals = match self.caller.identity {
+            Some(_) => [authenticated, anonymous],
+            None => [anonymous, authenticated],
+        };
+        let always_on = about.always_on.iter().copied();
+        let before = own.into_iter().chain(category);
+        before.chain(globals.into_iter().flatten()).chain(always_on)
+    }
+
+    /// Finds a rule in the plan, or why it is not there.
+    fn look_at(
+        &self,
+        rule: usize,
+        plan: &Plan,
+        endpoint: Option<&EndpointAbout>,
+        answer: &mut Explanation,
+    ) {
+        let about = &self.policy.about.rules[rule];
+        let trials = plan.trials.iter().map(|trial| self.policy.plan(*trial));
+        let mut is_there = false;
+        for plan in std::iter::once(plan).chain(trials) {
+            let is_its = |entry: &&Entry| about.lines.contains(&entry.line);
+            for entry in plan.entries.iter().filter(is_its) {
+                is_there = true;
+                match self.counted(about, entry, plan) {
+                    Some(counted) => answer.counted_by.push(counted),
+                    None => {
+                        let lacking = about.per.lacking(&self.caller).unwrap_or_default();
+                        let lacks = WhyNot::Lacks(lacking.to_owned());
+                        answer.not_counted_by.push(self.skip(rule, lacks));
+                        return;
+                    }
+                }
+            }
+        }
+        if !is_there {
+            let without_global = endpoint.is_some_and(|endpoint| endpoint.without_global);
+            let why = match about.kind {
+                RuleKind::Global if without_global => WhyNot::WithoutGlobal,
+                RuleKind::Global if self.caller.identity.is_some() => WhyNot::OnlyAnonymous,
+                RuleKind::Global => WhyNot::OnlyAuthenticated,
+                _ => WhyNot::Replaced,
+            };
+            answer.not_counted_by.push(self.skip(rule, why));
+        }
+    }
+
+    /// One quota that counts the request; `None` if it is not for this caller.
+    fn counted(&self, about: &RuleAbout, entry: &Entry, plan: &Plan) -> Option<CountedBy> {
+        let per = &plan.subjects[entry.subject];
+        if !per.applies(&self.caller) {
+            return None;
+        }
+        let subject = per.subject(&self.caller)?;
+        let who = per.who(&self.caller);
+        let who = if is_plain(who, MAX_WHO) {
+            who
+        } else {
+            "caller"
+        };
+        let (line, terms) = (self.policy.line(entry), self.policy.terms(entry));
+        let (quota, base) = (line.quota(self.tier), line.counter.quota());
+        Some(CountedBy {
+            kind: about.kind,
+            rule: terms.rule.to_string(),
+            policy: policy_name(who, line.counter.rule(), quota),
+            counter: dimensions(&subject),
+            quota: *quota,
+            base: *base,
+            scaling: self.policy.scaling(about, self.tier),
+            cost: terms.cost.of(&self.head),
+            count: terms.count.clone(),
+            dry_run: about.dry_run,
+            on_store_failure: terms.on_store_failure,
+            message: terms.message.as_deref().map(str::to_owned),
+            suggestion: terms.suggestion.as_deref().map(str::to_owned),
+        })
+    }
+
+    fn skip(&self, rule: usize, why: WhyNot) -> NotCountedBy {
+        let about = &self.policy.about.rules[rule];
+        NotCountedBy {
+            kind: about.kind,
+            rule: self.policy.terms[about.terms].rule.to_string(),
+            why,
+        }
+    }
+
+    fn tier_source(&self) -> TierSource {
+        match self.policy.tiers.of(self.caller.identity) {
+            TierOf::Assigned(_) => TierSource::Table,
+            TierOf::Said(_) => TierSource::Identity,
+            TierOf::Unknown(name) => TierSource::Unknown(name.to_owned()),
+            TierOf::Unsaid | TierOf::Anonymous => TierSource::Default,
+        }
+    }
+}
+
+/// Whose counter, for people: `user=alice`, `group=a, user=b`, `everybody`.
+fn dimensions(subject: &Subject<'_>) -> String {
+    let named = subject.dimensions().map(|(name, value)| match value {
+        Value::Text(text) => format!("{name}={text}"),
+        Value::Number(number) => format!("{name}={number}"),
+        Value::Negative(number) => format!("{name}={number}"),
+        Value::Address(address) => format!("{name}={address}"),
+    });
+    let named: Vec<String> = named.collect();
+    if named.is_empty() {
+        "everybody".to_owned()
+    } else {
+        named.join(", ")
+    }
+}

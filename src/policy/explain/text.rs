@@ -1,0 +1,163 @@
+//! An explanation as people read it.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::answer::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
+use crate::policy::OnStoreFailure;
+
+/// Several lines, for people.
+impl Display for Explanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Text(self, Paint { colors: false }).fmt(f)
+    }
+}
+
+impl Explanation {
+    /// The same text in the colours of a terminal.
+    #[must_use]
+    pub fn colored(&self) -> impl Display + '_ {
+        Text(self, Paint { colors: true })
+    }
+}
+
+struct Text<'a>(&'a Explanation, Paint);
+
+/// Puts colours around words, or does not.
+#[derive(Clone, Copy)]
+struct Paint {
+    colors: bool,
+}
+
+impl Paint {
+    const BOLD: &'static str = "1";
+    const DIM: &'static str = "2";
+    const GREEN: &'static str = "1;32";
+
+    fn put(self, f: &mut Formatter<'_>, code: &str, words: impl Display) -> fmt::Result {
+        if self.colors {
+            write!(f, "\x1b[{code}m{words}\x1b[0m")
+        } else {
+            words.fmt(f)
+        }
+    }
+}
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self(explanation, paint) = self;
+        paint.put(f, Paint::BOLD, &explanation.request)?;
+        write!(f, " by {}", explanation.caller)?;
+        if let Some(at) = explanation.at {
+            write!(f, " at {at}")?;
+        }
+        write!(f, "\n  endpoint  ")?;
+        match &explanation.endpoint {
+            Some(route) => writeln!(f, "{route}")?,
+            None => writeln!(f, "none of the policy's")?,
+        }
+        writeln!(f, "  tier      {}", Tier(explanation))?;
+        if let Some(because) = explanation.exempt_because() {
+            write!(f, "\n")?;
+            paint.put(f, Paint::GREEN, "Exempt")?;
+            writeln!(f, ": {because}. Nothing is counted.")?;
+        } else if explanation.counted_by.is_empty() {
+            writeln!(f, "\nNo rule counts it.")?;
+        } else {
+            writeln!(f, "\nCounted by, all or none:")?;
+        }
+        for (index, counted) in explanation.counted_by.iter().enumerate() {
+            write!(f, "\n{:>3}. ", index + 1)?;
+            paint.put(f, Paint::BOLD, &counted.policy)?;
+            writeln!(f, "  {}", counted.quota)?;
+            write!(f, "{counted}")?;
+        }
+        if !explanation.not_counted_by.is_empty() {
+            writeln!(f, "\nNot counted by:\n")?;
+        }
+        for skipped in &explanation.not_counted_by {
+            write!(f, "   - ")?;
+            paint.put(f, Paint::DIM, skipped)?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+struct Tier<'a>(&'a Explanation);
+
+impl Display for Tier<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Explanation {
+            tier, multiplier, ..
+        } = self.0;
+        write!(f, "{tier} (times {multiplier}), ")?;
+        match &self.0.tier_source {
+            TierSource::Table => f.write_str("which the policy gives to this caller"),
+            TierSource::Identity => f.write_str("as the identity says"),
+            TierSource::Unknown(name) => {
+                write!(f, "the default one, since there is none called `{name}`")
+            }
+            TierSource::Default => f.write_str("the default one"),
+        }
+    }
+}
+
+/// The lines below the name of the quota.
+impl Display for CountedBy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "     rule     {} ({})", self.rule, self.kind)?;
+        writeln!(f, "     counter  {}", self.counter)?;
+        write!(f, "     limit    ")?;
+        match self.scaling {
+            _ if self.base == self.quota => writeln!(f, "{}, as the rule says", self.base)?,
+            Scaling::Never => writeln!(f, "{} in every tier", self.base)?,
+            Scaling::Times(times) => writeln!(f, "{} times {times}", self.base)?,
+            Scaling::Own => writeln!(
+                f,
+                "{}, which the rule says for this tier, instead of {}",
+                self.quota, self.base
+            )?,
+        }
+        write!(f, "     counts   ")?;
+        match self.count.to_string().as_str() {
+            "all" => write!(f, "every response")?,
+            "success" => write!(f, "responses that went well")?,
+            "failure" => write!(f, "responses that failed")?,
+            some => write!(f, "responses with {some}")?,
+        }
+        writeln!(f, ", {} each", self.cost)?;
+        let without_store = match self.on_store_failure {
+            OnStoreFailure::Local => "counted in the memory of each process",
+            OnStoreFailure::Allow => "let through uncounted",
+            OnStoreFailure::Deny => "turned away with 503",
+        };
+        writeln!(f, "     no store {without_store}")?;
+        if self.dry_run {
+            writeln!(
+                f,
+                "     mode     dry-run: it is tried out and denies nobody"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// `tenant (always-on): the caller has no tenant`.
+impl Display for NotCountedBy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): {}", self.rule, self.kind, self.why)
+    }
+}
+
+impl Display for WhyNot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exempt => f.write_str("the request is exempt"),
+            Self::Replaced => f.write_str("the endpoint has a quota of its own instead"),
+            Self::WithoutGlobal => f.write_str("the endpoint says `global = false`"),
+            Self::OnlyAnonymous => f.write_str("it is for the anonymous"),
+            Self::OnlyAuthenticated => f.write_str("it is for those who are authenticated"),
+            Self::Lacks(dimension) => write!(f, "the caller has no `{dimension}`"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! One rule, as its policy understands it.
+
+use std::fmt;
+
+use crate::policy::about::{RuleAbout, RuleKind};
+use crate::policy::cost::Cost;
+use crate::policy::{Count, OnStoreFailure, Per, Plan, Policy, Scaling, Terms};
+use crate::quota::Quota;
+
+/// One rule of a policy; see [`Overview`](super::Overview).
+#[derive(Clone, Copy)]
+pub struct RuleView<'p> {
+    policy: &'p Policy,
+    rule: usize,
+}
+
+impl<'p> RuleView<'p> {
+    pub(super) const fn new(policy: &'p Policy, rule: usize) -> Self {
+        Self { policy, rule }
+    }
+
+    pub(super) fn about(&self) -> &'p RuleAbout {
+        &self.policy.about.rules[self.rule]
+    }
+
+    pub(super) fn terms(&self) -> &'p Terms {
+        &self.policy.terms[self.about().terms]
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn kind(&self) -> RuleKind {
+        self.about().kind
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'p str {
+        &self.terms().rule
+    }
+
+    /// Where a policy file has it: `categories.secrets`, `endpoints[3]`.
+    #[must_use]
+    pub fn path(&self) -> &'p str {
+        &self.terms().path
+    }
+
+    /// What it counts per: `caller`, `ip`, `group+user`, or `all` for the whole instance.
+    #[must_use]
+    pub fn counted_per(&self) -> &'p str {
+        match &self.about().per {
+            Per::Caller if self.is_for_anonymous() => "ip",
+            Per::Caller => "caller",
+            Per::Dimensions { who, .. } => who,
+        }
+    }
+
+    /// Its quotas for a tier; for the default one, if there is none of this name.
+    pub fn quotas(&self, tier: &str) -> impl ExactSizeIterator<Item = &'p Quota> + use<'p> {
+        let tier = self.tier(tier);
+        let lines = &self.policy.lines[self.about().lines.clone()];
+        lines.iter().map(move |line| line.quota(tier))
+    }
+
+    /// What a tier makes of its quotas.
+    #[must_use]
+    pub fn scaling(&self, tier: &str) -> Scaling {
+        self.policy.scaling(self.about(), self.tier(tier))
+    }
+
+    fn tier(&self, name: &str) -> usize {
+        self.policy.tiers.index(name).unwrap_or_default()
+    }
+
+    /// What each request costs; `None` if a closure says it.
+    #[must_use]
+    pub fn cost(&self) -> Option<u64> {
+        match self.terms().cost {
+            Cost::Fixed(cost) => Some(cost),
+            Cost::Of(_) => None,
+        }
+    }
+
+    /// Which responses count.
+    #[must_use]
+    pub fn count(&self) -> &'p Count {
+        &self.terms().count
+    }
+
+    /// Whether it is only tried out.
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        self.about().dry_run
+    }
+
+    /// What happens while the store cannot answer.
+    #[must_use]
+    pub fn on_store_failure(&self) -> OnStoreFailure {
+        self.terms().on_store_failure
+    }
+
+    /// Whether it is the global rule for those who are not authenticated.
+    #[must_use]
+    pub fn is_for_anonymous(&self) -> bool {
+        let [anonymous, _] = self.policy.about.globals;
+        anonymous == Some(self.rule)
+    }
+
+    /// Whether it is in a plan, in force or tried out.
+    pub(super) fn is_in(&self, plan: &Plan) -> bool {
+        let trials = plan.trials.iter().map(|trial| self.policy.plan(*trial));
+        let lines = &self.about().lines;
+        let has = |plan: &Plan| plan.entries.iter().any(|entry| lines.contains(&entry.line));
+        std::iter::once(plan).chain(trials).any(has)
+    }
+}
+
+impl PartialEq for RuleView<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.policy, other.policy) && self.rule == other.rule
+    }
+}
+
+impl Eq for RuleView<'_> {}
+
+impl fmt::Debug for RuleView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RuleView({} {})", self.kind(), self.name())
+    }
+}

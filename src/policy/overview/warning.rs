@@ -1,0 +1,117 @@
+//! What is allowed, but is hardly what anybody wanted.
+
+use std::fmt;
+
+use super::{Overview, RuleView};
+use crate::policy::{Per, RuleKind};
+use crate::quota::Quota;
+
+/// Something in a policy that works, and is hardly what its author wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    path: String,
+    text: String,
+}
+
+impl Warning {
+    /// Where a policy file has it: `categories.secrets`.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What it is, and what to do about it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.text)
+    }
+}
+
+pub(super) fn all(overview: &Overview<'_>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    warnings.extend(uncounted(overview));
+    for rule in overview.rules() {
+        let found = match rule.kind() {
+            RuleKind::Category => idle(overview, rule).or_else(|| out_of_reach(overview, rule)),
+            RuleKind::Endpoint => out_of_reach(overview, rule),
+            RuleKind::Global | RuleKind::AlwaysOn => None,
+        };
+        warnings.extend(found.map(|text| Warning {
+            path: rule.path().to_owned(),
+            text,
+        }));
+    }
+    warnings
+}
+
+/// Requests that nothing counts.
+fn uncounted(overview: &Overview<'_>) -> Option<Warning> {
+    // Who is anonymous has an address, and nothing else that rules could count.
+    let counts_anybody = |rule: RuleView<'_>| match &rule.about().per {
+        Per::Caller => true,
+        Per::Dimensions { who, .. } => matches!(&**who, "all" | "ip" | "user"),
+    };
+    let mut always_on = overview.rules();
+    let counted = overview.global(false).is_some()
+        || always_on.any(|rule| rule.kind() == RuleKind::AlwaysOn && counts_anybody(rule));
+    (!counted).then(|| Warning {
+        path: "global".to_owned(),
+        text: "there is no global rule, so requests that match no endpoint are not counted"
+            .to_owned(),
+    })
+}
+
+/// A category that counts nothing.
+fn idle(overview: &Overview<'_>, category: RuleView<'_>) -> Option<String> {
+    let mut inside = overview
+        .endpoints()
+        .filter(|endpoint| endpoint.category() == Some(category))
+        .peekable();
+    if inside.peek().is_none() {
+        return Some("no endpoint is in this category".to_owned());
+    }
+    let idle = !inside.any(|endpoint| endpoint.counts_on_category());
+    idle.then(|| {
+        "every endpoint of this category has a quota of its own, so its limit counts nothing \
+         (`stack = true` counts both)"
+            .to_owned()
+    })
+}
+
+/// A quota that the global one never leaves any use of.
+fn out_of_reach(overview: &Overview<'_>, rule: RuleView<'_>) -> Option<String> {
+    let global = overview.global(true)?;
+    let alike = rule.about().per == global.about().per
+        && rule.count() == global.count()
+        && rule.cost().is_some()
+        && rule.cost() == global.cost();
+    if !alike || rule.is_dry_run() || global.is_dry_run() || !is_counted_globally(overview, rule) {
+        return None;
+    }
+    overview.tiers().find_map(|tier| {
+        let beyond = |quota: &&Quota| {
+            let same_window = |other: &&Quota| other.window() == quota.window();
+            let mut others = global.quotas(tier.name()).filter(same_window);
+            !quota.is_unlimited() && others.any(|other| other.amount() < quota.amount())
+        };
+        let quota = rule.quotas(tier.name()).find(beyond)?;
+        Some(format!(
+            "`{quota}` for tier `{}` is out of reach, because the global rule allows less",
+            tier.name()
+        ))
+    })
+}
+
+/// Whether the global rule counts every endpoint that this rule counts.
+fn is_counted_globally(overview: &Overview<'_>, rule: RuleView<'_>) -> bool {
+    let mut endpoints = overview.endpoints();
+    endpoints.all(|endpoint| {
+        endpoint.is_counted_globally() || endpoint.rules().all(|other| other != rule)
+    })
+}

@@ -1,0 +1,179 @@
+//! A policy at a glance, and what is odd about it.
+
+use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, RuleKind, Tiers};
+
+#[test]
+fn all_of_it_is_there() {
+    let policy = super::policy().build().unwrap();
+    let overview = policy.overview();
+    let tiers: Vec<_> = overview
+        .tiers()
+        .map(|tier| (tier.name(), tier.multiplier(), tier.is_default()))
+        .collect();
+    assert_eq!(
+        tiers,
+        [
+            ("free", 1.0, true),
+            ("team", 5.0, false),
+            ("enterprise", 10.0, false)
+        ]
+    );
+    let rules: Vec<_> = overview
+        .rules()
+        .map(|rule| (rule.kind(), rule.name(), rule.counted_per(), rule.path()))
+        .collect();
+    use RuleKind::{AlwaysOn, Category, Endpoint, Global};
+    assert_eq!(
+        rules,
+        [
+            (Global, "global", "ip", "global.anonymous"),
+            (Global, "global", "caller", "global.authenticated"),
+            (Category, "secrets", "caller", "categories.secrets"),
+            (Category, "mcp", "caller", "categories.mcp"),
+            (AlwaysOn, "tenant", "tenant", "rules[0]"),
+            (AlwaysOn, "instance", "all", "rules[1]"),
+            (Endpoint, "secrets-update", "caller", "endpoints[1]"),
+            (Endpoint, "mcp-get", "caller", "endpoints[2]"),
+            (Endpoint, "login", "ip", "endpoints[3]"),
+            (Endpoint, "ping", "caller", "endpoints[4]"),
+        ]
+    );
+    let amounts = |name: &str, tier: &str| -> Vec<u64> {
+        let rule = overview.rules().find(|rule| rule.name() == name).unwrap();
+        rule.quotas(tier).map(|quota| quota.amount()).collect()
+    };
+    assert_eq!(amounts("mcp-get", "team"), [60]);
+    assert_eq!(amounts("mcp-get", "enterprise"), [500]);
+    assert_eq!(amounts("login", "enterprise"), [10]);
+
+    let endpoints: Vec<_> = overview
+        .endpoints()
+        .map(|endpoint| {
+            let category = endpoint.category().map(|category| category.name());
+            let rules: Vec<_> = endpoint.rules().map(|rule| rule.name()).collect();
+            (
+                endpoint.route(),
+                category,
+                rules,
+                endpoint.is_counted_globally(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        endpoints,
+        [
+            (
+                "GET /v1/secrets/{id}",
+                Some("secrets"),
+                vec!["secrets"],
+                true
+            ),
+            (
+                "PUT /v1/secrets/{id}",
+                Some("secrets"),
+                vec!["secrets-update"],
+                true
+            ),
+            (
+                "POST /v1/mcp/get",
+                Some("mcp"),
+                vec!["mcp-get", "mcp"],
+                true
+            ),
+            ("POST /login", None, vec!["login"], true),
+            ("GET /ping", None, vec!["ping"], false),
+        ]
+    );
+    assert_eq!(overview.exempt_roles().collect::<Vec<_>>(), ["service"]);
+    assert_eq!(
+        overview.exempt_routes().collect::<Vec<_>>(),
+        ["GET /health"]
+    );
+    assert_eq!(
+        overview.exempt_networks().collect::<Vec<_>>(),
+        ["10.0.0.0/8"]
+    );
+    let subjects: Vec<_> = overview.exempt_subjects().collect();
+    assert_eq!(subjects, [("tenant", "ourselves")]);
+    assert_eq!(overview.warnings(), []);
+}
+
+fn warnings(policy: PolicyBuilder) -> Vec<String> {
+    let policy = policy.build().unwrap();
+    let warnings = policy.overview().warnings();
+    warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_category_that_counts_nothing_is_told() {
+    let policy = || Policy::builder().everyone("100/hour");
+    let unused = policy().category("idle", "10/hour");
+    assert_eq!(
+        warnings(unused),
+        ["categories.idle: no endpoint is in this category"]
+    );
+
+    let own = Rule::in_category("busy").and("5/hour").name("own");
+    let replaced = policy()
+        .category("busy", "10/hour")
+        .endpoint("GET /own", own.clone());
+    let [warning] = warnings(replaced.clone()).try_into().unwrap();
+    assert!(
+        warning.starts_with("categories.busy: every endpoint"),
+        "{warning}"
+    );
+    assert!(warning.contains("stack = true"), "{warning}");
+
+    assert!(warnings(replaced.endpoint("GET /other", Rule::in_category("busy"))).is_empty());
+    let stacked = policy().category("busy", Rule::new("10/hour").stacked());
+    assert!(warnings(stacked.endpoint("GET /own", own)).is_empty());
+}
+
+#[test]
+fn requests_that_nothing_counts_are_told() {
+    let only = || Policy::builder().endpoint("GET /", Rule::new("5/hour").name("root"));
+    let [warning] = warnings(only()).try_into().unwrap();
+    assert!(
+        warning.starts_with("global: there is no global rule"),
+        "{warning}"
+    );
+    let tenants = only().rule("tenant", Rule::new("10/hour").per(["tenant"]));
+    assert_eq!(warnings(tenants).len(), 1);
+    for per in [&["ip"][..], &["user"], &[]] {
+        let counted = only().rule("everybody", Rule::new("10/hour").per(per.iter().copied()));
+        assert!(warnings(counted).is_empty(), "{per:?}");
+    }
+}
+
+#[test]
+fn a_quota_out_of_reach_is_told() {
+    let policy = || {
+        Policy::builder()
+            .tiers(Tiers::new("free").tier("team", 5))
+            .everyone("100/hour")
+    };
+    let reports = |rule: Rule| warnings(policy().endpoint("GET /reports", rule.name("reports")));
+    let [warning] = reports(Rule::new("101/hour")).try_into().unwrap();
+    assert!(
+        warning.starts_with("endpoints[0]: `101/1h` for tier `free`"),
+        "{warning}"
+    );
+    let [warning] = reports(Rule::new("100/hour").tier("team", ["501/hour"]))
+        .try_into()
+        .unwrap();
+    assert!(warning.contains("`501/1h` for tier `team`"), "{warning}");
+    // Here it can be reached, or nobody can tell.
+    for fine in [
+        Rule::new("100/hour"),
+        Rule::new("101/day"),
+        Rule::new("unlimited"),
+        Rule::new("101/hour").without_global(),
+        Rule::new("101/hour").per(["tenant"]),
+        Rule::new("101/hour").cost(2),
+        Rule::new("101/hour").cost_of(|_| 2),
+        Rule::new("101/hour").count(Count::success()),
+        Rule::new("101/hour").dry_run(),
+    ] {
+        assert!(reports(fine.clone()).is_empty(), "{fine:?}");
+    }
+}

@@ -1,0 +1,281 @@
+//! Which rules, whose counters, which numbers; and why not.
+
+use http::Request;
+use tollgate::policy::{
+    Exemption, Explanation, Inquiry, Policy, Rule, RuleKind, Scaling, TierSource, WhyNot,
+};
+use tollgate::{Identity, Timestamp};
+
+fn explain(policy: &Policy, request: &str, identity: Option<Identity>) -> Explanation {
+    let inquiry = Inquiry::new(request).unwrap().ip([203, 0, 113, 9]);
+    policy.explain(&match identity {
+        Some(identity) => inquiry.identity(identity),
+        None => inquiry,
+    })
+}
+
+/// Policies, counters and numbers, in order.
+fn counted(explanation: &Explanation) -> Vec<(&str, &str, u64)> {
+    let counted = explanation.counted_by();
+    counted
+        .map(|by| (by.policy(), by.counter(), by.quota().amount()))
+        .collect()
+}
+
+fn skipped(explanation: &Explanation) -> Vec<(&str, &WhyNot)> {
+    let skipped = explanation.not_counted_by();
+    skipped.map(|rule| (rule.rule(), rule.why())).collect()
+}
+
+#[test]
+fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
+    let policy = super::policy().build().unwrap();
+    let alice = Identity::user("alice").tenant("acme").tier("team");
+    let explanation = explain(&policy, "GET /v1/secrets/42", Some(alice));
+    assert_eq!(explanation.request(), "GET /v1/secrets/42");
+    assert_eq!(explanation.caller(), "user=alice");
+    assert_eq!(explanation.endpoint(), Some("GET /v1/secrets/{id}"));
+    assert_eq!(
+        (explanation.tier(), explanation.multiplier()),
+        ("team", 5.0)
+    );
+    assert_eq!(
+        counted(&explanation),
+        [
+            ("user:secrets:1h", "user=alice", 2_500),
+            ("user:global:1h", "user=alice", 5_000),
+            ("tenant:tenant:1d", "tenant=acme", 500_000),
+            ("all:instance:1s", "everybody", 5_000),
+        ]
+    );
+    let kinds: Vec<RuleKind> = explanation.counted_by().map(|by| by.kind()).collect();
+    let expected = [
+        RuleKind::Category,
+        RuleKind::Global,
+        RuleKind::AlwaysOn,
+        RuleKind::AlwaysOn,
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(skipped(&explanation), [("global", &WhyNot::OnlyAnonymous)]);
+}
+
+#[test]
+fn a_quota_of_its_own_replaces_the_category_unless_that_is_stacked() {
+    let policy = super::policy().build().unwrap();
+    let alice = || Some(Identity::user("alice"));
+    let replaced = explain(&policy, "PUT /v1/secrets/42", alice());
+    assert_eq!(
+        counted(&replaced)[0],
+        ("user:secrets-update:1h", "user=alice", 100)
+    );
+    assert_eq!(
+        skipped(&replaced),
+        [
+            ("secrets", &WhyNot::Replaced),
+            ("global", &WhyNot::OnlyAnonymous),
+            ("tenant", &WhyNot::Lacks("tenant".into())),
+        ]
+    );
+    let stacked = explain(&policy, "POST /v1/mcp/get", alice());
+    let policies: Vec<&str> = stacked.counted_by().map(|by| by.policy()).collect();
+    assert_eq!(policies[..2], ["user:mcp-get:1h", "user:mcp:1h"]);
+}
+
+#[test]
+fn who_is_anonymous_is_known_by_address() {
+    let policy = super::policy().build().unwrap();
+    let explanation = explain(&policy, "GET /v1/secrets/42", None);
+    assert_eq!(
+        counted(&explanation)[..2],
+        [
+            ("ip:secrets:1h", "ip=203.0.113.9", 500),
+            ("ip:global:1h", "ip=203.0.113.9", 100),
+        ]
+    );
+    assert_eq!(
+        skipped(&explanation)[0],
+        ("global", &WhyNot::OnlyAuthenticated)
+    );
+    let nowhere = policy.explain(&Inquiry::new("GET /nowhere").unwrap());
+    assert_eq!(nowhere.endpoint(), None);
+    assert_eq!(counted(&nowhere)[0], ("ip:global:1h", "ip=unknown", 100));
+}
+
+/// What is counted is the network; what is exempt is an address.
+#[test]
+fn a_network_can_stand_for_the_address() {
+    let policy = super::policy().build().unwrap();
+    let address: std::net::IpAddr = "2001:db8::1:2:3:4".parse().unwrap();
+    let network: std::net::IpAddr = "2001:db8::".parse().unwrap();
+    let inquiry = Inquiry::new("GET /")
+        .unwrap()
+        .ip(address)
+        .counted_as(network);
+    assert_eq!(policy.explain(&inquiry).caller(), "ip=2001:db8::");
+}
+
+#[test]
+fn an_endpoint_can_do_without_the_global_rules() {
+    let policy = super::policy().build().unwrap();
+    let explanation = explain(&policy, "HEAD /ping", None);
+    assert_eq!(explanation.endpoint(), Some("GET /ping"));
+    let first = explanation.counted_by().next().unwrap();
+    assert_eq!((first.policy(), first.cost()), ("ip:ping:1m", 2));
+    assert_eq!(
+        skipped(&explanation)[..2],
+        [
+            ("global", &WhyNot::WithoutGlobal),
+            ("global", &WhyNot::WithoutGlobal)
+        ]
+    );
+}
+
+#[test]
+fn numbers_say_how_they_were_made() {
+    let policy = super::policy().build().unwrap();
+    let scaling = |request, tier| {
+        let explanation = explain(&policy, request, Some(Identity::user("alice").tier(tier)));
+        let first = explanation.counted_by().next().unwrap();
+        (
+            first.base().amount(),
+            first.scaling(),
+            first.quota().amount(),
+        )
+    };
+    assert_eq!(
+        scaling("POST /v1/mcp/get", "free"),
+        (50, Scaling::Times(1.0), 50)
+    );
+    assert_eq!(scaling("POST /v1/mcp/get", "team"), (50, Scaling::Own, 60));
+    assert_eq!(
+        scaling("POST /v1/mcp/get", "enterprise"),
+        (50, Scaling::Times(10.0), 500)
+    );
+    assert_eq!(
+        scaling("POST /login", "enterprise"),
+        (10, Scaling::Never, 10)
+    );
+}
+
+#[test]
+fn tiers_say_where_they_come_from() {
+    let policy = super::policy().build().unwrap();
+    let tier = |identity: Option<Identity>| {
+        let explanation = explain(&policy, "GET /", identity);
+        let tier = explanation.tier().to_owned();
+        (tier, explanation.tier_source().clone())
+    };
+    let named = |tier: &str, source| (tier.to_owned(), source);
+    assert_eq!(tier(None), named("free", TierSource::Default));
+    let alice = || Identity::user("alice");
+    assert_eq!(tier(Some(alice())), named("free", TierSource::Default));
+    assert_eq!(
+        tier(Some(alice().tier("team"))),
+        named("team", TierSource::Identity)
+    );
+    let unknown = TierSource::Unknown("gold".to_owned());
+    assert_eq!(tier(Some(alice().tier("gold"))), named("free", unknown));
+    let ada = Identity::user("ada").tier("team");
+    assert_eq!(tier(Some(ada)), named("enterprise", TierSource::Table));
+}
+
+#[test]
+fn whatever_exempts_is_named() {
+    let until = Timestamp::from_secs(2_000);
+    let policy = super::policy().maintenance_until(until).build().unwrap();
+    let inquiry = |request: &str| Inquiry::new(request).unwrap().ip([203, 0, 113, 9]);
+    let preflight = Request::options("/v1/secrets/42")
+        .header("origin", "https://app.example")
+        .header("access-control-request-method", "PUT")
+        .body("whatever")
+        .unwrap();
+    let exempt = [
+        (inquiry("GET /health"), Exemption::Route, "GET /health"),
+        (preflight.into(), Exemption::Preflight, "another origin"),
+        (
+            inquiry("GET /").identity(Identity::user("job").role("x").role("service")),
+            Exemption::Role,
+            "`service`",
+        ),
+        (
+            inquiry("GET /").identity(Identity::user("job").tenant("ourselves")),
+            Exemption::Subject,
+            "tenant=ourselves",
+        ),
+        (
+            inquiry("GET /").ip([10, 1, 2, 3]),
+            Exemption::Network,
+            "10.0.0.0/8",
+        ),
+        (
+            inquiry("GET /").at(Timestamp::from_secs(1_999)),
+            Exemption::Maintenance,
+            "1970-01-01T00:33:20",
+        ),
+    ];
+    for (inquiry, why, named) in exempt {
+        let explanation = policy.explain(&inquiry);
+        assert_eq!(explanation.exemption(), Some(why));
+        let because = explanation.exempt_because().unwrap();
+        assert!(because.contains(named), "{because}");
+        assert_eq!(explanation.counted_by().len(), 0, "{because}");
+        let all_exempt = |rule: &tollgate::policy::NotCountedBy| *rule.why() == WhyNot::Exempt;
+        assert!(explanation.not_counted_by().all(all_exempt), "{because}");
+    }
+    for inquiry in [inquiry("GET /").at(until), inquiry("GET /")] {
+        assert_eq!(policy.explain(&inquiry).exemption(), None);
+    }
+}
+
+#[test]
+fn closures_are_asked() {
+    let policy = Policy::builder()
+        .everyone(Rule::new("100/hour").cost_of(|head| u64::from(head.path() == "/export") * 9 + 1))
+        .exempt_when(|head| head.header("x-probe") == Some("1"))
+        .build()
+        .unwrap();
+    let cost = |request| {
+        let explanation = explain(&policy, request, None);
+        explanation.counted_by().next().unwrap().cost()
+    };
+    assert_eq!((cost("GET /"), cost("GET /export")), (1, 10));
+    let probe = Request::get("/").header("x-probe", "1").body(()).unwrap();
+    let explanation = policy.explain(&probe.into());
+    assert_eq!(explanation.exemption(), Some(Exemption::Predicate));
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    for (wrong, expected) in [
+        ("", "a method and a path"),
+        ("/v1/secrets", "a method and a path"),
+        ("get /v1/secrets", "in capitals"),
+        ("GET v1/secrets", "begins with `/`"),
+        ("GET https://example.org/", "begins with `/`"),
+        ("GET /a b", "without spaces"),
+        ("GET /\u{7}", "as clients send it"),
+    ] {
+        let refused = Inquiry::new(wrong).unwrap_err();
+        assert_eq!(refused.field(), "request");
+        assert!(refused.expected().contains(expected), "{refused}");
+    }
+    let explanation = explain(&super::policy().build().unwrap(), " GET  /ping?x=1 ", None);
+    assert_eq!(explanation.endpoint(), Some("GET /ping"));
+}
+
+/// Operators ask for it; logs do not.
+#[test]
+fn debug_output_names_nobody() {
+    let policy = super::policy().build().unwrap();
+    let alice = Identity::user("alice@example.org").tenant("acme");
+    let inquiry = Inquiry::new("GET /ping")
+        .unwrap()
+        .identity(alice)
+        .ip([203, 0, 113, 9]);
+    let explanation = policy.explain(&inquiry);
+    let debug = format!("{inquiry:?} {explanation:?}");
+    for secret in ["alice", "acme", "203.0"] {
+        assert!(!debug.contains(secret), "{debug}");
+        assert!(secret == "203.0" || explanation.to_string().contains(secret));
+    }
+}

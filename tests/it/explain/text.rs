@@ -1,0 +1,88 @@
+//! What people read.
+
+use tollgate::policy::Inquiry;
+use tollgate::{Identity, Timestamp};
+
+const COUNTED: &str = "\
+PUT /v1/secrets/42 by user=alice at 1970-01-01T00:16:40.000000Z
+  endpoint  PUT /v1/secrets/{id}
+  tier      team (times 5), as the identity says
+
+Counted by, all or none:
+
+  1. user:secrets-update:1h  500/1h
+     rule     secrets-update (endpoint)
+     counter  user=alice
+     limit    100/1h times 5
+     counts   every response, 1 each
+     no store counted in the memory of each process
+
+  2. user:global:1h  5000/1h
+     rule     global (global)
+     counter  user=alice
+     limit    1000/1h times 5
+     counts   every response, 1 each
+     no store counted in the memory of each process
+
+  3. all:instance:1s  5000/1s
+     rule     instance (always-on)
+     counter  everybody
+     limit    1000/1s times 5
+     counts   every response, 1 each
+     no store counted in the memory of each process
+
+Not counted by:
+
+   - secrets (category): the endpoint has a quota of its own instead
+   - global (global): it is for the anonymous
+   - tenant (always-on): the caller has no `tenant`
+";
+
+const EXEMPT: &str = "\
+GET /health by ip=203.0.113.9
+  endpoint  none of the policy's
+  tier      free (times 1), the default one
+
+Exempt: the route `GET /health` is exempt. Nothing is counted.
+
+Not counted by:
+
+   - global (global): the request is exempt
+   - global (global): the request is exempt
+   - tenant (always-on): the request is exempt
+   - instance (always-on): the request is exempt
+";
+
+#[test]
+fn an_explanation_reads_well() {
+    let policy = super::policy().build().unwrap();
+    let inquiry = Inquiry::new("PUT /v1/secrets/42")
+        .unwrap()
+        .identity(Identity::user("alice").tier("team"))
+        .at(Timestamp::from_secs(1_000));
+    assert_eq!(policy.explain(&inquiry).to_string(), COUNTED);
+    let inquiry = Inquiry::new("GET /health").unwrap().ip([203, 0, 113, 9]);
+    assert_eq!(policy.explain(&inquiry).to_string(), EXEMPT);
+}
+
+/// Colours are around the words, and change none.
+#[test]
+fn colours_add_nothing_to_read() {
+    let policy = super::policy().build().unwrap();
+    for request in ["PUT /v1/secrets/42", "GET /health"] {
+        let explanation = policy.explain(&Inquiry::new(request).unwrap());
+        let colored = explanation.colored().to_string();
+        let mut parts = colored.split("\x1b[");
+        let mut plain = parts.next().unwrap().to_owned();
+        for part in parts {
+            let (code, rest) = part.split_once('m').unwrap();
+            assert!(
+                code.bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b';')
+            );
+            plain += rest;
+        }
+        assert_eq!(plain, explanation.to_string());
+        assert_ne!(plain, colored);
+    }
+}
