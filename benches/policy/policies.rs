@@ -3,14 +3,16 @@
 use http::{Method, Request, Response};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body_util::Full;
 use tollgate::headers::HeaderSet;
+use tollgate::identity::PeerAddr;
 use tollgate::policy::{Policy, Rule};
-use tollgate::{Identity, RateLimit, RateLimitLayer};
+use tollgate::{RateLimit, RateLimitLayer};
 use tower::{Layer, Service, service_fn};
 
 pub type Body = Full<Bytes>;
@@ -31,7 +33,6 @@ impl Limited {
                 .endpoint(format!("GET {parameter}{{id}}"), Rule::in_category("all"));
         }
         let layer = RateLimitLayer::builder(policy)
-            .identify_with(|_| Some(Identity::user("alice")))
             .headers(HeaderSet::None)
             .build()
             .expect("a valid layer");
@@ -88,7 +89,11 @@ impl Wanted {
                 Self::Parameter => (Method::GET, format!("{parameter}4711")),
                 Self::Nothing => (Method::GET, format!("{parameter}4711/more")),
             };
-            let request = Request::builder().method(method).uri(path);
+            let client = PeerAddr::from(SocketAddr::from(([203, 0, 113, 9], 50_000)));
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .extension(client);
             request.body(Body::default()).expect("a valid request")
         };
         numbers.map(request).collect()

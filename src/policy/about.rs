@@ -42,7 +42,7 @@ impl fmt::Display for RuleKind {
 #[derive(Debug)]
 pub(super) struct About {
     pub(super) rules: Box<[RuleAbout]>,
-    /// Numbered as plans are.
+    /// By number.
     pub(super) endpoints: Box<[EndpointAbout]>,
     /// The rule for the anonymous, and the one for the authenticated.
     pub(super) globals: [Option<usize>; 2],

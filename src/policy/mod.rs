@@ -88,12 +88,10 @@ pub struct Policy {
     tiers: TierTable,
     lines: Box<[Line]>,
     terms: Box<[Terms]>,
-    /// For each endpoint, and at last for what matches none: two, for anonymous and
-    /// authenticated callers.
-    /// Then those of rules that are tried out.
     plans: Box<[Plan]>,
-    /// The number of the endpoint that stands for what matches none.
-    unmatched: usize,
+    /// The plans of each endpoint, for anonymous and authenticated callers; at last those of
+    /// what matches none.
+    by_endpoint: Box<[[usize; 2]]>,
     routes: Routes,
     exempt: Exemptions,
     warn_thousandths: u64,
@@ -159,7 +157,7 @@ impl Policy {
             // Also if it is a preflight: then the rule is for all methods, or for OPTIONS.
             Some(Target::Endpoint(endpoint)) => Ok(endpoint),
             None if self.exempt.is_preflight(head) => Err(Exemption::Preflight),
-            None => Ok(self.unmatched),
+            None => Ok(self.by_endpoint.len() - 1),
         }
     }
 
@@ -184,7 +182,7 @@ impl Policy {
     ) -> Result<usize, Exemption> {
         match identity.and_then(|identity| self.exempt.by_identity(identity)) {
             Some(exemption) => Err(exemption),
-            None => Ok(endpoint * 2 + usize::from(identity.is_some())),
+            None => Ok(self.by_endpoint[endpoint][usize::from(identity.is_some())]),
         }
     }
 

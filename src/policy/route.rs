@@ -142,7 +142,14 @@ pub(crate) struct Taken<'a> {
 }
 
 /// Paths to places.
-type Matcher = matchit::Router<usize>;
+type Matcher = matchit::Router<Spot>;
+
+/// The number of a place, and what most want to know of it: it saves the way there.
+#[derive(Clone, Copy, Debug)]
+struct Spot {
+    place: usize,
+    target: Target,
+}
 
 impl Routes {
     /// Routes with their targets. Refuses two that match the same requests, naming both.
@@ -287,7 +294,7 @@ impl Routes {
         matcher
             .at(path)
             .ok()
-            .map(|found| &self.places[*found.value])
+            .map(|found| &self.places[found.value.place])
     }
 
     /// The place whose route covers every path of `pattern`. A pattern matches as a path: its
@@ -372,7 +379,11 @@ fn matcher(
             if taken.contains_key(&place.route.shape()) {
                 continue;
             }
-            match matcher.insert(place.route.path.clone(), index) {
+            let spot = Spot {
+                place: index,
+                target: place.target,
+            };
+            match matcher.insert(place.route.path.clone(), spot) {
                 Ok(()) => {
                     taken.insert(place.route.shape(), index);
                 }

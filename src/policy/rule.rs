@@ -93,6 +93,15 @@ impl Rule {
         }
     }
 
+    /// Whether it says more than its quotas, and whom and when they are for.
+    pub(super) const fn says_terms(&self) -> bool {
+        self.count.is_some()
+            || self.cost.is_some()
+            || self.message.is_some()
+            || self.suggestion.is_some()
+            || self.on_store_failure.is_some()
+    }
+
     /// One more quota. All must have room.
     pub fn and(mut self, quota: impl IntoQuota) -> Self {
         self.quotas.push(quota.into_quota());

@@ -6,6 +6,7 @@ mod plan;
 use std::collections::HashMap;
 
 use self::group::{Group, Place};
+use self::plan::Parts;
 use super::about::{About, RuleAbout, RuleKind};
 use super::builder::PolicyBuilder;
 use super::route::{Route, Routes, Target};
@@ -23,8 +24,8 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         names: HashMap::new(),
         lines: Vec::new(),
         terms: Vec::new(),
-        trials: Vec::new(),
-        trial_of: HashMap::new(),
+        plans: Vec::new(),
+        plan_of: HashMap::new(),
         rules: Vec::new(),
     };
 
@@ -57,7 +58,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         always.push(compiler.group(&place, rule, RuleKind::AlwaysOn));
     }
 
-    let (mut routes, mut plans, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut routes, mut by_endpoint, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (text, rule)) in builder.endpoints.iter().enumerate() {
         let place = Place::new(text, format!("endpoints[{index}]"));
         let path = format!("{}.route", place.path);
@@ -67,16 +68,18 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         };
         let own = compiler.endpoint(&place, &route, rule, &categories);
         endpoints.push(compiler.about_endpoint(&route, rule, &own, &categories));
-        plans.extend(globals.each_ref().map(|global| {
+        routes.push((route, Target::Endpoint(by_endpoint.len()), path));
+        by_endpoint.push(globals.each_ref().map(|global| {
             let global = global.as_ref().filter(|_| !rule.without_global);
             compiler.plan(&place, own.iter().chain(global).chain(&always))
         }));
-        routes.push((route, Target::Endpoint(plans.len() / 2 - 1), path));
     }
     let unmatched = Place::new("what matches no endpoint", "global");
-    for global in &globals {
-        plans.push(compiler.plan(&unmatched, global.iter().chain(&always)));
-    }
+    by_endpoint.push(
+        globals
+            .each_ref()
+            .map(|global| compiler.plan(&unmatched, global.iter().chain(&always))),
+    );
     for (index, text) in builder.exempt_routes.iter().enumerate() {
         let path = format!("exempt.routes[{index}]");
         let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
@@ -89,7 +92,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         mut problems,
         lines,
         terms,
-        trials,
+        plans,
         rules,
         ..
     } = compiler;
@@ -99,13 +102,6 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         }
         Routes::default()
     });
-    // Trials are plans like any other, after those that requests are matched to.
-    let matched = plans.len();
-    for plan in &mut plans {
-        let trials = plan.trials.iter_mut();
-        trials.for_each(|trial| *trial += matched);
-    }
-    plans.extend(trials);
     let number = |group: &Group| group.rule;
     let about = About {
         rules: rules.into(),
@@ -119,7 +115,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         lines: lines.into(),
         terms: terms.into(),
         plans: plans.into(),
-        unmatched: matched / 2 - 1,
+        by_endpoint: by_endpoint.into(),
         routes,
         exempt: builder.exempt,
         warn_thousandths: thousandths(builder.warn_at),
@@ -139,10 +135,10 @@ struct Compiler<'t> {
     names: HashMap<String, String>,
     lines: Vec<Line>,
     terms: Vec<Terms>,
-    /// Plans of rules that are tried out, each on its own.
-    trials: Vec<Plan>,
-    /// Them by the first line and the terms of the rule: many endpoints have the same ones.
-    trial_of: HashMap<(usize, usize), usize>,
+    plans: Vec<Plan>,
+    /// Them by what they are made of: many endpoints have the same, and what few places in
+    /// memory say is at hand.
+    plan_of: HashMap<Parts, usize>,
     /// What people may want to know of each rule.
     rules: Vec<RuleAbout>,
 }

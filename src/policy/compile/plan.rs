@@ -47,8 +47,11 @@ impl Compiler<'_> {
                 Some(_) => place.path.clone(),
                 None => format!("categories.{name}"),
             };
-            let shared = Place::new(name, path);
-            let terms = self.terms(&shared, rule, Some(category));
+            let terms = if rule.says_terms() {
+                self.terms(&Place::new(name, path), rule, Some(category))
+            } else {
+                group.terms
+            };
             groups.push(Group {
                 terms,
                 ..group.clone()
@@ -107,39 +110,60 @@ impl Compiler<'_> {
         }
     }
 
+    /// The number of the plan that is made of these.
     pub(super) fn plan<'g>(
         &mut self,
         place: &Place<'_>,
         groups: impl Iterator<Item = &'g Group>,
-    ) -> Plan {
-        let mut plan = Draft::default();
+    ) -> usize {
+        let groups: Vec<&Group> = groups.collect();
+        let key = Parts {
+            groups: groups
+                .iter()
+                .map(|group| (group.lines.start, group.terms))
+                .collect(),
+            is_trial: false,
+        };
+        if let Some(known) = self.plan_of.get(&key) {
+            return *known;
+        }
+        let mut draft = Draft::default();
         let mut trials = Vec::new();
         for group in groups {
             if group.dry_run {
                 trials.push(self.trial(place, group));
             } else {
-                plan.add(group);
+                draft.add(group);
             }
         }
-        Plan {
+        let plan = Plan {
             trials: trials.into(),
-            ..self.finish(place, plan)
-        }
+            ..self.finish(place, draft)
+        };
+        self.numbered(key, plan)
     }
 
     /// The plan of a rule that is tried out: of itself alone, so that it changes nothing for
     /// the others.
     fn trial(&mut self, place: &Place<'_>, group: &Group) -> usize {
-        let key = (group.lines.start, group.terms);
-        if let Some(known) = self.trial_of.get(&key) {
+        let key = Parts {
+            groups: vec![(group.lines.start, group.terms)],
+            is_trial: true,
+        };
+        if let Some(known) = self.plan_of.get(&key) {
             return *known;
         }
         let mut draft = Draft::default();
         draft.add(group);
         let plan = self.finish(place, draft);
-        self.trials.push(plan);
-        self.trial_of.insert(key, self.trials.len() - 1);
-        self.trials.len() - 1
+        self.numbered(key, plan)
+    }
+
+    fn numbered(&mut self, key: Parts, plan: Plan) -> usize {
+        let number = self.plans.len();
+        self.plans.push(plan);
+        self.plan_of.insert(key, number);
+        number
     }
 
     fn finish(&mut self, place: &Place<'_>, draft: Draft) -> Plan {
@@ -159,6 +183,14 @@ impl Compiler<'_> {
             trials: Box::default(),
         }
     }
+}
+
+/// What a plan is made of: the first line and the terms of each rule.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct Parts {
+    groups: Vec<(usize, usize)>,
+    /// Of one rule that is tried out, instead of several that are in force.
+    is_trial: bool,
 }
 
 /// A plan in the making.
