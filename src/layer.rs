@@ -9,13 +9,13 @@ use tower_layer::Layer;
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Invalid, Problems, ReloadError};
-use crate::gate::{Gate, OnInvalid, Origin, Parts, PolicyStatus};
+use crate::gate::{Gate, OnInvalid, Origin, Parts, PolicyStatus, Said};
 use crate::head::Head;
 use crate::headers::HeaderStyle;
-use crate::identity::{Chain, ClientIp, Custom, Identify};
+use crate::identity::{ClientIp, Custom, Identify};
 use crate::key::Subject;
 use crate::policy::{IntoPolicy, Policy};
-use crate::quota::{IntoQuota, Quota};
+use crate::quota::IntoQuota;
 use crate::response::{Auto, Denial, Render, render_with};
 use crate::service::RateLimit;
 use crate::store::{Answer, MemoryStore, Override, Store};
@@ -102,15 +102,13 @@ impl RateLimitLayer {
     pub fn builder(policy: impl IntoPolicy) -> RateLimitLayerBuilder {
         RateLimitLayerBuilder {
             policy: policy.into_policy(),
-            chain: Chain::new(),
-            client_ip: None,
+            code: Said::default(),
+            file: Said::default(),
             trusted_proxies: Vec::new(),
-            invalid_credentials: Quota::per_minute(60),
-            on_invalid: OnInvalid::default(),
+            problems: Problems::default(),
             resolver: None,
             store: None,
             clock: None,
-            style: HeaderStyle::default(),
             renderer: Arc::new(<Auto>::default()),
             tells_handlers: false,
             origin: None,
@@ -208,15 +206,13 @@ impl fmt::Debug for RateLimitLayer {
 #[must_use]
 pub struct RateLimitLayerBuilder {
     policy: Result<Policy, Problems>,
-    chain: Chain,
-    client_ip: Option<ClientIp>,
+    code: Said,
+    file: Said,
     trusted_proxies: Vec<String>,
-    invalid_credentials: Result<Quota, Invalid>,
-    on_invalid: OnInvalid,
+    problems: Problems,
     resolver: Option<TierResolver>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
-    style: HeaderStyle,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
     origin: Option<Arc<dyn Origin>>,
@@ -226,7 +222,7 @@ impl RateLimitLayerBuilder {
     /// Asks this source who is asking, after those that were given before: the first that knows
     /// wins. See [`identity`](crate::identity).
     pub fn identify(mut self, source: impl Identify) -> Self {
-        self.chain = self.chain.then(source);
+        self.code.chain = self.code.chain.then(source);
         self
     }
 
@@ -260,20 +256,22 @@ impl RateLimitLayerBuilder {
 
     /// How the client's address is found.
     pub fn client_ip(mut self, client_ip: ClientIp) -> Self {
-        self.client_ip = Some(client_ip);
+        self.code.client_ip = Some(client_ip);
         self
     }
 
     /// How many wrong credentials one address may show before they are not looked at any more:
     /// verifying them costs time. `60/minute`, if nothing is said.
     pub fn invalid_credentials(mut self, quota: impl IntoQuota) -> Self {
-        self.invalid_credentials = quota.into_quota();
+        let quota = quota.into_quota();
+        let quota = quota.map_err(|wrong| wrong.within("invalid_credentials"));
+        self.code.invalid_credentials = self.problems.note(quota);
         self
     }
 
     /// Answers 401 to wrong credentials. If this is not said, whoever shows them is anonymous.
     pub fn reject_invalid_credentials(mut self) -> Self {
-        self.on_invalid = OnInvalid::Reject;
+        self.code.on_invalid = Some(OnInvalid::Reject);
         self
     }
 
@@ -300,7 +298,7 @@ impl RateLimitLayerBuilder {
     /// Which headers responses carry: a [`HeaderSet`](crate::headers::HeaderSet), or a whole
     /// [`HeaderStyle`].
     pub fn headers(mut self, style: impl Into<HeaderStyle>) -> Self {
-        self.style = style.into();
+        self.code.style = Some(style.into());
         self
     }
 
@@ -336,51 +334,34 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Where the policy comes from, to be read again.
+    /// What else the file says that the policy comes from, and how to read it again.
     #[cfg(feature = "config")]
-    pub(crate) fn origin(mut self, origin: Arc<dyn Origin>) -> Self {
-        self.origin = Some(origin);
+    pub(crate) fn from_file(mut self, file: Said, origin: Option<Arc<dyn Origin>>) -> Self {
+        self.file = file;
+        self.origin = origin;
         self
     }
 
     /// Checks everything and builds the layer.
     pub fn build(self) -> Result<RateLimitLayer, Problems> {
-        let mut problems = Problems::default();
-        let client_ip = match (self.client_ip, self.trusted_proxies) {
-            (None, proxies) => {
-                let client_ip = ClientIp::builder().trusted_proxies(proxies).build();
-                problems.note(client_ip).unwrap_or_default()
+        let (mut problems, mut code) = (self.problems, self.code);
+        if !self.trusted_proxies.is_empty() {
+            if code.client_ip.is_some() {
+                let found = self.trusted_proxies.join(", ");
+                let expected = "the proxies in `client_ip`, where that is given";
+                problems.push(Invalid::new("trusted_proxies", found, expected));
             }
-            (Some(client_ip), proxies) => {
-                if !proxies.is_empty() {
-                    let expected = "the proxies in `client_ip`, where that is given";
-                    problems.push(Invalid::new(
-                        "trusted_proxies",
-                        proxies.join(", "),
-                        expected,
-                    ));
-                }
-                client_ip
-            }
-        };
-        let invalid_credentials = problems.note(
-            self.invalid_credentials
-                .map_err(|wrong| wrong.within("invalid_credentials")),
-        );
+            let client_ip = ClientIp::builder().trusted_proxies(self.trusted_proxies);
+            code.client_ip = problems.note(client_ip.build());
+        }
         let policy = match self.policy {
-            Ok(policy) => Some(policy),
+            Ok(policy) => problems.or(policy)?,
             Err(wrong) => {
-                wrong
-                    .iter()
-                    .cloned()
-                    .for_each(|problem| problems.push(problem));
-                None
+                let wrong = wrong.iter().cloned();
+                wrong.for_each(|problem| problems.push(problem));
+                return Err(problems);
             }
         };
-        let (Some(policy), Some(invalid_credentials)) = (policy, invalid_credentials) else {
-            return Err(problems);
-        };
-        problems.or(())?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let resolver = self
             .resolver
@@ -389,12 +370,9 @@ impl RateLimitLayerBuilder {
             policy,
             store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
             clock,
-            client_ip,
-            chain: self.chain,
-            invalid_credentials,
-            on_invalid: self.on_invalid,
+            code,
+            file: self.file,
             resolver,
-            style: self.style,
             renderer: self.renderer,
             tells_handlers: self.tells_handlers,
             origin: self.origin,

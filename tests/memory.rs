@@ -22,7 +22,8 @@ fn bytes_in_use(region: &Region<'_, System>) -> usize {
 }
 
 /// A request that is let through without headers costs the layer no allocation: by address, by a
-/// token that was verified before, with one quota or several.
+/// token that was verified before, with one quota or several, also where the policy has ten
+/// thousand endpoints.
 #[test]
 #[cfg(feature = "jwt")]
 fn an_allowed_request_allocates_nothing() {
@@ -40,10 +41,14 @@ fn an_allowed_request_allocates_nothing() {
                          P5ScZaGBjbJFJvIyAyATt-Eav0BkBHBCV_VAucsGu4s";
 
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let policy = Policy::builder()
+    let mut policy = Policy::builder()
         .everyone("1000000/hour")
         .endpoint("GET /items/{id}", Rule::new("1000000/minute").name("items"))
         .rule("all", Rule::new("1000000/hour").per([]));
+    // However many others there are.
+    for other in 0..10_000 {
+        policy = policy.endpoint(format!("GET /others/{other}/{{id}}"), "5/minute");
+    }
     let layer = RateLimitLayer::builder(policy)
         .identify(Jwt::hs256("secret").build().unwrap())
         .headers(HeaderSet::None)

@@ -23,18 +23,13 @@ use arc_swap::ArcSwap;
 
 use self::case::Case;
 use self::reload::Reloads;
-use self::rules::Around;
 use self::tier::Asked as TierAsked;
-use self::wrongs::Wrongs;
 use crate::clock::{Clock, Timestamp};
 use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
-use crate::headers::HeaderStyle;
-use crate::identity::{Chain, ClientIp};
 use crate::observe::Watch;
 use crate::policy::{Exemption, Policy, Taken};
-use crate::quota::Quota;
 use crate::response::Render;
 use crate::store::{Answer, MemoryStore, Store};
 use crate::tier::TierResolver;
@@ -45,7 +40,7 @@ pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]
 pub(crate) use self::reload::{Change, Contents};
-pub(crate) use self::rules::Rules;
+pub(crate) use self::rules::{Rules, Said};
 pub(crate) use self::settle::settled;
 
 /// Everything that decides about requests. One for all clones of a layer.
@@ -59,6 +54,8 @@ pub(crate) struct Gate {
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
     watch: Arc<Watch>,
+    /// What is said in code, and stays when a file is read again.
+    code: Said,
     reloads: Reloads,
 }
 
@@ -77,12 +74,10 @@ pub(crate) struct Parts {
     pub(crate) policy: Policy,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) client_ip: ClientIp,
-    pub(crate) chain: Chain,
-    pub(crate) invalid_credentials: Quota,
-    pub(crate) on_invalid: OnInvalid,
+    /// What is said besides the policy, by code and by the file that the policy came from.
+    pub(crate) code: Said,
+    pub(crate) file: Said,
     pub(crate) resolver: Option<TierResolver>,
-    pub(crate) style: HeaderStyle,
     pub(crate) renderer: Arc<dyn Render>,
     pub(crate) tells_handlers: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
@@ -90,20 +85,12 @@ pub(crate) struct Parts {
 
 impl Gate {
     pub(crate) fn new(parts: Parts) -> Result<Self, Problems> {
-        let rules = Rules::new(
-            parts.policy,
-            Wrongs::new(parts.invalid_credentials)?,
-            Around {
-                client_ip: parts.client_ip,
-                chain: parts.chain,
-                on_invalid: parts.on_invalid,
-                style: parts.style,
-            },
-        )?;
+        let rules = Rules::new(parts.policy, &parts.code, parts.file, None)?;
         Ok(Self {
             rules: ArcSwap::from_pointee(rules),
             store: parts.store,
             local: OnceLock::new(),
+            code: parts.code,
             reloads: Reloads::new(parts.origin, parts.clock.now()),
             clock: parts.clock,
             resolver: parts.resolver,

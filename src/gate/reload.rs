@@ -5,15 +5,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::rules::{Around, Rules};
-use super::{Gate, OnInvalid};
+use super::Gate;
+use super::rules::{Rules, Said};
 use crate::clock::Timestamp;
 use crate::error::{Problems, ReloadError};
-use crate::headers::HeaderStyle;
-use crate::identity::{Chain, ClientIp};
 use crate::observe;
 use crate::policy::Policy;
-use crate::quota::Quota;
 
 /// Where a policy comes from, to be read again.
 pub(crate) trait Origin: fmt::Debug + Send + Sync {
@@ -34,28 +31,11 @@ pub(crate) trait Origin: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents(pub(crate) Vec<Option<u64>>);
 
-/// Another policy, and what else is to be otherwise. What is not said stays.
+/// Another policy, and what else the file says that it is from.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) policy: Policy,
-    pub(crate) style: Option<HeaderStyle>,
-    pub(crate) client_ip: Option<ClientIp>,
-    pub(crate) chain: Option<Chain>,
-    pub(crate) invalid_credentials: Option<Quota>,
-    pub(crate) on_invalid: Option<OnInvalid>,
-}
-
-impl From<Policy> for Change {
-    fn from(policy: Policy) -> Self {
-        Self {
-            policy,
-            style: None,
-            client_ip: None,
-            chain: None,
-            invalid_credentials: None,
-            on_invalid: None,
-        }
-    }
+    pub(crate) file: Said,
 }
 
 /// Which policy is in force, since when, and whether it could be read when it was last tried.
@@ -155,7 +135,12 @@ impl Gate {
         &self,
         policy: Result<Policy, Problems>,
     ) -> Result<PolicyStatus, ReloadError> {
-        self.replaced(|| Ok(policy?.into()))
+        self.replaced(|| {
+            Ok(Change {
+                policy: policy?,
+                file: self.rules.load().file.clone(),
+            })
+        })
     }
 
     pub(crate) fn policy_status(&self) -> PolicyStatus {
@@ -189,25 +174,12 @@ impl Gate {
     /// For the next request on. Requests that are under way go on with the rules that they
     /// were decided by.
     fn put_in_place(&self, change: Change) -> Result<(), Problems> {
-        let old = self.rules.load();
-        let wrongs = match change.invalid_credentials {
-            Some(quota) => old.wrongs.with_quota(quota)?,
-            None => old.wrongs.clone(),
-        };
-        let mut around: Around = old.around().clone();
-        if let Some(client_ip) = change.client_ip {
-            around.client_ip = client_ip;
-        }
-        if let Some(chain) = change.chain {
-            around.chain = chain;
-        }
-        if let Some(on_invalid) = change.on_invalid {
-            around.on_invalid = on_invalid;
-        }
-        if let Some(style) = change.style {
-            around.style = style;
-        }
-        let rules = Rules::new(change.policy, wrongs, around)?;
+        let rules = Rules::new(
+            change.policy,
+            &self.code,
+            change.file,
+            Some(&self.rules.load().wrongs),
+        )?;
         self.rules.store(Arc::new(rules));
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::error::Problems;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
 use crate::policy::Policy;
+use crate::quota::Quota;
 use crate::response::Template;
 
 /// A policy with all that follows from it, and what a file says besides. Swapped as a whole.
@@ -18,19 +19,56 @@ pub(crate) struct Rules {
     pub(super) messages: Box<[Option<Template>]>,
     pub(super) wrongs: Wrongs,
     around: Around,
+    /// What the file says that the policy came from, if it came from one.
+    pub(super) file: Said,
 }
 
-/// How callers are found and told, which a policy does not say.
-#[derive(Clone, Debug)]
-pub(super) struct Around {
-    pub(super) client_ip: ClientIp,
-    pub(super) chain: Chain,
-    pub(super) on_invalid: OnInvalid,
-    pub(super) style: HeaderStyle,
+/// What code or a file says about how callers are found and told, which a policy does not say.
+/// What code says comes first; but for who callers are, both are asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) client_ip: Option<ClientIp>,
+    pub(crate) chain: Chain,
+    pub(crate) invalid_credentials: Option<Quota>,
+    pub(crate) on_invalid: Option<OnInvalid>,
+    pub(crate) style: Option<HeaderStyle>,
+}
+
+/// What follows from both.
+#[derive(Debug)]
+struct Around {
+    client_ip: ClientIp,
+    chain: Chain,
+    on_invalid: OnInvalid,
+    style: HeaderStyle,
+}
+
+impl Around {
+    fn new(code: &Said, file: &Said) -> Self {
+        let client_ip = code.client_ip.as_ref().or(file.client_ip.as_ref());
+        Self {
+            client_ip: client_ip.cloned().unwrap_or_default(),
+            chain: file.chain.clone().followed_by(&code.chain),
+            on_invalid: code.on_invalid.or(file.on_invalid).unwrap_or_default(),
+            style: code.style.or(file.style).unwrap_or_default(),
+        }
+    }
 }
 
 impl Rules {
-    pub(super) fn new(policy: Policy, wrongs: Wrongs, around: Around) -> Result<Self, Problems> {
+    /// `wrongs` are those that were counted so far.
+    pub(super) fn new(
+        policy: Policy,
+        code: &Said,
+        file: Said,
+        wrongs: Option<&Wrongs>,
+    ) -> Result<Self, Problems> {
+        let wrong_ones = code.invalid_credentials.or(file.invalid_credentials);
+        let wrong_ones = wrong_ones.map_or_else(|| Quota::per_minute(60), Ok)?;
+        let wrongs = match wrongs {
+            Some(known) => known.with_quota(wrong_ones)?,
+            None => Wrongs::new(wrong_ones)?,
+        };
         let mut problems = Problems::default();
         let messages = policy
             .all_terms()
@@ -48,12 +86,9 @@ impl Rules {
             policy,
             messages,
             wrongs,
-            around,
+            around: Around::new(code, &file),
+            file,
         })
-    }
-
-    pub(super) const fn around(&self) -> &Around {
-        &self.around
     }
 
     #[inline]

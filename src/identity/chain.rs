@@ -44,6 +44,12 @@ impl Chain {
         self
     }
 
+    /// Asks those of the other chain after its own.
+    pub(crate) fn followed_by(mut self, other: &Self) -> Self {
+        self.sources.extend(other.sources.iter().map(Arc::clone));
+        self
+    }
+
     /// How many sources there are.
     #[must_use]
     pub fn len(&self) -> usize {
