@@ -19,6 +19,12 @@ pub(crate) const fn date(day: u64) -> (u64, u64, u64) {
     (1_970 + month / 12, month % 12 + 1, in_month)
 }
 
+/// The number of a day, counted from 1970-01-01, from its year (1970 or later), month and day.
+#[cfg(feature = "config")]
+pub(crate) const fn day(year: u64, month: u64, day: u64) -> u64 {
+    first_day_of_month((year - 1_970) * 12 + month - 1) + day - 1
+}
+
 /// Months since January 1970 of a day counted from 1970-01-01.
 ///
 /// Years are taken to begin in March, so that the leap day is the last of its year.

@@ -133,9 +133,17 @@ impl Problems {
         self.0.iter()
     }
 
-    /// Adds a problem, unless it was told before.
+    /// Adds a problem, unless it was told just before. Not all of them are compared: a policy
+    /// of nothing but mistakes may have a hundred thousand.
     pub(crate) fn push(&mut self, problem: Invalid) {
-        if !self.0.contains(&problem) {
+        const COMPARED: usize = 32;
+        if !self
+            .0
+            .iter()
+            .rev()
+            .take(COMPARED)
+            .any(|told| *told == problem)
+        {
             self.0.push(problem);
         }
     }

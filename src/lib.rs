@@ -80,6 +80,7 @@
 //! | limit something else | [`Limiter`] |
 //! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
+//! | keep the limits in a file | `config`, with the feature of that name |
 //! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
 //! | test your limits without waiting | [`ManualClock`] |
 //! | know why it is built this way | [`docs::design`] |
@@ -111,6 +112,7 @@
 //! | `axum` (default) | routes and peer addresses of axum, extractors |
 //! | `jwt` (default) | identity from JSON Web Tokens |
 //! | `tracing` (default) | events |
+//! | `config` | policies from TOML and JSON files |
 //! | `grpc` | bodies and peer addresses of tonic |
 //! | `test-util` | the contract suite for stores, with its vectors |
 
@@ -130,6 +132,8 @@ mod batch;
 mod calendar;
 mod calm;
 mod clock;
+#[cfg(feature = "config")]
+pub mod config;
 mod decision;
 pub mod docs;
 mod error;

@@ -26,6 +26,13 @@ impl FromStr for Quota {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
+        Self::parse_as(text, Algorithm::default())
+    }
+}
+
+impl Quota {
+    /// Reads a quota that is counted by `algorithm`, if it does not say otherwise.
+    pub(crate) fn parse_as(text: &str, algorithm: Algorithm) -> Result<Self, Invalid> {
         let mut parts = text.split(',').map(str::trim);
         let rate = parts.next().unwrap_or_default();
         match rate {
@@ -55,8 +62,8 @@ impl FromStr for Quota {
             .split_once('/')
             .or_else(|| rate.split_once(" per "))
             .ok_or_else(|| Invalid::new("quota", text, EXPECTED))?;
-        let mut builder =
-            Self::builder(whole_number("quota amount", amount)?, read_window(window)?);
+        let mut builder = Self::builder(whole_number("quota amount", amount)?, window.parse()?)
+            .algorithm(algorithm);
         let mut said = Vec::new();
         for part in parts {
             let (setting, found) = match part.split_once(' ') {
@@ -115,21 +122,34 @@ fn whole_number(field: &'static str, text: &str) -> Result<u64, Invalid> {
     }
 }
 
-fn read_window(text: &str) -> Result<Window, Invalid> {
-    let text = text.trim();
-    let unit_at = text
-        .find(|c: char| !c.is_ascii_digit() && c != '_')
-        .unwrap_or(text.len());
-    let (count, unit) = text.split_at(unit_at);
-    let count = match count {
-        "" => 1,
-        digits => whole_number("quota window", digits)?,
-    };
-    Window::from_unit(count, unit.trim()).unwrap_or_else(|| {
-        Err(Invalid::new(
-            "quota window",
-            text,
-            "second, minute, hour, day, week or month, or a number of them such as `15m`",
-        ))
-    })
+/// Reads what a quota has after its slash: `hour`, `15m`, `10 seconds`.
+///
+/// ```
+/// use tollgate::Window;
+///
+/// assert_eq!("15 minutes".parse::<Window>()?.to_string(), "15m");
+/// assert_eq!("hour".parse::<Window>()?, Window::HOUR);
+/// # Ok::<(), tollgate::Invalid>(())
+/// ```
+impl FromStr for Window {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let text = text.trim();
+        let unit_at = text
+            .find(|c: char| !c.is_ascii_digit() && c != '_')
+            .unwrap_or(text.len());
+        let (count, unit) = text.split_at(unit_at);
+        let count = match count {
+            "" => 1,
+            digits => whole_number("quota window", digits)?,
+        };
+        Self::from_unit(count, unit.trim()).unwrap_or_else(|| {
+            Err(Invalid::new(
+                "quota window",
+                text,
+                "second, minute, hour, day, week or month, or a number of them such as `15m`",
+            ))
+        })
+    }
 }

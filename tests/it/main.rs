@@ -1,6 +1,8 @@
 //! The integration tests, in one binary.
 
 mod concurrency;
+#[cfg(feature = "config")]
+mod config;
 mod examples;
 mod explain;
 mod extremes;

@@ -1,0 +1,216 @@
+//! Variables of the environment that override parts of a file:
+//! `TOLLGATE_GLOBAL__AUTHENTICATED=2000/hour`.
+
+mod target;
+mod value;
+
+use std::sync::Arc;
+
+use self::target::{Missing, Step, find};
+use super::nearest::plain;
+use super::problem::{ConfigProblem, Findings, Told};
+use super::shape;
+use super::surroundings::Surroundings;
+use super::tree::{Key, Node, Path, Place, Table, Value, Variable};
+
+const PREFIX: &str = "TOLLGATE_";
+
+/// Names which file to read, where a program asks for it; nothing of the file.
+const RESERVED: &str = "CONFIG";
+
+/// Puts the values of variables into the tree, as if the file had said them. What names
+/// nothing, or no value that can be there, is told.
+pub(super) fn apply(root: &mut Node, surroundings: &Surroundings, findings: &mut Findings) {
+    let mut overrides: Vec<(Vec<Step>, Node)> = Vec::new();
+    for variable in ours(surroundings, findings) {
+        let variable = Arc::new(variable);
+        let name = &variable.name[PREFIX.len()..];
+        let (steps, kind) = match find(name, root) {
+            Ok(found) => found,
+            Err(missing) => {
+                findings.push(unknown(&variable, missing));
+                continue;
+            }
+        };
+        let path = path(&steps);
+        if let Some((_, first)) = overrides.iter().find(|(other, _)| *other == steps) {
+            findings.push(twice(&variable, path, first));
+            continue;
+        }
+        match value::read(&variable, kind) {
+            Ok(node) => overrides.push((steps, node)),
+            Err(told) => findings.push(ConfigProblem::new(Told { path, ..*told })),
+        }
+    }
+    // After all of them were found: names are those of the file.
+    for (steps, node) in overrides {
+        put(root, &steps, node);
+    }
+}
+
+/// The variables that are meant for us, by name.
+fn ours(surroundings: &Surroundings, findings: &mut Findings) -> Vec<Variable> {
+    let mut ours = Vec::new();
+    for (name, value) in surroundings.variables() {
+        let Some(name) = name.to_str() else {
+            continue;
+        };
+        let is_ours = name
+            .get(..PREFIX.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX));
+        if !is_ours || is_reserved(&name[PREFIX.len()..]) {
+            continue;
+        }
+        let name = name.to_owned();
+        match value.into_string() {
+            Ok(value) => ours.push(Variable { name, value }),
+            Err(_) => findings.push(ConfigProblem::new(Told {
+                message: "its value is not UTF-8".to_owned(),
+                expected: Some("text in UTF-8".to_owned()),
+                place: Some(Place::of_variable(&name)),
+                ..Told::default()
+            })),
+        }
+    }
+    ours
+}
+
+/// What is no override: the name of the file, and what Kubernetes tells every container about
+/// a service that happens to be called `tollgate`.
+fn is_reserved(rest: &str) -> bool {
+    if rest.eq_ignore_ascii_case(RESERVED) {
+        return true;
+    }
+    if rest.contains("__") {
+        return false;
+    }
+    let is_port = |rest: &str| {
+        let mut parts = rest.split('_');
+        let number = parts.next().is_some_and(|part| part.parse::<u16>().is_ok());
+        number && matches!(parts.next(), Some("TCP" | "UDP" | "SCTP"))
+    };
+    let ends = |rest: &str| match rest.split_once("PORT") {
+        Some((before, "")) => before.is_empty() || before.ends_with('_'),
+        Some((before, after)) if before.is_empty() || before.ends_with('_') => {
+            before.ends_with("SERVICE_") || after.strip_prefix('_').is_some_and(is_port)
+        }
+        _ => false,
+    };
+    rest.ends_with("SERVICE_HOST") || ends(rest)
+}
+
+/// The way to what a variable sets.
+fn path(steps: &[Step]) -> Path {
+    steps.iter().fold(Path::default(), |path, step| match step {
+        Step::Key(name) => path.key(name),
+        Step::Item(index) => path.item(*index),
+    })
+}
+
+/// Sets the value there, in tables that are made where the file has none.
+fn put(node: &mut Node, steps: &[Step], value: Node) {
+    let Some((step, rest)) = steps.split_first() else {
+        *node = value;
+        return;
+    };
+    match (step, &mut node.value) {
+        (Step::Item(index), Value::List(items)) => {
+            if let Some(item) = items.get_mut(*index) {
+                put(item, rest, value);
+            }
+        }
+        (Step::Key(name), Value::Table(table)) => {
+            let known = table.entries.iter().position(|(key, _)| key.name == *name);
+            let at = known.unwrap_or_else(|| {
+                let place = value.place.clone();
+                let key = Key {
+                    name: name.clone(),
+                    place: place.clone(),
+                };
+                let empty = Value::Table(Table::default());
+                table.entries.push((
+                    key,
+                    Node {
+                        place,
+                        value: empty,
+                    },
+                ));
+                table.entries.len() - 1
+            });
+            put(&mut table.entries[at].1, rest, value);
+        }
+        // The file has something else there, which the check tells.
+        _ => {}
+    }
+}
+
+/// A variable that names nothing. Its value is not shown: nobody knows what it is.
+fn unknown(variable: &Variable, missing: Missing) -> ConfigProblem {
+    let help = missing.meant.or_else(|| {
+        let meant = known_as(&variable.name[PREFIX.len()..])?;
+        Some(format!(
+            "did you mean `{PREFIX}{meant}`? Between tables and keys are two underscores"
+        ))
+    });
+    ConfigProblem::new(Told {
+        message: missing.message,
+        expected: Some(missing.expected),
+        help,
+        place: Some(Place::of_variable(&variable.name)),
+        ..Told::default()
+    })
+}
+
+fn twice(variable: &Arc<Variable>, path: Path, first: &Node) -> ConfigProblem {
+    ConfigProblem::new(Told {
+        path,
+        message: "two variables set the same".to_owned(),
+        expected: Some("one of them".to_owned()),
+        place: Some(Place::in_variable(variable)),
+        also: vec![(first.place.clone(), "the other".to_owned())],
+        ..Told::default()
+    })
+}
+
+/// A key whose variable is written like this but for underscores.
+fn known_as(rest: &str) -> Option<String> {
+    let squeezed = |text: &str| plain(text).replace('_', "");
+    let written = squeezed(rest);
+    let tables = shape::FILE
+        .fields
+        .iter()
+        .filter_map(|field| match field.kind {
+            shape::Kind::Table(table) => Some((field.key, table)),
+            _ => None,
+        });
+    let mut names = tables.flat_map(|(owner, table)| {
+        let names = table.fields.iter().map(move |field| (owner, field.key));
+        names.map(|(owner, key)| format!("{owner}__{key}").to_ascii_uppercase())
+    });
+    names.find(|name| squeezed(name) == written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kubernetes_says_is_not_for_us() {
+        for name in [
+            "CONFIG",
+            "PORT",
+            "SERVICE_HOST",
+            "SERVICE_PORT",
+            "SERVICE_PORT_HTTP",
+            "PORT_80_TCP",
+            "PORT_80_TCP_ADDR",
+            "GATEWAY_SERVICE_HOST",
+            "GATEWAY_PORT_8080_TCP_PROTO",
+        ] {
+            assert!(is_reserved(name), "{name}");
+        }
+        for name in ["GLOBAL__PORT", "LOG", "SUPPORT", "PORT_X", "CONFIG__X", ""] {
+            assert!(!is_reserved(name), "{name}");
+        }
+    }
+}

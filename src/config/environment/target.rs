@@ -1,0 +1,219 @@
+//! Which part of a file a variable names.
+
+use crate::config::check::is_quota_table;
+use crate::config::nearest::{nearest, plain};
+use crate::config::shape::{self, Kind, Table};
+use crate::config::tree::{Node, Spot, Value};
+
+/// A part of the way from the root to a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Key(String),
+    Item(usize),
+}
+
+/// Why a variable names nothing.
+pub(super) struct Missing {
+    pub(super) message: String,
+    pub(super) expected: String,
+    pub(super) meant: Option<String>,
+}
+
+/// What a name such as `CATEGORIES__SECRETS__LIMIT` leads to, and what can be there.
+///
+/// Keys of the file are found whatever their case, and `_` stands for whatever in them is
+/// neither letter nor digit. Keys that the file's author has chosen have to be there, as have
+/// items of lists.
+pub(super) fn find(name: &str, root: &Node) -> Result<(Vec<Step>, Kind), Missing> {
+    let mut here = Here {
+        spot: Some(Spot::root(root)),
+        kind: Kind::Table(&shape::FILE),
+        steps: Vec::new(),
+        said: String::new(),
+    };
+    for part in name.split("__") {
+        here = here.step(part)?;
+    }
+    match here.kind {
+        Kind::Table(table) => {
+            let keys = table.fields.iter().map(|field| field.key);
+            Err(Missing {
+                message: format!("`{}` is a table", here.said),
+                expected: format!("one of its keys: {}", listed(keys)),
+                meant: None,
+            })
+        }
+        Kind::Tables(_) => Err(Missing {
+            message: format!("`{}` is a list of tables", here.said),
+            expected: "a number or a name, and a key".to_owned(),
+            meant: None,
+        }),
+        kind => Ok((here.steps, kind)),
+    }
+}
+
+/// On the way.
+struct Here<'a> {
+    /// What the file has here, if it has.
+    spot: Option<Spot<'a>>,
+    kind: Kind,
+    steps: Vec<Step>,
+    /// What was gone so far, as it was written.
+    said: String,
+}
+
+impl<'a> Here<'a> {
+    fn step(self, part: &str) -> Result<Self, Missing> {
+        match self.kind {
+            Kind::Table(table) => self.key(part, table),
+            Kind::Tables(table) => self.table_in_list(part, table),
+            Kind::RuleOrQuotas if self.has_table() => {
+                let is_quota = self.spot.as_ref().is_some_and(is_quota_table);
+                self.key(
+                    part,
+                    if is_quota {
+                        &shape::QUOTA
+                    } else {
+                        &shape::RULE
+                    },
+                )
+            }
+            Kind::Quota | Kind::Quotas if self.has_table() => self.key(part, &shape::QUOTA),
+            Kind::Quotas | Kind::RuleOrQuotas => self.item(part, Kind::Quota),
+            Kind::Texts(what) | Kind::TextOrTexts(what) => self.item(part, Kind::Text(what)),
+            Kind::Choices(choices) => self.item(part, Kind::Choice(choices)),
+            Kind::Outcomes => self.item(part, Kind::Outcomes),
+            _ => Err(Missing {
+                message: format!("`{}` has no parts", self.said),
+                expected: format!("nothing after `{}`", self.said),
+                meant: None,
+            }),
+        }
+    }
+
+    fn has_table(&self) -> bool {
+        self.spot
+            .as_ref()
+            .is_some_and(|spot| spot.table().is_some())
+    }
+
+    fn then(mut self, part: &str, step: Step, kind: Kind) -> Self {
+        self.spot = self.spot.and_then(|spot| match &step {
+            Step::Key(name) => spot.get(name),
+            Step::Item(index) => spot.item(*index),
+        });
+        if !self.said.is_empty() {
+            self.said.push_str("__");
+        }
+        self.said.push_str(part);
+        self.steps.push(step);
+        self.kind = kind;
+        self
+    }
+
+    /// A key of a table: one with a meaning, or one that the file has.
+    fn key(self, part: &str, table: &'static Table) -> Result<Self, Missing> {
+        let written = plain(part);
+        let fields = table
+            .fields
+            .iter()
+            .filter(|field| !field.key.starts_with('$'));
+        let own = fields.clone().find(|field| plain(field.key) == written);
+        if let Some(field) = own {
+            return Ok(self.then(part, Step::Key(field.key.to_owned()), field.kind));
+        }
+        let chosen: Vec<&'a str> = match (&table.others, &self.spot) {
+            (Some(_), Some(spot)) => spot.entries().map(|(key, _)| key.name.as_str()).collect(),
+            _ => Vec::new(),
+        };
+        let mut same = chosen.iter().filter(|name| plain(name) == written);
+        match (&table.others, same.next(), same.next()) {
+            (Some(others), Some(name), None) => {
+                Ok(self.then(part, Step::Key((*name).to_owned()), others.kind))
+            }
+            (_, Some(one), Some(other)) => Err(Missing {
+                message: format!("`{part}` may be `{one}` or `{other}`"),
+                expected: "names that differ in more than `-` and `_`".to_owned(),
+                meant: None,
+            }),
+            _ => {
+                let names: Vec<&str> = fields.map(|field| field.key).chain(chosen).collect();
+                let noun = table.others.as_ref().map_or("key", |others| others.noun);
+                Err(self.missing(part, noun, &names))
+            }
+        }
+    }
+
+    /// A table in a list, by its number, or by the name that it has.
+    fn table_in_list(self, part: &str, table: &'static Table) -> Result<Self, Missing> {
+        let items: Vec<Spot<'_>> = self.spot.iter().flat_map(Spot::items).collect();
+        let names: Vec<Option<&str>> = items.iter().map(|item| item.get("name")?.text()).collect();
+        let by_number = part.parse().ok();
+        let index = by_number.or_else(|| {
+            let written = plain(part);
+            let mut names = names.iter().copied();
+            names.position(|name| name.is_some_and(|name| plain(name) == written))
+        });
+        if let Some(index) = index.filter(|index| *index < items.len()) {
+            return Ok(self.then(part, Step::Item(index), Kind::Table(table)));
+        }
+        let names: Vec<&str> = names.into_iter().flatten().collect();
+        let expected = match items.len() {
+            0 => "nothing: the list is empty".to_owned(),
+            1 => "`0`, or a name that the file has".to_owned(),
+            count => format!("`0` to `{}`, or a name that the file has", count - 1),
+        };
+        Err(Missing {
+            expected,
+            ..self.missing(part, "item", &names)
+        })
+    }
+
+    /// An item of a list, by its number.
+    fn item(self, part: &str, kind: Kind) -> Result<Self, Missing> {
+        let count = match self.spot.as_ref().map(|spot| &spot.node.value) {
+            Some(Value::List(items)) => items.len(),
+            _ => 0,
+        };
+        match part.parse::<usize>() {
+            Ok(index) if index < count => Ok(self.then(part, Step::Item(index), kind)),
+            _ => {
+                let expected = match count {
+                    0 => "nothing after it: the file has no list there".to_owned(),
+                    1 => "`0`".to_owned(),
+                    count => format!("`0` to `{}`", count - 1),
+                };
+                Err(Missing {
+                    expected,
+                    ..self.missing(part, "item", &[])
+                })
+            }
+        }
+    }
+
+    fn missing(&self, part: &str, noun: &str, names: &[&str]) -> Missing {
+        let place = match self.said.as_str() {
+            "" => String::new(),
+            said => format!(" in `{said}`"),
+        };
+        Missing {
+            message: format!("there is no {noun} `{part}`{place}"),
+            expected: listed(names.iter().copied()),
+            meant: nearest(part, names.iter().copied())
+                .map(|name| format!("did you mean `{}`?", plain(name).to_ascii_uppercase())),
+        }
+    }
+}
+
+/// A few names, as variables have them.
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    const MOST: usize = 20;
+    let all: Vec<String> = names
+        .map(|name| format!("`{}`", plain(name).to_ascii_uppercase()))
+        .collect();
+    match all.len() {
+        0 => "nothing, for the file has none".to_owned(),
+        count if count > MOST => format!("{}, …", all[..MOST].join(", ")),
+        _ => all.join(", "),
+    }
+}

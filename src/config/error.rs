@@ -1,0 +1,132 @@
+//! Everything that is wrong with a file: [`ConfigError`].
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+use super::problem::{ConfigProblem, Findings};
+use super::render;
+use super::tree::Origin;
+use super::{conceal, json_report};
+
+/// Everything that is wrong with a policy file, at once.
+///
+/// Shown, it is what a good compiler says: each problem with its place in the file.
+///
+/// ```
+/// use tollgate::config::Source;
+///
+/// let text = "\
+/// [global]
+/// authenticated = \"1000/hour\"
+/// anonymus = \"100/hour\"
+/// ";
+/// let error = Source::toml(text).variables::<&str, &str>([]).read().unwrap_err();
+/// assert_eq!(error.to_string(), "\
+/// error: global.anonymus: unknown key `anonymus`
+///  --> policy.toml:3:1
+///   |
+/// 3 | anonymus = \"100/hour\"
+///   | ^^^^^^^^ expected `authenticated` or `anonymous`
+///   |
+///   = help: did you mean `anonymous`?");
+/// ```
+///
+/// Secrets are never shown: neither those that the file names, nor those that somebody has
+/// written into it by mistake.
+#[derive(Clone)]
+pub struct ConfigError {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    /// What the file is called, as it was given.
+    pub(super) name: String,
+    /// What is in it, without secrets; nothing if it could not be read.
+    pub(super) text: String,
+    pub(super) problems: Vec<ConfigProblem>,
+    pub(super) more: usize,
+}
+
+impl ConfigError {
+    pub(super) fn new(name: &str, text: &str, findings: Findings) -> Self {
+        let (mut problems, more) = findings.into_parts();
+        let lines = render::Lines::of(text);
+        for problem in &mut problems {
+            problem.position = match &problem.place {
+                Some(place) if place.origin == Origin::File => {
+                    Some(lines.position(text, place.span.start))
+                }
+                _ => None,
+            };
+        }
+        // As one reads: the file from top to bottom, then the environment. What is about the
+        // whole comes last, for it mostly follows from the rest.
+        problems.sort_by_key(|problem| {
+            let nowhere = problem.place.is_none();
+            (nowhere, problem.position.is_none(), problem.position)
+        });
+        Self {
+            inner: Arc::new(Inner {
+                name: name.to_owned(),
+                text: conceal::conceal(text),
+                problems,
+                more,
+            }),
+        }
+    }
+
+    /// One problem of the file as a whole.
+    pub(super) fn whole(name: &str, problem: ConfigProblem) -> Self {
+        let mut findings = Findings::default();
+        findings.push(problem);
+        Self::new(name, "", findings)
+    }
+
+    /// Each problem, from the top of the file to its end; at most one hundred.
+    #[must_use]
+    pub fn problems(&self) -> impl ExactSizeIterator<Item = &ConfigProblem> {
+        self.inner.problems.iter()
+    }
+
+    /// How many problems there are beyond those.
+    #[must_use]
+    pub fn more(&self) -> usize {
+        self.inner.more
+    }
+
+    /// The file's name, as it was given.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// What [`Display`](fmt::Display) shows, in colours for a terminal.
+    #[must_use]
+    pub fn to_ansi(&self) -> String {
+        render::render(&self.inner, true)
+    }
+
+    /// The problems as JSON, for programs: `{"file": …, "problems": [{"path": …, "line": …}, …],
+    /// "more": 0}`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        json_report::report(&self.inner)
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&render::render(&self.inner, false))
+    }
+}
+
+/// The same as [`Display`](fmt::Display), because that is what `main` shows of an error it
+/// returns.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl StdError for ConfigError {}

@@ -1,0 +1,326 @@
+//! A policy in a file.
+//!
+//! Limits are something that people change: while a service runs, for one installation of
+//! several, without a new release. So everything that a [`Policy`] can
+//! say can also be said in a file, in TOML or in JSON:
+//!
+//! ```
+//! use tollgate::config::Config;
+//!
+//! let config = Config::from_toml(r#"
+//!     [global]
+//!     authenticated = "1000/hour"
+//!     anonymous = "100/hour"
+//!
+//!     [[endpoints]]
+//!     route = "POST /login"
+//!     name = "login"
+//!     limit = "10/hour"
+//!     per = ["ip"]
+//!     count = "failure"
+//! "#)?;
+//! let limits = config.into_layer().build()?;
+//! # let _ = limits;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! From a file, [`RateLimitLayer::from_file`](crate::RateLimitLayer::from_file) is all it takes.
+//!
+//! # What a file can say
+//!
+//! ```
+//! # use tollgate::config::Source;
+//! # let text = r#"
+//! [defaults]
+//! algorithm = "sliding-window"      # of quotas that name none
+//! warn_at = 0.8
+//! headers = "legacy"                # legacy | ietf | both | none
+//! reset = "unix-seconds"            # or delta-seconds
+//! on_store_failure = "local"        # local | allow | deny
+//!
+//! [tiers]
+//! default = "free"
+//! free = 1
+//! team = 5
+//! [tiers.assign.user]
+//! ada = "team"                      # whatever her token says
+//!
+//! [global]
+//! authenticated = "1000/hour"
+//! anonymous = "100/hour"            # never scaled
+//!
+//! [categories.secrets]              # one counter for all endpoints of it
+//! limit = "500/hour"
+//! message = "You've made {used} requests in the past {window}. Try again in {retry_in}."
+//! suggestion = "Team has five times as much."
+//! stack = false                     # true: also counts endpoints with limits of their own
+//!
+//! [[endpoints]]
+//! route = "GET /v1/secrets/{id}"
+//! category = "secrets"
+//!
+//! [[endpoints]]
+//! route = "POST /v1/export"
+//! limit = [{ limit = 50, window = "1m", burst = 20, algorithm = "token-bucket" }, "200/hour"]
+//! tiers = { team = [{ limit = 100, window = "1m", burst = 40, algorithm = "token-bucket" }, "unlimited"] }
+//! cost = 5
+//! global = false                    # the global rule does not count it as well
+//!
+//! [[endpoints]]
+//! name = "login"                    # in policy strings; the route, if not said
+//! route = "POST /login"
+//! limit = "10/hour"
+//! per = ["ip"]
+//! scale = false
+//! count = ["401", "5xx"]            # all | success | failure | statuses
+//! on_store_failure = "deny"
+//!
+//! [[rules]]                         # count every request
+//! name = "outbound"
+//! per = []                          # the whole instance; ["tenant"], ["group", "user"], …
+//! limit = ["60/minute", "1000/hour"]
+//! algorithm = "sliding-buckets"
+//! mode = "dry-run"                  # counts and logs, never denies
+//!
+//! [exempt]
+//! roles = ["service"]
+//! networks = ["10.0.0.0/8"]
+//! routes = ["GET /health"]
+//! subjects = { tenant = ["ourselves"] }
+//! preflights = true
+//!
+//! [maintenance]
+//! disabled_until = "2026-12-01T06:00:00Z"   # limits come back by themselves
+//!
+//! [identity]
+//! invalid_credentials = "60/minute" # wrong ones, per address
+//! on_invalid = "anonymous"          # or reject, with a 401
+//!
+//! [identity.jwt]
+//! algorithms = ["HS256"]
+//! secret_env = "JWT_SECRET"         # or secret_file, public_key_file, jwks_file
+//! user = "sub"
+//! tier = "app_metadata.plan"
+//! tenant = "tenant_id"
+//!
+//! [identity.ip]
+//! trusted_proxies = ["127.0.0.1/32"]
+//! header = "x-forwarded-for"
+//! ipv6_prefix = 64
+//! # "#;
+//! # let variables = [("JWT_SECRET", "a secret of at least 32 characters")];
+//! # if cfg!(feature = "jwt") {
+//! # let config = Source::toml(text).variables(variables).read()?;
+//! # config.into_layer().build()?;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A limit is a text (`"500/hour"`, `"10/15m"`, `"50 per 10 seconds"`, `"unlimited"`,
+//! `"blocked"`), a table, or a list of these. Secrets have no place in the file: it says where
+//! they are. Paths of key files start from where the file is.
+//!
+//! # The environment
+//!
+//! Variables override what the file says, for one installation or for an hour: `TOLLGATE_`,
+//! then the way to the key in capitals, with two underscores from table to key.
+//!
+//! | variable | sets |
+//! |---|---|
+//! | `TOLLGATE_GLOBAL__AUTHENTICATED=2000/hour` | `global.authenticated` |
+//! | `TOLLGATE_CATEGORIES__SECRETS__LIMIT=…` | `limit` of a category that the file has |
+//! | `TOLLGATE_ENDPOINTS__LOGIN__LIMIT=…` | `limit` of the endpoint whose `name` is `login` |
+//! | `TOLLGATE_ENDPOINTS__3__LIMIT=…` | `limit` of the fourth endpoint |
+//! | `TOLLGATE_EXEMPT__NETWORKS=10.0.0.0/8,127.0.0.1` | a whole list |
+//! | `TOLLGATE_RULES__OUTBOUND__LIMIT=["60/minute", "1000/hour"]` | a list, as TOML has it |
+//!
+//! A variable that names nothing is an error, so that a typo is not silently no limit. Only
+//! `TOLLGATE_CONFIG`, by which programs are told where the file is, and what Kubernetes says
+//! about a service of that name are left alone.
+//!
+//! # What is wrong is told
+//!
+//! All of it at once, with its place, what was expected, and a guess at what was meant:
+//!
+//! ```
+//! # use tollgate::config::Source;
+//! let text = "\
+//! [[endpoints]]
+//! route = \"POST /login\"
+//! limit = \"10/houre\"
+//! pre = [\"ip\"]
+//! ";
+//! let error = Source::toml(text).variables::<&str, &str>([]).read().unwrap_err();
+//! assert_eq!(error.to_string(), "\
+//! error: endpoints[0].limit: invalid quota window `houre`
+//!  --> policy.toml:3:13
+//!   |
+//! 3 | limit = \"10/houre\"
+//!   |             ^^^^^ expected second, minute, hour, day, week or month, or a number of them such as `15m`
+//!   |
+//!   = help: did you mean `hour`?
+//!
+//! error: endpoints[0].pre: unknown key `pre`
+//!  --> policy.toml:4:1
+//!   |
+//! 4 | pre = [\"ip\"]
+//!   | ^^^
+//!   |
+//!   = note: expected `route`, `name`, `category`, `limit`, `algorithm`, `per`, `scale`, `tiers`, \
+//!     `count`, `cost`, `message`, `suggestion`, `on_store_failure`, `mode` or `global`
+//!   = help: did you mean `per`?");
+//! ```
+//!
+//! # What is not promised
+//!
+//! That a file means what its author meant: an endpoint whose route no request takes, or a
+//! category that no endpoint is in, is no error. Nor that keys which are unknown today will be
+//! unknown tomorrow.
+
+mod check;
+mod conceal;
+mod environment;
+mod error;
+mod json_report;
+mod layer;
+mod nearest;
+mod problem;
+mod read;
+mod render;
+mod schema;
+mod shape;
+mod source;
+mod surroundings;
+mod syntax;
+mod tree;
+mod verdict;
+
+use std::fmt;
+use std::path::PathBuf;
+
+pub use self::error::ConfigError;
+pub use self::problem::ConfigProblem;
+use self::problem::{Findings, Told};
+use self::read::{Known, Settings};
+pub use self::schema::schema;
+pub use self::source::Source;
+use self::tree::Spot;
+use crate::headers::HeaderStyle;
+use crate::policy::{Policy, PolicyBuilder};
+
+/// What a policy file says, checked; see [the module](self).
+pub struct Config {
+    source: Source,
+    rules: PolicyBuilder,
+    policy: Policy,
+    headers: HeaderStyle,
+    known: Known,
+}
+
+impl Config {
+    /// Reads a file: JSON if its name ends in `.json`, else TOML. The process's `TOLLGATE_`
+    /// variables override what it says.
+    pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
+        Source::file(path).read()
+    }
+
+    /// Reads a text in TOML, like a file.
+    pub fn from_toml(text: impl Into<String>) -> Result<Self, ConfigError> {
+        Source::toml(text).read()
+    }
+
+    /// Reads a text in JSON, like a file.
+    pub fn from_json(text: impl Into<String>) -> Result<Self, ConfigError> {
+        Source::json(text).read()
+    }
+
+    /// First the syntax; if there is nothing wrong with that, everything else at once.
+    fn of_text(source: &Source, name: &str, text: &str) -> Result<Self, ConfigError> {
+        let mut findings = Findings::default();
+        let parsed = source.syntax().parse(text);
+        let mut root = match parsed {
+            Ok(root) => root,
+            Err(problems) => {
+                findings.extend(problems);
+                return Err(ConfigError::new(name, text, findings));
+            }
+        };
+        let surroundings = source.surroundings();
+        environment::apply(&mut root, surroundings, &mut findings);
+        let root = Spot::root(&root);
+        check::check(&root, &mut findings);
+        let settings = read::read(&root, surroundings, &mut findings);
+        let Settings {
+            policy,
+            headers,
+            known,
+        } = settings;
+        let rules = source.adjusted(policy);
+        let policy = if findings.is_full() {
+            None
+        } else {
+            verdict::compile(rules.clone(), &root, &mut findings)
+        };
+        if findings.is_empty() && !has_limits(&rules) {
+            findings.push(no_limits());
+        }
+        match policy {
+            Some(policy) if findings.is_empty() => Ok(Self {
+                source: source.clone(),
+                rules,
+                policy,
+                headers,
+                known,
+            }),
+            _ => Err(ConfigError::new(name, text, findings)),
+        }
+    }
+
+    /// From where it was read; for reading it again.
+    pub const fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The rules, as a builder would say them.
+    pub const fn policy(&self) -> &PolicyBuilder {
+        &self.rules
+    }
+
+    /// Which headers responses carry.
+    #[must_use]
+    pub const fn headers(&self) -> HeaderStyle {
+        self.headers
+    }
+
+    /// The policy alone, compiled.
+    #[must_use]
+    pub fn into_policy(self) -> Policy {
+        self.policy
+    }
+}
+
+/// Whether there is any rule at all.
+fn has_limits(rules: &PolicyBuilder) -> bool {
+    let global = rules.authenticated.is_some() || rules.anonymous.is_some();
+    global || !rules.endpoints.is_empty() || !rules.rules.is_empty()
+}
+
+fn no_limits() -> ConfigProblem {
+    ConfigProblem::new(Told {
+        message: "there is no limit in it".to_owned(),
+        expected: Some("`[global]`, `[[endpoints]]` or `[[rules]]`".to_owned()),
+        help: Some("to limit nobody and say so: [global] authenticated = \"unlimited\"".to_owned()),
+        ..Told::default()
+    })
+}
+
+/// Shows the rules, and of callers nothing that is secret.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("source", &self.source)
+            .field("policy", &self.policy)
+            .field("headers", &self.headers)
+            .finish_non_exhaustive()
+    }
+}

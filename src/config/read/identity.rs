@@ -1,0 +1,98 @@
+//! How callers are known.
+
+use super::rule::text;
+use super::{Reading, choice};
+use crate::config::problem::Findings;
+use crate::config::tree::Spot;
+use crate::error::Invalid;
+#[cfg(feature = "jwt")]
+use crate::identity::Jwt;
+use crate::identity::{ClientIp, ForwardedHeader, UserIdHeader};
+use crate::quota::Quota;
+
+/// How callers are known, as far as a file can say it.
+#[derive(Debug, Default)]
+pub(in super::super) struct Known {
+    #[cfg(feature = "jwt")]
+    pub(in super::super) jwt: Option<Jwt>,
+    pub(in super::super) user_header: Option<UserIdHeader>,
+    pub(in super::super) client_ip: Option<ClientIp>,
+    pub(in super::super) invalid_credentials: Option<Quota>,
+    pub(in super::super) rejects_invalid: bool,
+}
+
+impl Reading<'_> {
+    pub(super) fn known(&mut self, root: &Spot<'_>) -> Known {
+        let Some(identity) = root.get("identity") else {
+            return Known::default();
+        };
+        #[cfg(feature = "jwt")]
+        let jwt = identity.get("jwt").and_then(|jwt| self.jwt(&jwt));
+        #[cfg(not(feature = "jwt"))]
+        if let Some(jwt) = identity.get("jwt") {
+            without_jwt(&jwt, self);
+        }
+        let user_header = identity.get("trusted_user_header").and_then(|spot| {
+            let name = spot.text()?;
+            self.findings.note(&spot, UserIdHeader::trusted(name))
+        });
+        let wrong = identity.get("invalid_credentials");
+        Known {
+            #[cfg(feature = "jwt")]
+            jwt,
+            user_header,
+            client_ip: identity
+                .get("ip")
+                .and_then(|ip| client_ip(&ip, self.findings)),
+            invalid_credentials: wrong.and_then(|wrong| self.quota(&wrong, self.algorithm)),
+            rejects_invalid: text(&identity, "on_invalid") == Some("reject"),
+        }
+    }
+}
+
+#[cfg(not(feature = "jwt"))]
+fn without_jwt(spot: &Spot<'_>, reading: &mut Reading<'_>) {
+    use crate::config::problem::{ConfigProblem, Told};
+    if !reading.surroundings.with_keys {
+        return;
+    }
+    reading.findings.push(ConfigProblem::new(Told {
+        path: spot.path.clone(),
+        message: "this program cannot read tokens".to_owned(),
+        expected: Some("a program that was built with the feature `jwt` of tollgate".to_owned()),
+        place: Some(spot.node.place.clone()),
+        ..Told::default()
+    }));
+}
+
+fn client_ip(spot: &Spot<'_>, findings: &mut Findings) -> Option<ClientIp> {
+    let mut builder = ClientIp::builder();
+    let mut is_fine = true;
+    let proxies = spot.get("trusted_proxies");
+    for proxy in proxies.iter().flat_map(Spot::items) {
+        let Some(network) = proxy.text() else {
+            continue;
+        };
+        // One at a time, to know which one is wrong.
+        let alone = ClientIp::builder().trusted_proxies([network]).build();
+        is_fine &= findings.note(&proxy, alone).is_some();
+        builder = builder.trusted_proxies([network]);
+    }
+    if let Some(header) = choice::<ForwardedHeader>(spot, "header") {
+        builder = builder.header(header);
+    }
+    if let Some(prefix) = spot.get("ipv6_prefix")
+        && let Some(bits) = prefix.whole()
+    {
+        let fits = u8::try_from(bits)
+            .ok()
+            .filter(|bits| (1..=128).contains(bits));
+        let fits = fits.ok_or_else(|| Invalid::new("IPv6 prefix", bits, "1 to 128 bits"));
+        match findings.note(&prefix, fits) {
+            Some(bits) => builder = builder.ipv6_prefix(bits),
+            None => is_fine = false,
+        }
+    }
+    let built = is_fine.then(|| builder.build())?;
+    findings.note(spot, built)
+}

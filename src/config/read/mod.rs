@@ -1,0 +1,201 @@
+//! From a tree to the model: the policy, the headers, how callers are known.
+//!
+//! What is of the wrong kind was told by the [check](super::check) and is passed over here in
+//! silence. What a part of the model refuses is told with its place.
+
+mod identity;
+mod instant;
+#[cfg(feature = "jwt")]
+mod jwt;
+mod quota;
+mod rule;
+
+use std::str::FromStr;
+
+pub(super) use self::identity::Known;
+use self::rule::{flag, on_store_failure, text};
+use super::nearest::did_you_mean;
+use super::problem::{ConfigProblem, Findings, Told};
+use super::surroundings::Surroundings;
+use super::tree::Spot;
+use crate::headers::HeaderStyle;
+use crate::policy::{Policy, PolicyBuilder, Tiers};
+use crate::quota::Algorithm;
+
+/// What a file says, in terms of the model.
+pub(super) struct Settings {
+    pub(super) policy: PolicyBuilder,
+    pub(super) headers: HeaderStyle,
+    pub(super) known: Known,
+}
+
+/// Reading a file.
+struct Reading<'a> {
+    findings: &'a mut Findings,
+    surroundings: &'a Surroundings,
+    /// Of quotas that do not name one.
+    algorithm: Algorithm,
+}
+
+pub(super) fn read(
+    root: &Spot<'_>,
+    surroundings: &Surroundings,
+    findings: &mut Findings,
+) -> Settings {
+    let defaults = root.get("defaults");
+    let defaults = defaults.as_ref();
+    let algorithm = defaults.and_then(|defaults| choice(defaults, "algorithm"));
+    let mut reading = Reading {
+        findings,
+        surroundings,
+        algorithm: algorithm.unwrap_or_default(),
+    };
+    let policy = reading.policy(root);
+    let known = reading.known(root);
+    let set = defaults.and_then(|defaults| choice(defaults, "headers"));
+    let reset = defaults.and_then(|defaults| choice(defaults, "reset"));
+    Settings {
+        policy,
+        headers: HeaderStyle::new(set.unwrap_or_default()).with_reset(reset.unwrap_or_default()),
+        known,
+    }
+}
+
+/// A text that names something of the model. If it does not, the check has told.
+fn choice<T: FromStr>(spot: &Spot<'_>, key: &str) -> Option<T> {
+    text(spot, key)?.parse().ok()
+}
+
+impl Reading<'_> {
+    /// Lists are passed on whole, also what is wrong in them: the policy counts along when it
+    /// says where a problem is, and what was told once is not told again.
+    fn policy(&mut self, root: &Spot<'_>) -> PolicyBuilder {
+        let mut policy = Policy::builder();
+        if let Some(defaults) = root.get("defaults") {
+            if let Some(share) = defaults.get("warn_at").and_then(|share| share.number()) {
+                policy = policy.warn_at(share);
+            }
+            if let Some(outcome) = on_store_failure(&defaults) {
+                policy = policy.on_store_failure(outcome);
+            }
+        }
+        if let Some(tiers) = root.get("tiers") {
+            policy = policy.tiers(self.tiers(&tiers));
+        }
+        if let Some(global) = root.get("global") {
+            if let Some(rule) = global.get("authenticated") {
+                policy = policy.authenticated(self.rule_or_quotas(&rule));
+            }
+            if let Some(rule) = global.get("anonymous") {
+                policy = policy.anonymous(self.rule_or_quotas(&rule));
+            }
+        }
+        if let Some(categories) = root.get("categories") {
+            for (name, category) in categories.entries() {
+                let mut rule = self.rule(&category);
+                if flag(&category, "stack") == Some(true) {
+                    rule = rule.stacked();
+                }
+                policy = policy.category(&name.name, rule);
+            }
+        }
+        if let Some(endpoints) = root.get("endpoints") {
+            for endpoint in endpoints.items() {
+                let mut rule = self.rule(&endpoint);
+                rule.category = text(&endpoint, "category").map(str::to_owned);
+                rule.name = text(&endpoint, "name").map(str::to_owned);
+                if flag(&endpoint, "global") == Some(false) {
+                    rule = rule.without_global();
+                }
+                policy = policy.endpoint(text(&endpoint, "route").unwrap_or_default(), rule);
+            }
+        }
+        if let Some(rules) = root.get("rules") {
+            for always in rules.items() {
+                let rule = self.rule(&always);
+                policy = policy.rule(text(&always, "name").unwrap_or_default(), rule);
+            }
+        }
+        if let Some(exempt) = root.get("exempt") {
+            policy = exemptions(&exempt, policy);
+        }
+        let until = root.get("maintenance");
+        let until = until.and_then(|maintenance| maintenance.get("disabled_until"));
+        match until.and_then(|until| self.instant(&until)) {
+            Some(until) => policy.maintenance_until(until),
+            None => policy,
+        }
+    }
+
+    fn tiers(&mut self, spot: &Spot<'_>) -> Tiers {
+        let is_tier = |name: &str| !matches!(name, "default" | "assign");
+        let tiers: Vec<_> = spot
+            .entries()
+            .filter(|(key, _)| is_tier(&key.name))
+            .collect();
+        let default = spot.get("default");
+        let name = default.as_ref().and_then(Spot::text);
+        let mut read = Tiers::new(name.unwrap_or("default"));
+        for (key, multiplier) in &tiers {
+            // What is no number was told; it is a tier all the same.
+            read = read.tier(&key.name, multiplier.number().unwrap_or(1.0));
+        }
+        if let (Some(default), Some(name)) = (default, name) {
+            let names = || tiers.iter().map(|(key, _)| key.name.as_str());
+            if !names().any(|known| known == name) {
+                let help =
+                    did_you_mean(name, names()).unwrap_or_else(|| format!("add it: {name} = 1"));
+                self.findings.push(ConfigProblem::new(Told {
+                    path: default.path.clone(),
+                    message: format!("there is no tier `{name}`"),
+                    found: Some(name.to_owned()),
+                    expected: Some("one of the tiers of this table".to_owned()),
+                    help: Some(help),
+                    place: Some(default.node.place.clone()),
+                    ..Told::default()
+                }));
+            }
+        }
+        let assign = spot.get("assign");
+        let dimensions = assign.iter().flat_map(Spot::entries);
+        for (dimension, callers) in dimensions {
+            for (caller, tier) in callers.entries() {
+                if let Some(tier) = tier.text() {
+                    read = read.assign(&dimension.name, &caller.name, tier);
+                }
+            }
+        }
+        read
+    }
+}
+
+fn exemptions(spot: &Spot<'_>, mut policy: PolicyBuilder) -> PolicyBuilder {
+    let items = |key| {
+        let list = spot.get(key);
+        let items: Vec<String> = list
+            .iter()
+            .flat_map(Spot::items)
+            .map(|item| item.text().unwrap_or_default().to_owned())
+            .collect();
+        items
+    };
+    policy = items("roles")
+        .into_iter()
+        .fold(policy, PolicyBuilder::exempt_role);
+    policy = items("networks")
+        .into_iter()
+        .fold(policy, PolicyBuilder::exempt_network);
+    policy = items("routes")
+        .into_iter()
+        .fold(policy, PolicyBuilder::exempt_route);
+    let subjects = spot.get("subjects");
+    for (dimension, names) in subjects.iter().flat_map(Spot::entries) {
+        for name in names.items().filter_map(|name| name.text()) {
+            policy = policy.exempt_subject(&dimension.name, name);
+        }
+    }
+    match flag(spot, "preflights") {
+        Some(false) => policy.count_preflights(),
+        _ => policy,
+    }
+}

@@ -1,0 +1,161 @@
+//! Problems for people, as compilers show them.
+
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::error::Inner;
+use super::problem::ConfigProblem;
+use super::tree::{Origin, Place, Variable};
+
+/// Lines longer than this are shown in part: there are files that are all on one line.
+const WIDEST: usize = 400;
+
+/// What is expected stands beside what was found, unless it is longer than this.
+const WIDEST_LABEL: usize = 90;
+
+/// Where the lines of a text begin.
+pub(super) struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    pub(super) fn of(text: &str) -> Self {
+        let after = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self {
+            starts: std::iter::once(0).chain(after).collect(),
+        }
+    }
+
+    /// The number of the line that a byte is in, counted from 0.
+    fn line(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start <= at) - 1
+    }
+
+    /// The line and the column of a byte, counted from 1, in characters.
+    pub(super) fn position(&self, text: &str, at: usize) -> (usize, usize) {
+        let at = boundary(text, at);
+        let line = self.line(at);
+        let before = text[self.starts[line]..at].chars().count();
+        (line + 1, before + 1)
+    }
+
+    /// The line that a byte is in, with its end.
+    fn around(&self, text: &str, at: usize) -> Range<usize> {
+        let line = self.line(at);
+        let end = self.starts.get(line + 1).copied().unwrap_or(text.len());
+        self.starts[line]..end
+    }
+}
+
+/// The nearest end of a character that is not after `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at.min(text.len()))
+}
+
+pub(super) fn render(error: &Inner, coloured: bool) -> String {
+    let renderer = if coloured {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    let lines = Lines::of(&error.text);
+    let shown = error.problems.iter().map(|problem| {
+        let group = group(error, &lines, problem);
+        renderer.render(&[group])
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if error.more > 0 {
+        let title = Level::ERROR.primary_title(format!("and {} more problems", error.more));
+        shown.push(renderer.render(&[Group::with_title(title)]));
+    }
+    shown.join("\n\n")
+}
+
+fn group<'a>(error: &'a Inner, lines: &Lines, problem: &'a ConfigProblem) -> Group<'a> {
+    let title = match problem.path() {
+        "" => problem.message().to_owned(),
+        path => format!("{path}: {}", problem.message()),
+    };
+    let mut group = Group::with_title(Level::ERROR.primary_title(title));
+    let expected = problem
+        .expected()
+        .map(|expected| format!("expected {expected}"));
+    let (label, note) = match expected {
+        Some(long) if long.len() > WIDEST_LABEL || problem.place.is_none() => (None, Some(long)),
+        short => (short, None),
+    };
+    match &problem.place {
+        Some(place) => {
+            let mut annotations = vec![(place, AnnotationKind::Primary, label)];
+            let also = problem.also.iter();
+            annotations.extend(
+                also.map(|(place, label)| (place, AnnotationKind::Context, Some(label.clone()))),
+            );
+            let snippets = annotations
+                .into_iter()
+                .map(|marked| match &marked.0.origin {
+                    Origin::File => in_file(error, lines, marked),
+                    Origin::Variable(variable) => in_variable(variable, marked),
+                });
+            group = group.elements(snippets);
+        }
+        None => {
+            group = group.element(annotate_snippets::Origin::path(error.name.as_str()));
+        }
+    }
+    if let Some(note) = note {
+        group = group.element(Level::NOTE.message(note));
+    }
+    match problem.help() {
+        Some(help) => group.element(Level::HELP.message(help)),
+        None => group,
+    }
+}
+
+/// A place, and what is said there.
+type Marked<'a> = (&'a Place, AnnotationKind, Option<String>);
+
+/// The line that is meant, and no others: rendering goes through all it is given.
+fn in_file<'a>(
+    error: &'a Inner,
+    lines: &Lines,
+    (place, kind, label): Marked<'_>,
+) -> Snippet<'a, Annotation<'a>> {
+    let text = &error.text;
+    let start = boundary(text, place.span.start);
+    let mut line = lines.around(text, start);
+    if line.len() > WIDEST {
+        let from = boundary(text, start.saturating_sub(WIDEST / 4).max(line.start));
+        line = from..boundary(text, (from + WIDEST).min(line.end));
+    }
+    // A table may go on for pages; its first line says which one it is.
+    let end = boundary(text, place.span.end).clamp(start, line.end);
+    let span = start - line.start..end - line.start;
+    Snippet::source(&text[line])
+        .path(error.name.as_str())
+        .line_start(lines.line(start) + 1)
+        .annotation(kind.span(span).label(label))
+}
+
+/// A variable as one sets it: `NAME=value`.
+fn in_variable(
+    variable: &Variable,
+    (place, kind, label): Marked<'_>,
+) -> Snippet<'static, Annotation<'static>> {
+    // Under the name of a file, it has to be told from it.
+    let is_other = kind == AnnotationKind::Context;
+    let value = &variable.value;
+    let end = boundary(value, WIDEST);
+    let from = variable.name.len() + 1;
+    let inside = |at: usize| from + boundary(value, at.min(end));
+    let span = if place.span.is_empty() {
+        0..variable.name.len()
+    } else {
+        inside(place.span.start)..inside(place.span.end)
+    };
+    Snippet::source(format!("{}={}", variable.name, &value[..end]))
+        .path(is_other.then_some("the environment"))
+        .line_numbering(false)
+        .annotation(kind.span(span).label(label))
+}

@@ -1,0 +1,130 @@
+//! The shape of the file for editors: JSON Schema.
+
+use serde_json::{Map, Value, json};
+
+use super::shape::{FILE, Field, Kind, QUOTA, RULE, Table};
+
+/// The JSON Schema (draft 2020-12) of a policy file, for editors that complete and check while
+/// one writes; also TOML, where they have an extension for it.
+///
+/// ```
+/// let schema = tollgate::config::schema();
+/// assert!(schema.contains("on_store_failure"));
+/// ```
+///
+/// It knows keys and kinds of values. What only a whole policy can show, such as routes that
+/// contradict each other, it does not.
+#[must_use]
+pub fn schema() -> String {
+    let mut schema = table(&FILE);
+    let head = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A policy of tollgate",
+        "$defs": {
+            "quota": quota(),
+            "quotas": {
+                "anyOf": [{ "$ref": "#/$defs/quota" }, list(&json!({ "$ref": "#/$defs/quota" }), 1)],
+            },
+            "outcomes": outcomes(),
+        },
+    });
+    if let (Value::Object(schema), Value::Object(head)) = (&mut schema, head) {
+        schema.extend(head);
+    }
+    format!("{schema:#}\n")
+}
+
+fn table(shape: &Table) -> Value {
+    let properties: Map<String, Value> = shape
+        .fields
+        .iter()
+        .map(|field| (field.key.to_owned(), property(field)))
+        .collect();
+    let required: Vec<&str> = shape
+        .fields
+        .iter()
+        .filter(|field| field.required)
+        .map(|field| field.key)
+        .collect();
+    let others = match &shape.others {
+        Some(others) => described(kind(others.kind), others.doc),
+        None => json!(false),
+    };
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": others,
+    });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn property(field: &Field) -> Value {
+    let mut schema = described(kind(field.kind), field.doc);
+    // Simple values are written alike in TOML and in JSON.
+    let default = field
+        .default
+        .and_then(|text| serde_json::from_str(text).ok());
+    if let Some(default) = default {
+        let default: Value = default;
+        schema["default"] = default;
+    }
+    schema
+}
+
+fn described(mut schema: Value, doc: &str) -> Value {
+    schema["description"] = json!(doc);
+    schema
+}
+
+fn kind(kind: Kind) -> Value {
+    match kind {
+        Kind::Text(_) => json!({ "type": "string" }),
+        Kind::Choice(choices) => json!({ "enum": choices }),
+        Kind::Whole(_) => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Number(_) => json!({ "type": "number" }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Instant => json!({ "type": "string", "format": "date-time" }),
+        Kind::Texts(_) => list(&json!({ "type": "string" }), 0),
+        Kind::Choices(choices) => list(&json!({ "enum": choices }), 1),
+        Kind::TextOrTexts(_) => {
+            json!({ "anyOf": [{ "type": "string" }, list(&json!({ "type": "string" }), 0)] })
+        }
+        Kind::Outcomes => json!({ "$ref": "#/$defs/outcomes" }),
+        Kind::Quota => json!({ "$ref": "#/$defs/quota" }),
+        Kind::Quotas => json!({ "$ref": "#/$defs/quotas" }),
+        Kind::RuleOrQuotas => json!({ "anyOf": [{ "$ref": "#/$defs/quotas" }, table(&RULE)] }),
+        Kind::Table(shape) => table(shape),
+        Kind::Tables(shape) => list(&table(shape), 0),
+    }
+}
+
+fn list(items: &Value, least: usize) -> Value {
+    let mut schema = json!({ "type": "array", "items": items });
+    if least > 0 {
+        schema["minItems"] = json!(least);
+    }
+    schema
+}
+
+fn quota() -> Value {
+    let text = json!({
+        "type": "string",
+        "pattern": "^\\s*(unlimited|blocked|[0-9][0-9_]*\\s*(/|\\sper\\s).+)\\s*$",
+        "examples": ["500/hour", "10/15m", "50 per 10 seconds", "unlimited", "blocked"],
+    });
+    json!({ "anyOf": [text, table(&QUOTA)] })
+}
+
+fn outcomes() -> Value {
+    let status = json!({
+        "anyOf": [
+            { "type": "integer", "minimum": 100, "maximum": 599 },
+            { "type": "string", "pattern": "^[1-5]([0-9]{2}|xx)$" },
+        ],
+    });
+    let named = json!({ "enum": ["all", "success", "failure"] });
+    json!({ "anyOf": [named, status, list(&status, 1)] })
+}

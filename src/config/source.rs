@@ -1,0 +1,259 @@
+//! From where a policy is read: [`Source`].
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::ConfigError;
+use super::problem::{ConfigProblem, Findings, Told};
+use super::syntax::Syntax;
+use super::tree::Place;
+use super::{Config, surroundings::Surroundings};
+use crate::policy::PolicyBuilder;
+
+/// Where a policy is read from: a file or a text, with the variables of the environment that
+/// override parts of it.
+///
+/// ```
+/// use tollgate::config::Source;
+///
+/// let text = r#"
+///     [global]
+///     authenticated = "1000/hour"
+/// "#;
+/// let config = Source::toml(text)
+///     .variables([("TOLLGATE_GLOBAL__AUTHENTICATED", "2000/hour")])
+///     .adjust(|policy| policy.exempt_when(|head| head.path().starts_with("/internal/")))
+///     .read()?;
+/// # let _ = config;
+/// # Ok::<(), tollgate::config::ConfigError>(())
+/// ```
+///
+/// A source can be read any number of times, and says each time what is there then.
+#[derive(Clone)]
+#[must_use]
+pub struct Source {
+    from: From,
+    syntax: Syntax,
+    surroundings: Surroundings,
+    adjust: Option<Arc<Adjust>>,
+}
+
+type Adjust = dyn Fn(PolicyBuilder) -> PolicyBuilder + Send + Sync;
+
+#[derive(Clone)]
+enum From {
+    File(PathBuf),
+    Text(Arc<str>),
+}
+
+/// More than any policy needs: ten thousand endpoints are about a megabyte.
+const MAX_LENGTH: u64 = 8 << 20;
+
+impl Source {
+    /// A file: JSON if its name ends in `.json`, else TOML.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let is_json = path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+        let syntax = if is_json { Syntax::Json } else { Syntax::Toml };
+        let base = path.parent().map(Path::to_owned).unwrap_or_default();
+        Self::new(From::File(path), syntax, base)
+    }
+
+    /// A text in TOML.
+    pub fn toml(text: impl Into<String>) -> Self {
+        let text = text.into().into();
+        Self::new(From::Text(text), Syntax::Toml, PathBuf::new())
+    }
+
+    /// A text in JSON.
+    pub fn json(text: impl Into<String>) -> Self {
+        let text = text.into().into();
+        Self::new(From::Text(text), Syntax::Json, PathBuf::new())
+    }
+
+    fn new(from: From, syntax: Syntax, base: PathBuf) -> Self {
+        Self {
+            from,
+            syntax,
+            surroundings: Surroundings::new(base),
+            adjust: None,
+        }
+    }
+
+    /// These variables, instead of those of the process: for tests, mostly.
+    pub fn variables<K, V>(mut self, variables: impl IntoIterator<Item = (K, V)>) -> Self
+    where
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let variables = variables
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        self.surroundings.variables = Some(variables.collect());
+        self
+    }
+
+    /// Adds what only code can say, such as [`exempt_when`](PolicyBuilder::exempt_when), each
+    /// time the source is read.
+    pub fn adjust(
+        mut self,
+        adjust: impl Fn(PolicyBuilder) -> PolicyBuilder + Send + Sync + 'static,
+    ) -> Self {
+        self.adjust = Some(Arc::new(adjust));
+        self
+    }
+
+    /// Does not look for the secrets and keys that the file names: for checking a file where
+    /// they are not. To a layer made of it every token is invalid.
+    pub fn without_keys(mut self) -> Self {
+        self.surroundings.with_keys = false;
+        self
+    }
+
+    /// The file, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.from {
+            From::File(path) => Some(path),
+            From::Text(_) => None,
+        }
+    }
+
+    /// Reads and checks it.
+    pub fn read(&self) -> Result<Config, ConfigError> {
+        let name = self.name();
+        let text = match &self.from {
+            From::Text(text) if text.len() as u64 > MAX_LENGTH => {
+                return Err(ConfigError::whole(&name, too_long()));
+            }
+            From::Text(text) => text.to_string(),
+            From::File(path) => read_text(path, &name)?,
+        };
+        // Editors of some systems write one; it means nothing.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        Config::of_text(self, &name, text)
+    }
+
+    /// What messages call it.
+    pub(super) fn name(&self) -> String {
+        match (&self.from, self.syntax) {
+            (From::File(path), _) => path.display().to_string(),
+            (From::Text(_), Syntax::Toml) => "policy.toml".to_owned(),
+            (From::Text(_), Syntax::Json) => "policy.json".to_owned(),
+        }
+    }
+
+    pub(super) const fn syntax(&self) -> Syntax {
+        self.syntax
+    }
+
+    pub(super) const fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    pub(super) fn adjusted(&self, policy: PolicyBuilder) -> PolicyBuilder {
+        match &self.adjust {
+            Some(adjust) => adjust(policy),
+            None => policy,
+        }
+    }
+}
+
+/// Shows where from, and no value of any variable.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.name())
+            .field("syntax", &self.syntax)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The text of a file, or why there is none.
+fn read_text(path: &Path, name: &str) -> Result<String, ConfigError> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_LENGTH + 1).read_to_end(&mut bytes))
+        .map_err(|error| ConfigError::whole(name, unreadable(path, &error)))?;
+    if bytes.len() as u64 > MAX_LENGTH {
+        return Err(ConfigError::whole(name, too_long()));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        let help = if is_utf16 {
+            "this looks like UTF-16: save the file as UTF-8"
+        } else {
+            "save the file as UTF-8"
+        };
+        let mut findings = Findings::default();
+        findings.push(ConfigProblem::new(Told {
+            message: format!("the byte 0x{:02x} is no part of a character", bytes[at]),
+            expected: Some("text in UTF-8".to_owned()),
+            help: Some(help.to_owned()),
+            place: Some(Place::in_file(at..at)),
+            ..Told::default()
+        }));
+        // Up to there it is the same.
+        ConfigError::new(name, &String::from_utf8_lossy(bytes), findings)
+    })
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> ConfigProblem {
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    ConfigProblem::new(Told {
+        message: why(error),
+        expected: Some("a policy file".to_owned()),
+        help: is_missing.then(|| near(path)).flatten(),
+        ..Told::default()
+    })
+}
+
+/// Why a file cannot be read, for people.
+pub(super) fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "this process may not read it".to_owned(),
+        _ => format!("it cannot be read ({error})"),
+    }
+}
+
+/// Another file in the same place with nearly this name.
+fn near(path: &Path) -> Option<String> {
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let written = path.file_name()?.to_str()?;
+    let Ok(entries) = directory.read_dir() else {
+        return Some(format!("there is no directory `{}`", directory.display()));
+    };
+    let names: Vec<OsString> = entries
+        .flatten()
+        .map(|entry| entry.file_name())
+        .take(1_000)
+        .collect();
+    let mut names: Vec<&str> = names
+        .iter()
+        .map(OsString::as_os_str)
+        .filter_map(OsStr::to_str)
+        .collect();
+    names.sort_unstable();
+    super::nearest::did_you_mean(written, names)
+}
+
+fn too_long() -> ConfigProblem {
+    ConfigProblem::new(Told {
+        message: format!("more than {} MiB", MAX_LENGTH >> 20),
+        expected: Some("a policy file, which is smaller than that".to_owned()),
+        ..Told::default()
+    })
+}

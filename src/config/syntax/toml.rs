@@ -1,0 +1,133 @@
+//! TOML to a tree.
+
+use std::ops::Range;
+
+use ::toml::de::{DeInteger, DeTable, DeValue, Error};
+
+use super::super::problem::{ConfigProblem, Told};
+use super::super::tree::{Key, Node, Place, Table, Value, shortened};
+use super::{MAX_DEPTH, too_deep};
+
+/// The largest text of which all mistakes are looked for. In a larger one it is the first:
+/// there can be more of them than letters.
+const MAX_RECOVERED: usize = 256 << 10;
+
+pub(super) fn parse(text: &str) -> Result<Node, Vec<ConfigProblem>> {
+    match DeTable::parse(text) {
+        Ok(table) => {
+            let table = convert_table(text, table.into_inner(), 0).map_err(|deep| vec![*deep])?;
+            Ok(Node {
+                place: Place::in_file(0..0),
+                value: Value::Table(table),
+            })
+        }
+        Err(_) if text.len() <= MAX_RECOVERED => {
+            let (_, errors) = DeTable::parse_recoverable(text);
+            Err(told(text, &errors))
+        }
+        Err(first) => Err(told(text, &[first])),
+    }
+}
+
+pub(super) fn inline(text: &str) -> Result<Node, String> {
+    let value = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
+    let span = value.span();
+    convert(text, span, value.into_inner(), 0).map_err(|problem| problem.message().to_owned())
+}
+
+/// Each mistake, at most one per line: what follows from one is mostly on the same.
+fn told(text: &str, errors: &[Error]) -> Vec<ConfigProblem> {
+    let mut errors: Vec<(Range<usize>, &str)> = errors
+        .iter()
+        .map(|error| (error.span().unwrap_or(0..0), error.message()))
+        .collect();
+    errors.sort_by_key(|(span, _)| span.start);
+    let mut problems = Vec::new();
+    let mut told_until = None;
+    for (span, message) in errors {
+        if told_until.is_some_and(|end| span.start <= end) {
+            continue;
+        }
+        let line_end = text.get(span.start..).and_then(|rest| rest.find('\n'));
+        told_until = Some(line_end.map_or(text.len(), |end| span.start + end));
+        let (message, expected) = match message.split_once(", expected ") {
+            Some((message, expected)) => (message, Some(expected.to_owned())),
+            None => (message, None),
+        };
+        let key = text.get(span.clone()).unwrap_or_default();
+        let message = match message {
+            "duplicate key" => format!("duplicate key `{}`", shortened(key)),
+            other => other.to_owned(),
+        };
+        let looks_like_json = problems.is_empty() && text.trim_start().starts_with(['{', '[']);
+        let is_json =
+            looks_like_json && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        problems.push(ConfigProblem::new(Told {
+            message,
+            expected: expected.filter(|expected| expected != "nothing"),
+            help: is_json.then(|| "this is JSON: let the name end in `.json`".to_owned()),
+            place: Some(Place::in_file(span)),
+            ..Told::default()
+        }));
+    }
+    problems
+}
+
+fn convert(
+    text: &str,
+    span: Range<usize>,
+    value: DeValue<'_>,
+    depth: usize,
+) -> Result<Node, Box<ConfigProblem>> {
+    if depth > MAX_DEPTH {
+        return Err(Box::new(too_deep().at(Place::in_file(span))));
+    }
+    let value = match value {
+        DeValue::String(text) => Value::Text(text.into_owned()),
+        DeValue::Integer(integer) => whole(&integer),
+        DeValue::Float(float) => Value::Number(float.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(flag) => Value::Flag(flag),
+        DeValue::Datetime(_) => {
+            let written = text.get(span.clone()).unwrap_or_default();
+            Value::Instant(written.to_owned())
+        }
+        DeValue::Array(items) => {
+            let items = items.into_iter().map(|item| {
+                let span = item.span();
+                convert(text, span, item.into_inner(), depth + 1)
+            });
+            Value::List(items.collect::<Result<_, _>>()?)
+        }
+        DeValue::Table(table) => Value::Table(convert_table(text, table, depth)?),
+    };
+    Ok(Node {
+        place: Place::in_file(span),
+        value,
+    })
+}
+
+fn convert_table(
+    text: &str,
+    table: DeTable<'_>,
+    depth: usize,
+) -> Result<Table, Box<ConfigProblem>> {
+    let mut entries = Vec::with_capacity(table.len());
+    for (key, value) in table {
+        let span = value.span();
+        let node = convert(text, span, value.into_inner(), depth + 1)?;
+        let place = Place::in_file(key.span());
+        let name = key.into_inner().into_owned();
+        entries.push((Key { name, place }, node));
+    }
+    // They come by name.
+    entries.sort_by_key(|(key, _)| key.place.span.start);
+    Ok(Table { entries })
+}
+
+/// A whole number, or as good a number as there is if it is too large for one.
+fn whole(integer: &DeInteger<'_>) -> Value {
+    match i64::from_str_radix(integer.as_str(), integer.radix()) {
+        Ok(number) => Value::Whole(number),
+        Err(_) => Value::Number(integer.as_str().parse().unwrap_or(f64::INFINITY)),
+    }
+}

@@ -1,0 +1,280 @@
+//! Every key of a file does what it says.
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tollgate::config::{Config, Source};
+use tollgate::headers::{HeaderSet, HeaderStyle, ResetStyle};
+use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::{Algorithm, ManualClock, Quota, Timestamp, Window};
+use tower::ServiceExt;
+
+use crate::identity::forge;
+use crate::layer::{Answer, echo, request};
+
+const TOML: &str = include_str!("spec.toml");
+const JSON: &str = include_str!("spec.json");
+/// 2026-12-01T06:00:00Z
+const MAINTENANCE_ENDS: u64 = 1_796_104_800;
+
+fn with_secret(source: Source) -> Config {
+    source
+        .variables([("JWT_SECRET", forge::SECRET)])
+        .read()
+        .unwrap()
+}
+
+/// The same policy, in code.
+fn in_code() -> PolicyBuilder {
+    let bursty = Quota::builder(50, Window::MINUTE)
+        .algorithm(Algorithm::TokenBucket)
+        .burst(20);
+    let trial = Quota::builder(50, "15m".parse().unwrap())
+        .algorithm(Algorithm::SlidingBuckets)
+        .buckets(30);
+    Policy::builder()
+        .warn_at(0.5)
+        .on_store_failure(OnStoreFailure::Allow)
+        .tiers(
+            Tiers::new("free")
+                .tier("team", 5)
+                .tier("enterprise", 10)
+                .assign("user", "ada", "team")
+                .assign("tenant", "acme", "enterprise"),
+        )
+        .authenticated("1000/hour")
+        .anonymous(Rule::new("100/hour").message("Sign in, or wait {retry_in}."))
+        .category(
+            "secrets",
+            Rule::new("500/hour")
+                .message(
+                    "Secret access rate limit exceeded. You've made {used} requests in the past \
+                     {window}. Please try again in {retry_in}.",
+                )
+                .suggestion("Consider upgrading to Team plan for 5,000 requests/hour"),
+        )
+        .category(
+            "everything",
+            Rule::new("300/day, fixed-window")
+                .stacked()
+                .per(["tenant"])
+                .count(Count::success())
+                .cost(3)
+                .unscaled()
+                .on_store_failure(OnStoreFailure::Local),
+        )
+        .endpoint("GET /v1/secrets/{id}", Rule::in_category("secrets"))
+        .endpoint(
+            "POST /v1/mcp/secrets/get",
+            Rule::new("200/hour")
+                .tier("team", ["1000/hour"])
+                .tier("enterprise", ["10000/hour"]),
+        )
+        .endpoint(
+            "POST /auth/v1/token",
+            Rule::new("10/hour")
+                .name("login")
+                .per(["ip"])
+                .unscaled()
+                .count(Count::failure())
+                .on_store_failure(OnStoreFailure::Deny),
+        )
+        .endpoint(
+            "/v1/export",
+            Rule::in_category("everything")
+                .and(bursty.build().unwrap())
+                .and("2000/day")
+                .count(Count::statuses(["200", "5xx"]).unwrap())
+                .cost(5)
+                .suggestion("Ask for less.")
+                .without_global(),
+        )
+        .rule(
+            "outbound",
+            Rule::new("60/minute, sliding-buckets")
+                .and("1000/hour, sliding-buckets")
+                .and("5/s, sliding-log")
+                .per([]),
+        )
+        .rule(
+            "trial",
+            Rule::new(trial.build().unwrap())
+                .per(["group", "user"])
+                .dry_run(),
+        )
+        .exempt_role("service")
+        .exempt_network("10.0.0.0/8")
+        .exempt_network("127.0.0.1")
+        .exempt_route("GET /health")
+        .exempt_subject("tenant", "ourselves")
+        .count_preflights()
+        .maintenance_until(Timestamp::from_secs(MAINTENANCE_ENDS))
+}
+
+#[test]
+fn a_file_says_what_code_says() {
+    let config = with_secret(Source::toml(TOML));
+    assert_eq!(
+        format!("{:#?}", config.policy()),
+        format!("{:#?}", in_code())
+    );
+    let style = HeaderStyle::new(HeaderSet::Both).with_reset(ResetStyle::DeltaSeconds);
+    assert_eq!(config.headers(), style);
+}
+
+#[test]
+fn json_says_what_toml_says() {
+    let toml = with_secret(Source::toml(TOML));
+    let json = with_secret(Source::json(JSON));
+    assert_eq!(
+        format!("{:#?}", json.policy()),
+        format!("{:#?}", toml.policy())
+    );
+    assert_eq!(json.headers(), toml.headers());
+}
+
+/// The layer of the file, at the end of the maintenance.
+fn app() -> (Router, ManualClock) {
+    let clock = ManualClock::at(Timestamp::from_secs(MAINTENANCE_ENDS));
+    let layer = with_secret(Source::toml(TOML)).into_layer();
+    let layer = layer.clock(clock.clone()).build().unwrap();
+    (echo().layer(layer), clock)
+}
+
+/// From an address.
+async fn send(app: &Router, peer: &str, line: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request: Request<_> = request(line, headers);
+    let peer: SocketAddr = peer.parse().unwrap();
+    request.extensions_mut().insert(ConnectInfo(peer));
+    Answer::read(app.clone().oneshot(request).await.unwrap()).await
+}
+
+const PEER: &str = "203.0.113.9:4711";
+
+fn token(claims: &str) -> String {
+    let exp = MAINTENANCE_ENDS + 3_600;
+    let claims = format!(r#"{{"iss":"https://id.example.com","aud":"api","exp":{exp},{claims}}}"#);
+    format!("Bearer {}", forge::hs256(&claims))
+}
+
+#[tokio::test]
+async fn callers_are_known_by_their_token() {
+    let (app, _) = app();
+    let alice = token(r#""uid":"alice","app_metadata":{"plan":"team"},"tenant_id":"t1""#);
+    let headers = [("authorization", alice.as_str())];
+    let answer = send(&app, PEER, "GET /v1/secrets/1", &headers).await;
+    assert_eq!(answer.status, 200);
+    assert!(
+        answer
+            .header("ratelimit-policy")
+            .unwrap()
+            .contains("\"user:secrets:1h\";q=2500"),
+        "{answer:?}"
+    );
+    // ada is on the list, whatever her token says.
+    let ada = token(r#""uid":"ada""#);
+    let answer = send(&app, PEER, "GET /v1/secrets/1", &[("authorization", &ada)]).await;
+    assert!(
+        answer
+            .header("ratelimit-policy")
+            .unwrap()
+            .contains("\"user:secrets:1h\";q=2500")
+    );
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_rejected_and_soon_not_looked_at() {
+    let (app, _) = app();
+    let nobody = [("authorization", "Bearer a.b.c")];
+    let answer = send(&app, PEER, "GET /", &nobody).await;
+    assert_eq!(answer.status, 401);
+    // A token for somebody else, by another issuer, and one without the claim.
+    for claims in [
+        r#""aud":"other","uid":"x""#,
+        r#""iss":"other","uid":"x""#,
+        r#""sub":"x""#,
+    ] {
+        let exp = MAINTENANCE_ENDS + 3_600;
+        let claims = format!(r#"{{"exp":{exp},{claims}}}"#);
+        let token = format!("Bearer {}", forge::hs256(&claims));
+        let answer = send(&app, PEER, "GET /", &[("authorization", &token)]).await;
+        assert_eq!(answer.status, 401, "{claims}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_exempt_is_not_counted() {
+    let (app, _) = app();
+    let service = token(r#""uid":"cron","roles":["service"]"#);
+    let ourselves = token(r#""uid":"us","tenant_id":"ourselves""#);
+    for (peer, line, authorization) in [
+        (PEER, "GET /", Some(service)),
+        (PEER, "GET /", Some(ourselves)),
+        ("10.1.2.3:1", "GET /", None),
+        ("127.0.0.1:1", "GET /", None),
+        (PEER, "GET /health", None),
+    ] {
+        let headers: Vec<(&str, &str)> = authorization
+            .iter()
+            .map(|token| ("authorization", token.as_str()))
+            .collect();
+        let answer = send(&app, peer, line, &headers).await;
+        assert_eq!(answer.header("x-ratelimit-limit"), None, "{peer} {line}");
+    }
+    // Preflights are counted, for the file says so.
+    let preflight = [
+        ("origin", "https://example.com"),
+        ("access-control-request-method", "GET"),
+    ];
+    let answer = send(&app, PEER, "OPTIONS /", &preflight).await;
+    assert!(answer.header("x-ratelimit-limit").is_some());
+}
+
+/// Two clients are one if they share 48 bits, as the file says.
+#[tokio::test]
+async fn the_address_is_what_the_proxy_says_in_its_header() {
+    let text = r#"
+        [[rules]]
+        name = "all"
+        limit = "10/hour"
+        per = ["ip"]
+        [identity.ip]
+        trusted_proxies = ["192.0.2.0/24"]
+        header = "x-real-ip"
+        ipv6_prefix = 48
+    "#;
+    let layer = super::toml(text).unwrap().into_layer().build().unwrap();
+    let app = echo().layer(layer);
+    for (peer, told, remaining) in [
+        ("192.0.2.1:1", "198.51.100.1", 9),
+        ("192.0.2.2:1", "198.51.100.1", 8),
+        ("198.51.100.1:1", "6.6.6.6", 7),
+        ("192.0.2.1:1", "2001:db8:1:2::3", 9),
+        ("192.0.2.1:1", "2001:db8:1:ffff::1", 8),
+        ("192.0.2.1:1", "2001:db8:2::1", 9),
+    ] {
+        let headers = [("x-real-ip", told), ("x-forwarded-for", "6.6.6.6")];
+        let answer = send(&app, peer, "GET /", &headers).await;
+        assert_eq!(
+            answer.number("x-ratelimit-remaining"),
+            remaining,
+            "{peer} {told}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn limits_come_back_by_themselves() {
+    let clock = ManualClock::at(Timestamp::from_secs(MAINTENANCE_ENDS - 1));
+    let layer = with_secret(Source::toml(TOML)).into_layer();
+    let layer = layer.clock(clock.clone()).build().unwrap();
+    let app = echo().layer(layer);
+    let answer = send(&app, PEER, "GET /", &[]).await;
+    assert_eq!(answer.header("x-ratelimit-limit"), None);
+    clock.advance(Duration::from_secs(1));
+    let answer = send(&app, PEER, "GET /", &[]).await;
+    assert_eq!(answer.header("x-ratelimit-limit"), Some("5"));
+}

@@ -1,0 +1,86 @@
+//! A file means the same in any order.
+
+use axum::Router;
+use proptest::prelude::*;
+
+use crate::layer::{echo, send};
+
+/// Parts of a file that can stand anywhere in it.
+const PARTS: [&str; 13] = [
+    "[defaults]\nheaders = \"both\"\n",
+    "[tiers]\ndefault = \"free\"\nfree = 1\nteam = 5\n",
+    "[global]\nanonymous = \"5000/hour\"\n",
+    "[categories.reads]\nlimit = \"300/hour\"\n",
+    "[categories.writes]\nlimit = \"30/hour\"\nstack = true\n",
+    "[[endpoints]]\nroute = \"GET /v1/{kind}/{id}\"\ncategory = \"reads\"\n",
+    "[[endpoints]]\nroute = \"GET /v1/items/{id}\"\ncategory = \"reads\"\nlimit = \"250/hour\"\n",
+    "[[endpoints]]\nroute = \"GET /v1/items/new\"\nlimit = \"20/hour\"\n",
+    "[[endpoints]]\nroute = \"/v1/items/{id}\"\ncategory = \"writes\"\n",
+    "[[endpoints]]\nroute = \"POST /v1/{*rest}\"\ncategory = \"writes\"\nlimit = \"10/minute\"\n",
+    "[[rules]]\nname = \"all\"\nper = []\nlimit = \"9000/day\"\n",
+    "[[rules]]\nname = \"burst\"\nlimit = \"50/second\"\n",
+    "[exempt]\nroutes = [\"GET /health\", \"GET /v1/items/free\"]\n",
+];
+
+const REQUESTS: [&str; 11] = [
+    "GET /",
+    "GET /health",
+    "GET /v1/things/1",
+    "GET /v1/items/1",
+    "HEAD /v1/items/1",
+    "GET /v1/items/new",
+    "GET /v1/items/free",
+    "DELETE /v1/items/1",
+    "POST /v1/items/1",
+    "POST /v1/a/b/c",
+    "GET /v1/a/b/c",
+];
+
+fn app(parts: &[&str]) -> Router {
+    let config = super::toml(&parts.join("\n")).unwrap();
+    let clock = tollgate::ManualClock::new();
+    echo().layer(config.into_layer().clock(clock).build().unwrap())
+}
+
+/// Which quotas count each request, as the headers tell; sorted, for all of a batch are equal.
+async fn resolved(parts: &[&str]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for line in REQUESTS {
+        let answer = send(&app(parts), line, &[]).await;
+        let header = answer.header("ratelimit-policy").unwrap_or_default();
+        let mut quotas: Vec<String> = header.split(", ").map(str::to_owned).collect();
+        quotas.sort();
+        quotas.push(
+            answer
+                .header("x-ratelimit-policy")
+                .unwrap_or("none")
+                .to_owned(),
+        );
+        all.push(quotas);
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_order_of_a_file_means_nothing(parts in Just(PARTS.to_vec()).prop_shuffle()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (expected, shuffled) = runtime.block_on(async {
+            (resolved(&PARTS).await, resolved(&parts).await)
+        });
+        prop_assert_eq!(expected, shuffled);
+    }
+}
+
+/// So that the property is about something.
+#[tokio::test]
+async fn requests_differ() {
+    let resolved = resolved(&PARTS).await;
+    assert_eq!(resolved[1], ["", "none"]);
+    let mut different: Vec<_> = resolved.iter().collect();
+    different.sort();
+    different.dedup();
+    assert!(different.len() >= 7, "{resolved:#?}");
+}
