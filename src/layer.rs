@@ -336,7 +336,7 @@ impl RateLimitLayerBuilder {
 
     /// What else the file says that the policy comes from, and how to read it again.
     #[cfg(feature = "config")]
-    pub(crate) fn from_file(mut self, file: Said, origin: Option<Arc<dyn Origin>>) -> Self {
+    pub(crate) fn said_by_file(mut self, file: Said, origin: Option<Arc<dyn Origin>>) -> Self {
         self.file = file;
         self.origin = origin;
         self

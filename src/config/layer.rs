@@ -1,9 +1,13 @@
 //! From a file to a layer.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::problem::{ConfigProblem, Told};
+use super::reload::PolicyFile;
 use super::{Config, ConfigError};
+use crate::gate::{Change, OnInvalid, Origin, Said};
+use crate::identity::Chain;
 use crate::layer::{RateLimitLayer, RateLimitLayerBuilder};
 
 impl Config {
@@ -23,25 +27,40 @@ impl Config {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn into_layer(self) -> RateLimitLayerBuilder {
+        let origin = PolicyFile::of(&self).map(|file| Arc::new(file) as Arc<dyn Origin>);
+        let Change { policy, file } = self.into_change();
+        RateLimitLayer::builder(policy).said_by_file(file, origin)
+    }
+
+    /// What a layer takes over when the file is read again.
+    pub(super) fn into_change(self) -> Change {
         let known = self.known;
-        let mut layer = RateLimitLayer::builder(self.policy).headers(self.headers);
+        let mut chain = Chain::new();
         #[cfg(feature = "jwt")]
         if let Some(jwt) = known.jwt {
-            layer = layer.identify(jwt);
+            chain = chain.then(jwt);
         }
         if let Some(header) = known.user_header {
-            layer = layer.identify(header);
+            chain = chain.then(header);
         }
-        if let Some(client_ip) = known.client_ip {
-            layer = layer.client_ip(client_ip);
+        Change {
+            policy: self.policy,
+            file: Said {
+                client_ip: known.client_ip,
+                chain,
+                invalid_credentials: known.invalid_credentials,
+                on_invalid: known.rejects_invalid.then_some(OnInvalid::Reject),
+                style: Some(self.headers),
+            },
         }
-        if let Some(quota) = known.invalid_credentials {
-            layer = layer.invalid_credentials(quota);
-        }
-        if known.rejects_invalid {
-            layer = layer.reject_invalid_credentials();
-        }
-        layer
+    }
+
+    /// The file, and those with keys that it names.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let file = self.source.path().map(PathBuf::from);
+        file.into_iter()
+            .chain(self.known.key_files.iter().cloned())
+            .collect()
     }
 }
 

@@ -186,6 +186,7 @@ mod layer;
 mod nearest;
 mod problem;
 mod read;
+mod reload;
 mod render;
 mod schema;
 mod shape;
@@ -194,6 +195,7 @@ mod surroundings;
 mod syntax;
 mod tree;
 mod verdict;
+mod watch;
 
 use std::fmt;
 use std::path::PathBuf;

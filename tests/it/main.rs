@@ -16,6 +16,8 @@ mod limiter;
 mod log;
 mod properties;
 mod reference;
+#[cfg(all(feature = "config", feature = "jwt", feature = "tracing"))]
+mod reload;
 mod response;
 mod sockets;
 mod store_contract;

@@ -1,5 +1,7 @@
 //! How callers are known.
 
+use std::path::PathBuf;
+
 use super::rule::text;
 use super::{Reading, choice};
 use crate::config::problem::Findings;
@@ -19,6 +21,8 @@ pub(in super::super) struct Known {
     pub(in super::super) client_ip: Option<ClientIp>,
     pub(in super::super) invalid_credentials: Option<Quota>,
     pub(in super::super) rejects_invalid: bool,
+    /// Files with keys, which may change while the policy does not.
+    pub(in super::super) key_files: Vec<PathBuf>,
 }
 
 impl Reading<'_> {
@@ -46,7 +50,17 @@ impl Reading<'_> {
                 .and_then(|ip| client_ip(&ip, self.findings)),
             invalid_credentials: wrong.and_then(|wrong| self.quota(&wrong, self.algorithm)),
             rejects_invalid: text(&identity, "on_invalid") == Some("reject"),
+            key_files: self.key_files(&identity),
         }
+    }
+
+    fn key_files(&self, identity: &Spot<'_>) -> Vec<PathBuf> {
+        let entries = identity.get("jwt");
+        let entries = entries.iter().flat_map(Spot::entries);
+        let files = entries.filter(|(key, _)| key.name.ends_with("_file"));
+        files
+            .filter_map(|(_, file)| Some(self.surroundings.base.join(file.text()?)))
+            .collect()
     }
 }
 

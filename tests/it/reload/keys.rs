@@ -1,0 +1,40 @@
+//! Keys that change while the policy does not.
+
+use jsonwebtoken::{EncodingKey, Header, encode};
+use serde_json::json;
+
+use super::{Directory, eventually, limited};
+use crate::layer::send;
+
+fn token(secret: &str) -> String {
+    let claims = json!({ "sub": "alice", "exp": 4_102_444_800_u64 });
+    let key = EncodingKey::from_secret(secret.as_bytes());
+    format!(
+        "Bearer {}",
+        encode(&Header::default(), &claims, &key).unwrap()
+    )
+}
+
+#[tokio::test]
+async fn a_key_file_is_watched_too() {
+    let old = "the first of two secrets, long enough for anybody";
+    let new = "the second of two secrets, long enough for anybody";
+    let directory = Directory::new();
+    directory.write("secret", old);
+    let text = "[global]\nauthenticated = \"10/hour\"\n\
+                [identity.jwt]\nalgorithms = [\"HS256\"]\nsecret_file = \"secret\"\n";
+    let file = directory.write("limits.toml", text);
+    let (limits, app) = limited(&file);
+    limits.watch().unwrap();
+    let policy_of = async |secret: &str| {
+        let token = token(secret);
+        let answer = send(&app, "GET /", &[("authorization", &token)]).await;
+        answer.header("x-ratelimit-policy").map(str::to_owned)
+    };
+    assert_eq!(policy_of(old).await.as_deref(), Some("user:global:1h"));
+    assert_eq!(policy_of(new).await.as_deref(), Some("ip:global:1h"));
+    directory.write("secret", new);
+    eventually("read", || limits.policy_status().version() == 2);
+    assert_eq!(policy_of(old).await.as_deref(), Some("ip:global:1h"));
+    assert_eq!(policy_of(new).await.as_deref(), Some("user:global:1h"));
+}
