@@ -1,8 +1,6 @@
 //! Other rules from now on, without losing a count.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Gate;
@@ -18,16 +16,20 @@ pub(crate) trait Origin: fmt::Debug + Send + Sync {
     fn read(&self) -> Result<Change, ReloadError>;
 
     /// The files that it is made of.
-    fn files(&self) -> Vec<PathBuf>;
+    #[cfg(feature = "config")]
+    fn files(&self) -> Vec<std::path::PathBuf>;
 
     /// What is in them now.
+    #[cfg(feature = "config")]
     fn contents(&self) -> Contents;
 
     /// What was in them when they were last read.
+    #[cfg(feature = "config")]
     fn contents_when_read(&self) -> Contents;
 }
 
 /// What is in each of some files: the same number for the same text, or that it cannot be read.
+#[cfg(feature = "config")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents(pub(crate) Vec<Option<u64>>);
 
@@ -89,7 +91,8 @@ pub(super) struct Reloads {
     status: Mutex<PolicyStatus>,
     /// The same for those who only look, who need not wait for a disk.
     shown: Mutex<PolicyStatus>,
-    is_watched: AtomicBool,
+    #[cfg(feature = "config")]
+    is_watched: std::sync::atomic::AtomicBool,
 }
 
 impl Reloads {
@@ -105,7 +108,8 @@ impl Reloads {
             origin,
             shown: Mutex::new(status.clone()),
             status: Mutex::new(status),
-            is_watched: AtomicBool::new(false),
+            #[cfg(feature = "config")]
+            is_watched: std::sync::atomic::AtomicBool::new(false),
         }
     }
 }
@@ -121,7 +125,8 @@ impl Gate {
     #[cfg(feature = "config")]
     pub(crate) fn begin_watching(&self) -> Result<Option<Arc<dyn Origin>>, ReloadError> {
         let origin = Arc::clone(self.origin()?);
-        let is_watched = self.reloads.is_watched.swap(true, Ordering::Relaxed);
+        let order = std::sync::atomic::Ordering::Relaxed;
+        let is_watched = self.reloads.is_watched.swap(true, order);
         Ok((!is_watched).then_some(origin))
     }
 

@@ -1,4 +1,7 @@
-//! What is told to those who watch. Without the feature `tracing`, nothing is.
+//! What is told to those who watch: events with the feature `tracing`, figures with `metrics`.
+
+mod event;
+mod metric;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,120 +61,17 @@ pub(crate) struct Exceeded<'a> {
     pub(crate) request_id: &'a str,
 }
 
-pub(crate) use event::{
-    exceeded, exempt, overridden, reload_failed, reloaded, store_failed, would_exceed,
-};
+pub(crate) use event::{exceeded, exempt, overridden, store_failed, would_exceed};
 
-#[cfg(feature = "tracing")]
-mod event {
-    use std::cell::LazyCell;
-
-    use super::{Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
-
-    pub(super) fn no_peer_address() {
-        tracing::warn!(
-            target: "tollgate",
-            "the peer address of requests is not known, so all anonymous callers share one counter; \
-             serve the router with `into_make_service_with_connect_info::<SocketAddr>()`, or put a \
-             `tollgate::identity::PeerAddr` into the extensions of each request"
-        );
-    }
-
-    pub(super) fn unknown_tier(name: &str) {
-        tracing::warn!(target: "tollgate", tier = name, "unknown tier, taken for the default one");
-    }
-
-    /// A request was turned away. What is told of it is worked out only if somebody listens.
-    pub(crate) fn exceeded<'a>(exceeded: impl FnOnce() -> Exceeded<'a>) {
-        let exceeded = LazyCell::new(exceeded);
-        tracing::warn!(
-            target: "tollgate",
-            policy = exceeded.policy,
-            endpoint = exceeded.head.path(),
-            method = exceeded.head.method().as_str(),
-            limit = exceeded.limit,
-            used = exceeded.used,
-            window = exceeded.window,
-            retry_after = exceeded.retry_after,
-            request_id = exceeded.request_id,
-            "rate_limit_exceeded"
-        );
-    }
-
-    /// A rule that is only tried out would have turned a request away.
-    pub(crate) fn would_exceed<'a>(exceeded: impl FnOnce() -> Exceeded<'a>) {
-        let exceeded = LazyCell::new(exceeded);
-        tracing::info!(
-            target: "tollgate",
-            policy = exceeded.policy,
-            endpoint = exceeded.head.path(),
-            method = exceeded.head.method().as_str(),
-            limit = exceeded.limit,
-            used = exceeded.used,
-            window = exceeded.window,
-            retry_after = exceeded.retry_after,
-            request_id = exceeded.request_id,
-            "rate_limit_dry_run"
-        );
-    }
-
-    /// A request was not counted. Where somebody decided that for a person or for a while, it is
-    /// for the audit.
-    pub(crate) fn exempt(why: &'static str, is_audited: bool, head: &Head<'_>) {
-        let (endpoint, method) = (head.path(), head.method().as_str());
-        if is_audited {
-            tracing::info!(target: "tollgate::audit", why, endpoint, method, "rate_limit_exempt");
-        } else {
-            tracing::debug!(target: "tollgate", why, endpoint, method, "rate_limit_exempt");
-        }
-    }
-
-    /// A limit was set at run time, or those for a rule were removed. For whom is nobody's
-    /// business who reads logs.
-    pub(crate) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timestamp>) {
-        tracing::info!(
-            target: "tollgate::audit",
-            rule,
-            quota = quota.map(tracing::field::display),
-            until = until.map(tracing::field::display),
-            "rate_limit_override"
-        );
-    }
-
-    pub(crate) fn reloaded(version: u64) {
-        tracing::info!(target: "tollgate", version, "rate_limit_policy_reloaded");
-    }
-
-    #[cold]
-    pub(crate) fn reload_failed(error: &ReloadError) {
-        tracing::error!(
-            target: "tollgate",
-            error = error as &dyn std::error::Error,
-            "rate_limit_policy_not_reloaded"
-        );
-    }
-
-    #[cold]
-    pub(crate) fn store_failed(error: &StoreError) {
-        tracing::error!(
-            target: "tollgate",
-            error = error as &dyn std::error::Error,
-            "rate_limit_store_failed"
-        );
-    }
+/// Another policy is in force.
+pub(crate) fn reloaded(version: u64) {
+    event::reloaded(version);
+    metric::reloaded(version);
 }
 
-#[cfg(not(feature = "tracing"))]
-mod event {
-    use super::{Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
-
-    pub(super) fn no_peer_address() {}
-    pub(super) fn unknown_tier(_: &str) {}
-    pub(crate) fn exceeded<'a>(_: impl FnOnce() -> Exceeded<'a>) {}
-    pub(crate) fn would_exceed<'a>(_: impl FnOnce() -> Exceeded<'a>) {}
-    pub(crate) fn exempt(_: &'static str, _: bool, _: &Head<'_>) {}
-    pub(crate) fn overridden(_: &str, _: Option<&Quota>, _: Option<Timestamp>) {}
-    pub(crate) fn reloaded(_: u64) {}
-    pub(crate) fn reload_failed(_: &ReloadError) {}
-    pub(crate) fn store_failed(_: &StoreError) {}
+/// Another policy was refused.
+#[cold]
+pub(crate) fn reload_failed(error: &ReloadError) {
+    event::reload_failed(error);
+    metric::reload_failed();
 }

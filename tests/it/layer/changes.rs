@@ -1,5 +1,6 @@
 //! What changes while requests come in: another policy, limits for one subject.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
@@ -293,4 +294,84 @@ fn overrides_live_in_the_store() {
     let new = new.until(Timestamp::MAX);
     one.set_override(new.clone()).wait().unwrap();
     assert_eq!(other.overrides(), [new]);
+}
+
+/// The figures of one thread.
+#[derive(Default)]
+struct Figures(std::sync::Mutex<std::collections::BTreeMap<String, std::sync::Arc<AtomicU64>>>);
+
+impl Figures {
+    fn named(&self, key: &metrics::Key) -> std::sync::Arc<AtomicU64> {
+        let labels: Vec<&str> = key.labels().map(metrics::Label::value).collect();
+        let name = format!("{}/{}", key.name(), labels.join("/"));
+        let mut known = self.0.lock().unwrap();
+        std::sync::Arc::clone(known.entry(name).or_default())
+    }
+
+    fn all(&self) -> Vec<(String, u64)> {
+        let known = self.0.lock().unwrap();
+        let value = |figure: &AtomicU64| figure.load(std::sync::atomic::Ordering::Relaxed);
+        known
+            .iter()
+            .map(|(name, figure)| (name.clone(), value(figure)))
+            .collect()
+    }
+}
+
+impl metrics::Recorder for Figures {
+    fn describe_counter(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+    fn describe_gauge(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+    fn describe_histogram(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+
+    fn register_counter(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+        metrics::Counter::from_arc(self.named(key))
+    }
+
+    fn register_gauge(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+        metrics::Gauge::from_arc(self.named(key))
+    }
+
+    fn register_histogram(
+        &self,
+        _: &metrics::Key,
+        _: &metrics::Metadata<'_>,
+    ) -> metrics::Histogram {
+        metrics::Histogram::noop()
+    }
+}
+
+#[test]
+fn reloads_are_counted() {
+    let figures = Figures::default();
+    metrics::with_local_recorder(&figures, || {
+        let limits = RateLimitLayer::new("1/hour").unwrap();
+        limits.replace_policy("2/hour").unwrap();
+        limits.replace_policy("0/hour").unwrap_err();
+        limits.replace_policy("3/hour").unwrap();
+    });
+    let expected = [
+        ("tollgate_policy_reloads_total/failed".to_owned(), 1),
+        ("tollgate_policy_reloads_total/ok".to_owned(), 2),
+        // Gauges are floats.
+        ("tollgate_policy_version/".to_owned(), 3.0_f64.to_bits()),
+    ];
+    assert_eq!(figures.all(), expected);
 }

@@ -1,6 +1,7 @@
 //! The layer as users meet it: requests in, responses out.
 
 mod answers;
+#[cfg(all(feature = "metrics", feature = "tracing"))]
 mod changes;
 mod counting;
 mod dropped;
@@ -11,6 +12,7 @@ mod readiness;
 mod routes;
 mod slow;
 mod tiers;
+#[cfg(feature = "tracing")]
 mod trials;
 
 use axum::Router;
