@@ -57,7 +57,7 @@ impl Display for Text<'_> {
         }
         writeln!(f, "  tier      {}", Tier(explanation))?;
         if let Some(because) = explanation.exempt_because() {
-            write!(f, "\n")?;
+            writeln!(f)?;
             paint.put(f, Paint::GREEN, "Exempt")?;
             writeln!(f, ": {because}. Nothing is counted.")?;
         } else if explanation.counted_by.is_empty() {

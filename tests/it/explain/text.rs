@@ -24,10 +24,10 @@ Counted by, all or none:
      counts      every response, 1 each
      store down  counted in the memory of each process
 
-  3. all:instance:1s  5000/1s
+  3. all:instance:1s  1000/1s
      rule        instance (always-on)
      counter     everybody
-     limit       1000/1s times 5
+     limit       1000/1s, as the rule says
      counts      every response, 1 each
      store down  counted in the memory of each process
 
