@@ -75,6 +75,7 @@
 //! |---|---|
 //! | limit a service | [`RateLimitLayer`] |
 //! | say which requests, whose, how much | [`policy`] |
+//! | know why a request is counted as it is | [`policy::Policy::explain`] |
 //! | know who is asking | [`identity`], [`tier`] |
 //! | choose headers and answers | [`headers`], [`response`] |
 //! | limit something else | [`Limiter`] |
@@ -113,6 +114,7 @@
 //! | `jwt` (default) | identity from JSON Web Tokens |
 //! | `tracing` (default) | events |
 //! | `config` | policies from TOML and JSON files |
+//! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
 //! | `test-util` | the contract suite for stores, with its vectors |
 

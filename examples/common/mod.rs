@@ -20,7 +20,8 @@ pub(crate) fn setting<T>(
     setting.unwrap_or_else(|| refuse(name, &value.to_string_lossy(), allowed))
 }
 
-fn refuse(name: &str, value: &str, reason: &str) -> ! {
+/// Ends the program because of a setting.
+pub(crate) fn refuse(name: &str, value: &str, reason: &str) -> ! {
     eprintln!("{name}={value:?} cannot be used. Allowed: {reason}.");
     process::exit(2)
 }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::problem::{ConfigProblem, Told};
 use super::reload::PolicyFile;
 use super::{Config, ConfigError};
-use crate::gate::{Change, OnInvalid, Origin, Said};
-use crate::identity::Chain;
+use crate::gate::{Change, Origin};
 use crate::layer::{RateLimitLayer, RateLimitLayerBuilder};
 
 impl Config {
@@ -32,35 +31,12 @@ impl Config {
         RateLimitLayer::builder(policy).said_by_file(file, origin)
     }
 
-    /// What a layer takes over when the file is read again.
+    /// What a layer takes from it.
     pub(super) fn into_change(self) -> Change {
-        let known = self.known;
-        let mut chain = Chain::new();
-        #[cfg(feature = "jwt")]
-        if let Some(jwt) = known.jwt {
-            chain = chain.then(jwt);
-        }
-        if let Some(header) = known.user_header {
-            chain = chain.then(header);
-        }
         Change {
             policy: self.policy,
-            file: Said {
-                client_ip: known.client_ip,
-                chain,
-                invalid_credentials: known.invalid_credentials,
-                on_invalid: known.rejects_invalid.then_some(OnInvalid::Reject),
-                style: Some(self.headers),
-            },
+            file: self.around,
         }
-    }
-
-    /// The file, and those with keys that it names.
-    pub(super) fn files(&self) -> Vec<PathBuf> {
-        let file = self.source.path().map(PathBuf::from);
-        file.into_iter()
-            .chain(self.known.key_files.iter().cloned())
-            .collect()
     }
 }
 

@@ -203,11 +203,13 @@ use std::path::PathBuf;
 pub use self::error::ConfigError;
 pub use self::problem::ConfigProblem;
 use self::problem::{Findings, Told};
-use self::read::{Known, Settings};
+use self::read::Settings;
 pub use self::schema::schema;
 pub use self::source::Source;
 use self::tree::Spot;
+use crate::gate::Said;
 use crate::headers::HeaderStyle;
+use crate::identity::ClientIp;
 use crate::policy::{Policy, PolicyBuilder};
 
 /// What a policy file says, checked; see [the module](self).
@@ -215,8 +217,9 @@ pub struct Config {
     source: Source,
     rules: PolicyBuilder,
     policy: Policy,
-    headers: HeaderStyle,
-    known: Known,
+    /// How callers are found, and what they are told.
+    around: Said,
+    key_files: Vec<PathBuf>,
 }
 
 impl Config {
@@ -254,8 +257,8 @@ impl Config {
         let settings = read::read(&root, surroundings, &mut findings);
         let Settings {
             policy,
-            headers,
-            known,
+            around,
+            key_files,
         } = settings;
         let rules = source.adjusted(policy);
         let policy = if findings.is_full() {
@@ -271,8 +274,8 @@ impl Config {
                 source: source.clone(),
                 rules,
                 policy,
-                headers,
-                known,
+                around,
+                key_files,
             }),
             _ => Err(ConfigError::new(name, text, findings)),
         }
@@ -290,8 +293,21 @@ impl Config {
 
     /// Which headers responses carry.
     #[must_use]
-    pub const fn headers(&self) -> HeaderStyle {
-        self.headers
+    pub fn headers(&self) -> HeaderStyle {
+        self.around.style.unwrap_or_default()
+    }
+
+    /// How the client's address is found, if the file says so.
+    #[must_use]
+    pub const fn client_ip(&self) -> Option<&ClientIp> {
+        self.around.client_ip.as_ref()
+    }
+
+    /// The file, and those with keys that it names.
+    fn files(&self) -> Vec<PathBuf> {
+        let file = self.source.path().map(PathBuf::from);
+        let keys = self.key_files.iter().cloned();
+        file.into_iter().chain(keys).collect()
     }
 
     /// The policy alone, compiled.
@@ -322,7 +338,7 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("source", &self.source)
             .field("policy", &self.policy)
-            .field("headers", &self.headers)
+            .field("headers", &self.headers())
             .finish_non_exhaustive()
     }
 }

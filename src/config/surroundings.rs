@@ -11,10 +11,6 @@ pub(super) struct Surroundings {
     /// Instead of those of the process.
     pub(super) variables: Option<BTreeMap<OsString, OsString>>,
     /// The directory that paths in the file start from.
-    #[cfg_attr(
-        not(feature = "jwt"),
-        expect(dead_code, reason = "only keys are in files")
-    )]
     pub(super) base: PathBuf,
     /// Whether secrets and keys are looked for.
     pub(super) with_keys: bool,

@@ -3,5 +3,8 @@
 #[doc = include_str!("algorithms.md")]
 pub mod algorithms {}
 
+#[doc = include_str!("command_line.md")]
+pub mod command_line {}
+
 #[doc = include_str!("design.md")]
 pub mod design {}

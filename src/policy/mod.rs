@@ -40,6 +40,13 @@
 //! as `POST /v1/auth/login` where the router only knows `/v1/{service}/{action}`; then mind that
 //! such a handler also gets `login` from `log%69n`, which is another path to the router and to
 //! the rules. Give it a route of its own.
+//!
+//! # Why a request is counted as it is
+//!
+//! [`Policy::explain`] says of any request which rules count it, whose counters, with which
+//! numbers, and why others do not; [`Policy::overview`] what the policy says altogether, and what
+//! in it is hardly what anybody wanted. The program [`tollgate`](crate::docs::command_line) does
+//! both for policy files.
 
 mod about;
 mod builder;

@@ -225,30 +225,40 @@ impl Routes {
     /// a path may be spelled in a way that somebody further in takes for another.
     #[inline]
     pub(crate) fn find(&self, method: &Method, taken: &Taken<'_>) -> Option<Target> {
-        self.find_place(method, taken).map(|place| place.target)
+        self.look_up(method, taken, |spot| spot.target, |place| place.target)
     }
 
     /// The route that leads there, as it was written.
     pub(super) fn route(&self, method: &Method, taken: &Taken<'_>) -> Option<&Route> {
-        self.find_place(method, taken).map(|place| &place.route)
+        let at_spot = |spot: &Spot| &self.places[spot.place].route;
+        self.look_up(method, taken, at_spot, |place| &place.route)
     }
 
+    /// Says something of where a request leads: mostly by its spot alone.
     #[inline]
-    fn find_place(&self, method: &Method, taken: &Taken<'_>) -> Option<&Place> {
+    fn look_up<'r, T>(
+        &'r self,
+        method: &Method,
+        taken: &Taken<'_>,
+        at_spot: impl FnOnce(&Spot) -> T,
+        at_place: impl FnOnce(&'r Place) -> T,
+    ) -> Option<T> {
         if self.places.is_empty() {
             return None;
         }
         let own = self.by_method.iter().find(|(known, _)| known == method);
         let matcher = own.map_or(&self.any, |(_, matcher)| matcher);
-        let by_path = self.at(matcher, taken.path);
+        let by_path = matcher.at(taken.path).ok().map(|found| found.value);
+        let place = |spot: &Spot| &self.places[spot.place];
         let agreed = match (by_path, taken.pattern) {
-            (Some(place), Some(pattern)) => place.route.path == pattern,
+            (Some(spot), Some(pattern)) => place(spot).route.path == pattern,
             (by_path, pattern) => by_path.is_some() && pattern.is_none(),
         };
         if agreed && taken.changed.is_none() && is_plain(taken.path) {
-            return by_path;
+            return by_path.map(at_spot);
         }
-        self.find_other(method, matcher, by_path, taken)
+        self.find_other(method, matcher, by_path.map(place), taken)
+            .map(at_place)
     }
 
     #[cold]

@@ -1,5 +1,7 @@
 //! The examples as people meet them: started, asked over a socket, stopped.
 
+#[cfg(feature = "config")]
+mod gateway;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod hyper_server;
@@ -12,6 +14,8 @@ use crate::wire::{Client, Version};
 
 /// Those that serve, and all they have in common.
 const SERVERS: &[&str] = &[
+    #[cfg(feature = "config")]
+    "gateway",
     #[cfg(feature = "grpc")]
     "grpc",
     "hyper_server",

@@ -1,5 +1,7 @@
 //! The integration tests, in one binary.
 
+#[cfg(feature = "cli")]
+mod cli;
 mod concurrency;
 #[cfg(feature = "config")]
 mod config;

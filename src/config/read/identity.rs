@@ -1,67 +1,63 @@
 //! How callers are known.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::rule::text;
 use super::{Reading, choice};
 use crate::config::problem::Findings;
 use crate::config::tree::Spot;
 use crate::error::Invalid;
-#[cfg(feature = "jwt")]
-use crate::identity::Jwt;
-use crate::identity::{ClientIp, ForwardedHeader, UserIdHeader};
-use crate::quota::Quota;
-
-/// How callers are known, as far as a file can say it.
-#[derive(Debug, Default)]
-pub(in super::super) struct Known {
-    #[cfg(feature = "jwt")]
-    pub(in super::super) jwt: Option<Jwt>,
-    pub(in super::super) user_header: Option<UserIdHeader>,
-    pub(in super::super) client_ip: Option<ClientIp>,
-    pub(in super::super) invalid_credentials: Option<Quota>,
-    pub(in super::super) rejects_invalid: bool,
-    /// Files with keys, which may change while the policy does not.
-    pub(in super::super) key_files: Vec<PathBuf>,
-}
+use crate::gate::{OnInvalid, Said};
+use crate::identity::{Chain, ClientIp, ForwardedHeader, UserIdHeader};
 
 impl Reading<'_> {
-    pub(super) fn known(&mut self, root: &Spot<'_>) -> Known {
+    /// All but the headers of responses.
+    pub(super) fn around(&mut self, root: &Spot<'_>) -> Said {
         let Some(identity) = root.get("identity") else {
-            return Known::default();
+            return Said::default();
         };
+        let mut chain = Chain::new();
         #[cfg(feature = "jwt")]
-        let jwt = identity.get("jwt").and_then(|jwt| self.jwt(&jwt));
+        if let Some(jwt) = identity.get("jwt").and_then(|jwt| self.jwt(&jwt)) {
+            chain = chain.then(jwt);
+        }
         #[cfg(not(feature = "jwt"))]
         if let Some(jwt) = identity.get("jwt") {
             without_jwt(&jwt, self);
         }
-        let user_header = identity.get("trusted_user_header").and_then(|spot| {
+        let header = identity.get("trusted_user_header").and_then(|spot| {
             let name = spot.text()?;
             self.findings.note(&spot, UserIdHeader::trusted(name))
         });
+        if let Some(header) = header {
+            chain = chain.then(header);
+        }
         let wrong = identity.get("invalid_credentials");
-        Known {
-            #[cfg(feature = "jwt")]
-            jwt,
-            user_header,
+        Said {
+            chain,
             client_ip: identity
                 .get("ip")
                 .and_then(|ip| client_ip(&ip, self.findings)),
             invalid_credentials: wrong.and_then(|wrong| self.quota(&wrong, self.algorithm)),
-            rejects_invalid: text(&identity, "on_invalid") == Some("reject"),
-            key_files: self.key_files(&identity),
+            on_invalid: match text(&identity, "on_invalid") {
+                Some("reject") => Some(OnInvalid::Reject),
+                Some("anonymous") => Some(OnInvalid::Anonymous),
+                _ => None,
+            },
+            style: None,
         }
     }
+}
 
-    fn key_files(&self, identity: &Spot<'_>) -> Vec<PathBuf> {
-        let entries = identity.get("jwt");
-        let entries = entries.iter().flat_map(Spot::entries);
-        let files = entries.filter(|(key, _)| key.name.ends_with("_file"));
-        files
-            .filter_map(|(_, file)| Some(self.surroundings.base.join(file.text()?)))
-            .collect()
-    }
+/// The files with keys that a policy names. They may change while the policy does not.
+pub(super) fn key_files(root: &Spot<'_>, base: &Path) -> Vec<PathBuf> {
+    let identity = root.get("identity");
+    let jwt = identity.and_then(|identity| identity.get("jwt"));
+    let entries = jwt.iter().flat_map(Spot::entries);
+    let files = entries.filter(|(key, _)| key.name.ends_with("_file"));
+    files
+        .filter_map(|(_, file)| Some(base.join(file.text()?)))
+        .collect()
 }
 
 #[cfg(not(feature = "jwt"))]

@@ -10,23 +10,26 @@ mod jwt;
 mod quota;
 mod rule;
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
-pub(super) use self::identity::Known;
 use self::rule::{flag, on_store_failure, text};
 use super::nearest::did_you_mean;
 use super::problem::{ConfigProblem, Findings, Told};
 use super::surroundings::Surroundings;
 use super::tree::Spot;
-use crate::headers::HeaderStyle;
+use crate::gate::Said;
+use crate::headers::{HeaderSet, HeaderStyle, ResetStyle};
 use crate::policy::{Policy, PolicyBuilder, Tiers};
 use crate::quota::Algorithm;
 
 /// What a file says, in terms of the model.
 pub(super) struct Settings {
     pub(super) policy: PolicyBuilder,
-    pub(super) headers: HeaderStyle,
-    pub(super) known: Known,
+    /// How callers are found, and what they are told.
+    pub(super) around: Said,
+    /// Files with keys that it names.
+    pub(super) key_files: Vec<PathBuf>,
 }
 
 /// Reading a file.
@@ -51,13 +54,15 @@ pub(super) fn read(
         algorithm: algorithm.unwrap_or_default(),
     };
     let policy = reading.policy(root);
-    let known = reading.known(root);
-    let set = defaults.and_then(|defaults| choice(defaults, "headers"));
-    let reset = defaults.and_then(|defaults| choice(defaults, "reset"));
+    let around = reading.around(root);
+    let set: Option<HeaderSet> = defaults.and_then(|defaults| choice(defaults, "headers"));
+    let reset: Option<ResetStyle> = defaults.and_then(|defaults| choice(defaults, "reset"));
+    let style = (set.is_some() || reset.is_some())
+        .then(|| HeaderStyle::new(set.unwrap_or_default()).with_reset(reset.unwrap_or_default()));
     Settings {
         policy,
-        headers: HeaderStyle::new(set.unwrap_or_default()).with_reset(reset.unwrap_or_default()),
-        known,
+        around: Said { style, ..around },
+        key_files: identity::key_files(root, &surroundings.base),
     }
 }
 

@@ -44,6 +44,13 @@ pub(super) struct Group {
     pub(super) dry_run: bool,
 }
 
+impl Group {
+    /// The number of its rule.
+    pub(super) fn number(self) -> usize {
+        self.rule
+    }
+}
+
 impl Compiler<'_> {
     /// Refuses a setting, which the file calls `key`, where it means nothing.
     pub(super) fn refuse(

@@ -102,12 +102,11 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         }
         Routes::default()
     });
-    let number = |group: &Group| group.rule;
     let about = About {
         rules: rules.into(),
         endpoints: endpoints.into(),
-        globals: globals.each_ref().map(|global| global.as_ref().map(number)),
-        always_on: always.iter().map(number).collect(),
+        globals: globals.map(|global| global.map(Group::number)),
+        always_on: always.into_iter().map(Group::number).collect(),
         exempt_routes: builder.exempt_routes.into(),
     };
     problems.or(Policy {

@@ -95,11 +95,13 @@ impl Explanation {
 
     /// Every quota that counts the request, the most specific rules first. Those that are only
     /// tried out are among them.
+    #[must_use]
     pub fn counted_by(&self) -> impl ExactSizeIterator<Item = &CountedBy> {
         self.counted_by.iter()
     }
 
     /// The rules that one could have thought of, and why they do not count the request.
+    #[must_use]
     pub fn not_counted_by(&self) -> impl ExactSizeIterator<Item = &NotCountedBy> {
         self.not_counted_by.iter()
     }

@@ -176,15 +176,13 @@ impl<'a> Asked<'a> {
             let is_its = |entry: &&Entry| about.lines.contains(&entry.line);
             for entry in plan.entries.iter().filter(is_its) {
                 is_there = true;
-                match self.counted(about, entry, plan) {
-                    Some(counted) => answer.counted_by.push(counted),
-                    None => {
-                        let lacking = about.per.lacking(&self.caller).unwrap_or_default();
-                        let lacks = WhyNot::Lacks(lacking.to_owned());
-                        answer.not_counted_by.push(self.skip(rule, lacks));
-                        return;
-                    }
-                }
+                let Some(counted) = self.counted(about, entry, plan) else {
+                    let lacking = about.per.lacking(&self.caller).unwrap_or_default();
+                    let lacks = WhyNot::Lacks(lacking.to_owned());
+                    answer.not_counted_by.push(self.skip(rule, lacks));
+                    return;
+                };
+                answer.counted_by.push(counted);
             }
         }
         if !is_there {

@@ -57,7 +57,7 @@ impl Display for Text<'_> {
         }
         writeln!(f, "  tier      {}", Tier(explanation))?;
         if let Some(because) = explanation.exempt_because() {
-            write!(f, "\n")?;
+            writeln!(f)?;
             paint.put(f, Paint::GREEN, "Exempt")?;
             writeln!(f, ": {because}. Nothing is counted.")?;
         } else if explanation.counted_by.is_empty() {
@@ -105,9 +105,9 @@ impl Display for Tier<'_> {
 /// The lines below the name of the quota.
 impl Display for CountedBy {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "     rule     {} ({})", self.rule, self.kind)?;
-        writeln!(f, "     counter  {}", self.counter)?;
-        write!(f, "     limit    ")?;
+        writeln!(f, "     rule        {} ({})", self.rule, self.kind)?;
+        writeln!(f, "     counter     {}", self.counter)?;
+        write!(f, "     limit       ")?;
         match self.scaling {
             _ if self.base == self.quota => writeln!(f, "{}, as the rule says", self.base)?,
             Scaling::Never => writeln!(f, "{} in every tier", self.base)?,
@@ -118,7 +118,7 @@ impl Display for CountedBy {
                 self.quota, self.base
             )?,
         }
-        write!(f, "     counts   ")?;
+        write!(f, "     counts      ")?;
         match self.count.to_string().as_str() {
             "all" => write!(f, "every response")?,
             "success" => write!(f, "responses that went well")?,
@@ -131,11 +131,11 @@ impl Display for CountedBy {
             OnStoreFailure::Allow => "let through uncounted",
             OnStoreFailure::Deny => "turned away with 503",
         };
-        writeln!(f, "     no store {without_store}")?;
+        writeln!(f, "     store down  {without_store}")?;
         if self.dry_run {
             writeln!(
                 f,
-                "     mode     dry-run: it is tried out and denies nobody"
+                "     mode        dry-run: it is tried out and denies nobody"
             )?;
         }
         Ok(())

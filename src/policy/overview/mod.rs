@@ -44,6 +44,7 @@ pub struct Overview<'p> {
 
 impl<'p> Overview<'p> {
     /// The tiers, the default one first.
+    #[must_use]
     pub fn tiers(&self) -> impl ExactSizeIterator<Item = TierView<'p>> + use<'p> {
         let tiers = &self.policy.tiers;
         (0..tiers.len()).map(|index| TierView {
@@ -61,28 +62,33 @@ impl<'p> Overview<'p> {
     }
 
     /// Every endpoint, in the order of the policy.
+    #[must_use]
     pub fn endpoints(&self) -> impl ExactSizeIterator<Item = EndpointView<'p>> + use<'p> {
         let policy = self.policy;
         (0..policy.about.endpoints.len()).map(move |number| EndpointView { policy, number })
     }
 
     /// Roles whose callers are not counted.
+    #[must_use]
     pub fn exempt_roles(&self) -> impl ExactSizeIterator<Item = &'p str> + use<'p> {
         self.policy.exempt.roles.iter().map(|role| &**role)
     }
 
     /// Callers who are not counted: a dimension and its value.
+    #[must_use]
     pub fn exempt_subjects(&self) -> impl ExactSizeIterator<Item = (&'p str, &'p str)> + use<'p> {
         let subjects = self.policy.exempt.subjects.iter();
         subjects.map(|(name, value)| (&**name, &**value))
     }
 
     /// Networks whose clients are not counted.
+    #[must_use]
     pub fn exempt_networks(&self) -> impl ExactSizeIterator<Item = String> + use<'p> {
         self.policy.exempt.networks.iter().map(ToString::to_string)
     }
 
     /// Routes that are not counted.
+    #[must_use]
     pub fn exempt_routes(&self) -> impl ExactSizeIterator<Item = &'p str> + use<'p> {
         self.policy.about.exempt_routes.iter().map(String::as_str)
     }
@@ -96,11 +102,11 @@ impl<'p> Overview<'p> {
     /// What is allowed, but is hardly what anybody wanted.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
-        warning::all(self)
+        warning::all(*self)
     }
 
     /// The global rule for authenticated callers, or the one for the others.
-    fn global(&self, authenticated: bool) -> Option<RuleView<'p>> {
+    fn global(self, authenticated: bool) -> Option<RuleView<'p>> {
         let rule = self.policy.about.globals[usize::from(authenticated)]?;
         Some(RuleView::new(self.policy, rule))
     }
@@ -161,10 +167,11 @@ impl<'p> EndpointView<'p> {
 
     /// The rules that count it, without those that count everything.
     pub fn rules(&self) -> impl Iterator<Item = RuleView<'p>> + use<'p> {
-        let about = self.about();
-        let anonymous = self.policy.plan(self.number * 2);
-        let counts = |rule: &RuleView<'p>| rule.is_in(anonymous);
-        let policy = self.policy;
+        let (policy, about) = (self.policy, self.about());
+        // Those of the anonymous are those of anybody, but for the global rule.
+        let plan = policy.plan_for(self.number, None).ok();
+        let plan = plan.map(|plan| policy.plan(plan));
+        let counts = move |rule: &RuleView<'p>| plan.is_some_and(|plan| rule.is_in(plan));
         let rules = about.own.into_iter().chain(about.category);
         rules
             .map(move |rule| RuleView::new(policy, rule))

@@ -56,6 +56,7 @@ impl<'p> RuleView<'p> {
     }
 
     /// Its quotas for a tier; for the default one, if there is none of this name.
+    #[must_use]
     pub fn quotas(&self, tier: &str) -> impl ExactSizeIterator<Item = &'p Quota> + use<'p> {
         let tier = self.tier(tier);
         let lines = &self.policy.lines[self.about().lines.clone()];

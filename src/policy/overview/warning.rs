@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Overview, RuleView};
+use super::{Overview, RuleView, TierView};
 use crate::policy::{Per, RuleKind};
 use crate::quota::Quota;
 
@@ -33,14 +33,15 @@ impl fmt::Display for Warning {
     }
 }
 
-pub(super) fn all(overview: &Overview<'_>) -> Vec<Warning> {
+pub(super) fn all(overview: Overview<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(uncounted(overview));
     for rule in overview.rules() {
         let found = match rule.kind() {
             RuleKind::Category => idle(overview, rule).or_else(|| out_of_reach(overview, rule)),
             RuleKind::Endpoint => out_of_reach(overview, rule),
-            RuleKind::Global | RuleKind::AlwaysOn => None,
+            RuleKind::AlwaysOn => unsteady(overview, rule),
+            RuleKind::Global => None,
         };
         warnings.extend(found.map(|text| Warning {
             path: rule.path().to_owned(),
@@ -51,7 +52,7 @@ pub(super) fn all(overview: &Overview<'_>) -> Vec<Warning> {
 }
 
 /// Requests that nothing counts.
-fn uncounted(overview: &Overview<'_>) -> Option<Warning> {
+fn uncounted(overview: Overview<'_>) -> Option<Warning> {
     // Who is anonymous has an address, and nothing else that rules could count.
     let counts_anybody = |rule: RuleView<'_>| match &rule.about().per {
         Per::Caller => true,
@@ -68,7 +69,7 @@ fn uncounted(overview: &Overview<'_>) -> Option<Warning> {
 }
 
 /// A category that counts nothing.
-fn idle(overview: &Overview<'_>, category: RuleView<'_>) -> Option<String> {
+fn idle(overview: Overview<'_>, category: RuleView<'_>) -> Option<String> {
     let mut inside = overview
         .endpoints()
         .filter(|endpoint| endpoint.category() == Some(category))
@@ -84,8 +85,21 @@ fn idle(overview: &Overview<'_>, category: RuleView<'_>) -> Option<String> {
     })
 }
 
+/// A counter that all share, with a limit that depends on who happens to ask.
+fn unsteady(overview: Overview<'_>, rule: RuleView<'_>) -> Option<String> {
+    let quotas = |tier: TierView<'_>| rule.quotas(tier.name()).collect::<Vec<_>>();
+    let mut tiers = overview.tiers().map(quotas);
+    let first = tiers.next()?;
+    let differ = rule.counted_per() == "all" && tiers.any(|other| other != first);
+    differ.then(|| {
+        "everybody shares its counter, but the limit is another for each tier (`scale = false` \
+         makes it one)"
+            .to_owned()
+    })
+}
+
 /// A quota that the global one never leaves any use of.
-fn out_of_reach(overview: &Overview<'_>, rule: RuleView<'_>) -> Option<String> {
+fn out_of_reach(overview: Overview<'_>, rule: RuleView<'_>) -> Option<String> {
     let global = overview.global(true)?;
     let alike = rule.about().per == global.about().per
         && rule.count() == global.count()
@@ -109,7 +123,7 @@ fn out_of_reach(overview: &Overview<'_>, rule: RuleView<'_>) -> Option<String> {
 }
 
 /// Whether the global rule counts every endpoint that this rule counts.
-fn is_counted_globally(overview: &Overview<'_>, rule: RuleView<'_>) -> bool {
+fn is_counted_globally(overview: Overview<'_>, rule: RuleView<'_>) -> bool {
     let mut endpoints = overview.endpoints();
     endpoints.all(|endpoint| {
         endpoint.is_counted_globally() || endpoint.rules().all(|other| other != rule)

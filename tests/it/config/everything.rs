@@ -185,23 +185,35 @@ async fn callers_are_known_by_their_token() {
     );
 }
 
+/// Another audience, another issuer, no such claim, no token at all: that is four, and the file
+/// allows five.
 #[tokio::test]
 async fn wrong_credentials_are_rejected_and_soon_not_looked_at() {
     let (app, _) = app();
-    let nobody = [("authorization", "Bearer a.b.c")];
-    let answer = send(&app, PEER, "GET /", &nobody).await;
-    assert_eq!(answer.status, 401);
-    // A token for somebody else, by another issuer, and one without the claim.
+    let exp = MAINTENANCE_ENDS + 3_600;
+    let (iss, aud) = (r#""iss":"https://id.example.com""#, r#""aud":"api""#);
+    let mut wrong = vec!["a.b.c".to_owned()];
     for claims in [
-        r#""aud":"other","uid":"x""#,
-        r#""iss":"other","uid":"x""#,
-        r#""sub":"x""#,
+        format!(r#"{{"exp":{exp},{iss},"aud":"other","uid":"x"}}"#),
+        format!(r#"{{"exp":{exp},"iss":"other",{aud},"uid":"x"}}"#),
+        format!(r#"{{"exp":{exp},{iss},{aud},"sub":"x"}}"#),
     ] {
-        let exp = MAINTENANCE_ENDS + 3_600;
-        let claims = format!(r#"{{"exp":{exp},{claims}}}"#);
-        let token = format!("Bearer {}", forge::hs256(&claims));
+        wrong.push(forge::hs256(&claims));
+    }
+    for token in &wrong {
+        let token = format!("Bearer {token}");
         let answer = send(&app, PEER, "GET /", &[("authorization", &token)]).await;
-        assert_eq!(answer.status, 401, "{claims}");
+        assert_eq!(answer.status, 401, "{token}");
+    }
+    // The fifth is right, and given back; the sixth is not; then it is over.
+    for (uid, wrong, status) in [("alice", false, 200), ("", true, 401), ("bob", false, 429)] {
+        let token = if wrong {
+            "Bearer d.e.f".to_owned()
+        } else {
+            token(&format!(r#""uid":"{uid}""#))
+        };
+        let answer = send(&app, PEER, "GET /", &[("authorization", &token)]).await;
+        assert_eq!(answer.status, status, "{uid}");
     }
 }
 

@@ -1,12 +1,13 @@
 //! Examples as processes, which never outlive the test that started them.
 
+use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
 use crate::wire::{Client, Version};
@@ -19,6 +20,7 @@ pub(super) struct Example {
     child: Child,
     address: SocketAddr,
     stdout: Option<Lines<BufReader<ChildStdout>>>,
+    stderr: Option<Lines<BufReader<ChildStderr>>>,
 }
 
 /// How a program ended.
@@ -30,9 +32,9 @@ pub(super) struct End {
 
 /// Cargo puts examples beside the directory that this very program is in.
 fn binary(name: &str) -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
+    let tests = env::current_exe().unwrap();
     let directory = tests.ancestors().nth(2).unwrap().join("examples");
-    let path = directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let path = directory.join(format!("{name}{}", env::consts::EXE_SUFFIX));
     assert!(
         path.exists(),
         "{} is not there: run the tests without naming a target (no `--test it`), so that the \
@@ -42,11 +44,20 @@ fn binary(name: &str) -> PathBuf {
     path
 }
 
+/// Whether an example looks at a variable.
+fn is_setting(name: &str) -> bool {
+    let names = ["JWT_SECRET", "REDIS_URL", "TRUSTED_PROXIES", "ADMIN_TOKEN"];
+    names.contains(&name) || name.starts_with("TOLLGATE_")
+}
+
 /// Ready to run, on any free port and with none of this machine's settings.
 fn command(name: &str, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(binary(name));
+    let ours = env::vars_os().map(|(name, _)| name);
+    for name in ours.filter(|name| is_setting(&name.to_string_lossy())) {
+        command.env_remove(name);
+    }
     command
-        .env_remove("JWT_SECRET")
         .env("PORT", "0")
         .envs(variables.iter().copied())
         .stdin(Stdio::null())
@@ -72,7 +83,18 @@ pub(super) async fn ended(name: &str, variables: &[(&str, &str)]) -> End {
 impl Example {
     /// Starts it; returns when it listens.
     pub(super) async fn start(name: &str, variables: &[(&str, &str)]) -> Self {
-        let mut child = command(name, variables).spawn().unwrap();
+        Self::start_as(name, &mut command(name, variables)).await
+    }
+
+    /// The same, with an ear for what it [complains](Self::complaint) of.
+    pub(super) async fn start_overheard(name: &str, variables: &[(&str, &str)]) -> Self {
+        let mut command = command(name, variables);
+        Self::start_as(name, command.stderr(Stdio::piped())).await
+    }
+
+    async fn start_as(name: &str, command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let stderr = child.stderr.take().map(BufReader::new);
         let stdout = child.stdout.take().unwrap();
         let mut stdout = BufReader::new(stdout).lines();
         let first = timeout(PATIENCE, stdout.next_line())
@@ -88,6 +110,7 @@ impl Example {
             child,
             address,
             stdout: Some(stdout),
+            stderr: stderr.map(AsyncBufReadExt::lines),
         }
     }
 
@@ -104,6 +127,18 @@ impl Example {
         let lines = self.stdout.as_mut().unwrap();
         let line = timeout(PATIENCE, lines.next_line()).await;
         line.expect("a line in time").unwrap().expect("one more")
+    }
+
+    /// What it says on standard error next, of those lines that have this in them.
+    pub(super) async fn complaint(&mut self, with: &str) -> String {
+        let lines = self.stderr.as_mut().unwrap();
+        loop {
+            let line = timeout(PATIENCE, lines.next_line()).await;
+            let line = line.expect("a line in time").unwrap().expect("one more");
+            if line.contains(with) {
+                return line;
+            }
+        }
     }
 
     pub(super) fn stop_reading(&mut self) {

@@ -5,10 +5,10 @@ use tokio::process::Command;
 use super::process::{Example, ended};
 use crate::layer::Answer;
 
-/// The two commands that it tells people to try.
-pub(super) async fn commands(example: &mut Example) -> [String; 2] {
+/// The first commands that it tells people to try.
+pub(super) async fn commands<const N: usize>(example: &mut Example) -> [String; N] {
     let mut commands = Vec::new();
-    while commands.len() < 2 {
+    while commands.len() < N {
         let line = example.line().await;
         if line.trim_start().starts_with("curl ") {
             commands.push(line.trim().to_owned());
@@ -97,7 +97,7 @@ async fn its_commands_do_what_it_says() {
 #[tokio::test]
 async fn its_commands_work_in_a_shell() {
     let mut example = Example::start("quickstart", &[]).await;
-    for (command, statuses) in commands(&mut example)
+    for (command, statuses) in commands::<2>(&mut example)
         .await
         .into_iter()
         .zip([&["200"][..], &["200", "200", "200", "429"]])

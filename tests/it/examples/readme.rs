@@ -46,7 +46,7 @@ async fn its_answers_are_those_of_the_example() {
     let mut example = Example::start("quickstart", &[]).await;
     let shown: Vec<&str> = blocks("http").collect();
     assert_eq!(shown.len(), 2);
-    for (command, shown) in commands(&mut example).await.iter().zip(shown) {
+    for (command, shown) in commands::<2>(&mut example).await.iter().zip(shown) {
         let answer = replay(&example, command).await.pop().unwrap();
         let (head, body) = shown.split_once("\n\n").unwrap();
         let (status, headers) = head.split_once('\n').unwrap();

@@ -47,7 +47,7 @@ fn policy() -> PolicyBuilder {
             Rule::new("60/minute").name("ping").cost(2).without_global(),
         )
         .rule("tenant", Rule::new("100_000/day").per(["tenant"]))
-        .rule("instance", Rule::new("1000/second").per([]))
+        .rule("instance", Rule::new("1000/second").per([]).unscaled())
         .exempt_role("service")
         .exempt_subject("tenant", "ourselves")
         .exempt_network("10.0.0.0/8")

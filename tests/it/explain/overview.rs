@@ -1,9 +1,12 @@
 //! A policy at a glance, and what is odd about it.
 
+use tollgate::Quota;
 use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, RuleKind, Tiers};
 
 #[test]
 fn all_of_it_is_there() {
+    use RuleKind::{AlwaysOn, Category, Endpoint, Global};
+
     let policy = super::policy().build().unwrap();
     let overview = policy.overview();
     let tiers: Vec<_> = overview
@@ -22,7 +25,6 @@ fn all_of_it_is_there() {
         .rules()
         .map(|rule| (rule.kind(), rule.name(), rule.counted_per(), rule.path()))
         .collect();
-    use RuleKind::{AlwaysOn, Category, Endpoint, Global};
     assert_eq!(
         rules,
         [
@@ -40,7 +42,7 @@ fn all_of_it_is_there() {
     );
     let amounts = |name: &str, tier: &str| -> Vec<u64> {
         let rule = overview.rules().find(|rule| rule.name() == name).unwrap();
-        rule.quotas(tier).map(|quota| quota.amount()).collect()
+        rule.quotas(tier).map(Quota::amount).collect()
     };
     assert_eq!(amounts("mcp-get", "team"), [60]);
     assert_eq!(amounts("mcp-get", "enterprise"), [500]);
@@ -176,4 +178,24 @@ fn a_quota_out_of_reach_is_told() {
     ] {
         assert!(reports(fine.clone()).is_empty(), "{fine:?}");
     }
+}
+
+/// What is shared by all cannot be more for some.
+#[test]
+fn a_shared_counter_that_depends_on_the_tier_is_told() {
+    let policy = |rule: Rule| {
+        Policy::builder()
+            .tiers(Tiers::new("free").tier("team", 5))
+            .everyone("100/hour")
+            .rule("instance", rule)
+    };
+    let [warning] = warnings(policy(Rule::new("1000/hour").per([])))
+        .try_into()
+        .unwrap();
+    assert!(
+        warning.starts_with("rules[0]: everybody shares"),
+        "{warning}"
+    );
+    assert!(warnings(policy(Rule::new("1000/hour").per([]).unscaled())).is_empty());
+    assert!(warnings(policy(Rule::new("1000/hour").per(["tenant"]))).is_empty());
 }

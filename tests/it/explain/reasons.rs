@@ -2,7 +2,7 @@
 
 use http::Request;
 use tollgate::policy::{
-    Exemption, Explanation, Inquiry, Policy, Rule, RuleKind, Scaling, TierSource, WhyNot,
+    CountedBy, Exemption, Explanation, Inquiry, Policy, Rule, RuleKind, Scaling, TierSource, WhyNot,
 };
 use tollgate::{Identity, Timestamp};
 
@@ -45,10 +45,10 @@ fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
             ("user:secrets:1h", "user=alice", 2_500),
             ("user:global:1h", "user=alice", 5_000),
             ("tenant:tenant:1d", "tenant=acme", 500_000),
-            ("all:instance:1s", "everybody", 5_000),
+            ("all:instance:1s", "everybody", 1_000),
         ]
     );
-    let kinds: Vec<RuleKind> = explanation.counted_by().map(|by| by.kind()).collect();
+    let kinds: Vec<RuleKind> = explanation.counted_by().map(CountedBy::kind).collect();
     let expected = [
         RuleKind::Category,
         RuleKind::Global,
@@ -77,7 +77,7 @@ fn a_quota_of_its_own_replaces_the_category_unless_that_is_stacked() {
         ]
     );
     let stacked = explain(&policy, "POST /v1/mcp/get", alice());
-    let policies: Vec<&str> = stacked.counted_by().map(|by| by.policy()).collect();
+    let policies: Vec<&str> = stacked.counted_by().map(CountedBy::policy).collect();
     assert_eq!(policies[..2], ["user:mcp-get:1h", "user:mcp:1h"]);
 }
 

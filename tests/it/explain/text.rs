@@ -11,25 +11,25 @@ PUT /v1/secrets/42 by user=alice at 1970-01-01T00:16:40.000000Z
 Counted by, all or none:
 
   1. user:secrets-update:1h  500/1h
-     rule     secrets-update (endpoint)
-     counter  user=alice
-     limit    100/1h times 5
-     counts   every response, 1 each
-     no store counted in the memory of each process
+     rule        secrets-update (endpoint)
+     counter     user=alice
+     limit       100/1h times 5
+     counts      every response, 1 each
+     store down  counted in the memory of each process
 
   2. user:global:1h  5000/1h
-     rule     global (global)
-     counter  user=alice
-     limit    1000/1h times 5
-     counts   every response, 1 each
-     no store counted in the memory of each process
+     rule        global (global)
+     counter     user=alice
+     limit       1000/1h times 5
+     counts      every response, 1 each
+     store down  counted in the memory of each process
 
-  3. all:instance:1s  5000/1s
-     rule     instance (always-on)
-     counter  everybody
-     limit    1000/1s times 5
-     counts   every response, 1 each
-     no store counted in the memory of each process
+  3. all:instance:1s  1000/1s
+     rule        instance (always-on)
+     counter     everybody
+     limit       1000/1s, as the rule says
+     counts      every response, 1 each
+     store down  counted in the memory of each process
 
 Not counted by:
 

@@ -199,7 +199,7 @@ async fn an_override_for_a_tenant_is_for_its_counter_or_for_each_of_its_users() 
 #[tokio::test]
 async fn an_override_ends_by_itself_and_outlives_a_reload() {
     let (limits, app, clock) = with("2/hour");
-    let until = clock.now().saturating_add(Duration::from_secs(60));
+    let until = clock.now().saturating_add(Duration::from_mins(1));
     let new = Override::new([("user", "alice")], "global", "100/hour").unwrap();
     limits.set_override(new.until(until)).await.unwrap();
     limits.replace_policy("3/hour").unwrap();
@@ -207,7 +207,7 @@ async fn an_override_ends_by_itself_and_outlives_a_reload() {
     // Another algorithm is another counter, but the override is still one for its hour.
     limits.replace_policy("3/hour, token-bucket").unwrap();
     assert_eq!(stands_at(&app, "GET /").await, (100, 99));
-    clock.advance(Duration::from_secs(60));
+    clock.advance(Duration::from_mins(1));
     assert_eq!(stands_at(&app, "GET /").await.0, 3);
     assert!(limits.overrides().is_empty());
 }

@@ -43,7 +43,7 @@ async fn a_dry_run_counts_and_tells_but_denies_nobody_and_shows_nowhere() {
     }
     assert!(log.about("rate_limit_exceeded").is_empty());
 
-    clock.advance(Duration::from_secs(7_200));
+    clock.advance(Duration::from_hours(2));
     send(&app, "GET /a", &[]).await;
     assert_eq!(
         log.about("rate_limit_dry_run").len(),
@@ -84,7 +84,7 @@ async fn whoever_is_denied_anyway_is_not_counted_by_a_dry_run() {
     for _ in 0..50 {
         send(&app, "GET /", &[]).await;
     }
-    clock.advance(Duration::from_secs(7_200));
+    clock.advance(Duration::from_hours(2));
     assert_eq!(send(&app, "GET /", &[]).await.status, 200, "the third");
     assert!(log.about("rate_limit_dry_run").is_empty());
     send(&app, "GET /", &[]).await;
@@ -156,7 +156,7 @@ async fn maintenance_ends_by_itself() {
     let (log, _listening) = Log::listen();
     let (_, clock) = layer("1/hour");
     let now = tollgate::Clock::now(&clock);
-    let until = now.saturating_add(Duration::from_secs(60));
+    let until = now.saturating_add(Duration::from_mins(1));
     let policy = Policy::builder()
         .everyone("1/hour")
         .maintenance_until(until);
@@ -209,7 +209,7 @@ async fn exemptions_of_people_are_for_the_audit() {
         assert_eq!(Answer::read(response.await.unwrap()).await.status, 200);
     }
     let audited = log.about("tollgate::audit");
-    let why = |line: &String| line.split("why=").nth(1).map(|rest| rest.to_owned());
+    let why = |line: &String| line.split("why=").nth(1).map(str::to_owned);
     let why: Vec<_> = audited.iter().filter_map(why).collect();
     assert_eq!(why.len(), 2, "{audited:?}");
     assert!(

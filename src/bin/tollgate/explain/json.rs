@@ -1,0 +1,86 @@
+//! An explanation for programs.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tollgate::policy::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
+
+pub(super) fn explanation(file: &Path, explanation: &Explanation) -> Value {
+    let exempt = explanation.exemption().map(|why| {
+        let because = explanation.exempt_because();
+        json!({ "by": why.name(), "because": because })
+    });
+    let counted: Vec<Value> = explanation.counted_by().map(counted).collect();
+    let skipped: Vec<Value> = explanation.not_counted_by().map(skipped).collect();
+    json!({
+        "file": file.display().to_string(),
+        "ok": true,
+        "request": explanation.request(),
+        "caller": explanation.caller(),
+        "at": explanation.at().map(|at| at.to_string()),
+        "endpoint": explanation.endpoint(),
+        "tier": {
+            "name": explanation.tier(),
+            "multiplier": explanation.multiplier(),
+            "from": tier_source(explanation.tier_source()),
+        },
+        "exempt": exempt,
+        "counted_by": counted,
+        "not_counted_by": skipped,
+    })
+}
+
+const fn tier_source(source: &TierSource) -> &'static str {
+    match source {
+        TierSource::Table => "table",
+        TierSource::Identity => "identity",
+        TierSource::Unknown(_) => "unknown",
+        _ => "default",
+    }
+}
+
+fn counted(by: &CountedBy) -> Value {
+    let (scaling, times) = match by.scaling() {
+        Scaling::Times(times) => ("times", Some(times)),
+        Scaling::Own => ("own", None),
+        _ => ("never", None),
+    };
+    json!({
+        "kind": by.kind().name(),
+        "rule": by.rule(),
+        "policy": by.policy(),
+        "counter": by.counter(),
+        "limit": by.quota().to_string(),
+        "base": by.base().to_string(),
+        "scaling": scaling,
+        "times": times,
+        "cost": by.cost(),
+        "count": by.count().to_string(),
+        "mode": mode(by.is_dry_run()),
+        "on_store_failure": by.on_store_failure().name(),
+        "message": by.message(),
+        "suggestion": by.suggestion(),
+    })
+}
+
+pub(crate) const fn mode(dry_run: bool) -> &'static str {
+    if dry_run { "dry-run" } else { "enforce" }
+}
+
+fn skipped(rule: &NotCountedBy) -> Value {
+    let why = match rule.why() {
+        WhyNot::Exempt => "exempt",
+        WhyNot::Replaced => "replaced",
+        WhyNot::WithoutGlobal => "without-global",
+        WhyNot::OnlyAnonymous => "only-anonymous",
+        WhyNot::OnlyAuthenticated => "only-authenticated",
+        WhyNot::Lacks(_) => "lacks",
+        _ => "other",
+    };
+    json!({
+        "kind": rule.kind().name(),
+        "rule": rule.rule(),
+        "why": why,
+        "because": rule.why().to_string(),
+    })
+}

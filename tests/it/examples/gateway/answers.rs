@@ -1,0 +1,188 @@
+//! What those are told who ask too often, and those who never do.
+
+use serde_json::json;
+
+use super::{Caller, Gateway, OWN, told};
+use crate::examples::process::Example;
+use crate::layer::Answer;
+
+/// A length of time as people write it, in seconds.
+fn read(words: &str) -> u64 {
+    let words: Vec<&str> = words.split(' ').filter(|word| *word != "and").collect();
+    let amounts = words.chunks(2).map(|pair| {
+        let [count, unit] = pair else {
+            panic!("a number and a unit: {words:?}");
+        };
+        let count: u64 = count.parse().unwrap();
+        assert_eq!(unit.ends_with('s'), count != 1, "{count} {unit}");
+        let seconds = match unit.trim_end_matches('s') {
+            "hour" => 3_600,
+            "minute" => 60,
+            "second" => 1,
+            unit => panic!("{unit} is too long for an hour, or none"),
+        };
+        count * seconds
+    });
+    amounts.sum()
+}
+
+/// Says so if a denial is not as it should be: its message with `{}` for the wait, and where
+/// nothing but the time can differ.
+fn check(denied: &Answer, message: &str, limit: u64, policy: &str, suggestion: Option<&str>) {
+    assert_eq!(denied.status, 429);
+    assert_eq!(told(denied), (policy, limit, 0));
+    let error = &denied.json()["error"];
+    assert_eq!(error["code"], "RATE_LIMIT_EXCEEDED");
+    let details = &error["details"];
+    let wait = denied.number("retry-after");
+    let expected = match suggestion {
+        Some(_) => json!({ "limit": limit, "remaining": 0, "reset_at": details["reset_at"],
+            "retry_after": wait, "policy": policy, "suggestion": suggestion }),
+        None => json!({ "limit": limit, "remaining": 0, "reset_at": details["reset_at"],
+            "retry_after": wait, "policy": policy }),
+    };
+    assert_eq!(*details, expected);
+
+    // The oldest leaves when this hour is over and the next one has begun to count.
+    assert!((1..=3_600 + 3_600 / limit + 1).contains(&wait), "{wait} s");
+    let (before, after) = message.split_once("{}").unwrap();
+    let told = error["message"].as_str().unwrap();
+    let words = told
+        .strip_prefix(before)
+        .and_then(|rest| rest.strip_suffix(after))
+        .unwrap_or_else(|| panic!("{told}"));
+    let said = read(words);
+    assert!(
+        (wait..=wait + wait / 10 + 1).contains(&said),
+        "{words} for {wait} s"
+    );
+
+    let at =
+        |value: &serde_json::Value| -> jiff::Timestamp { value.as_str().unwrap().parse().unwrap() };
+    let until = at(&details["reset_at"]).duration_since(at(&error["timestamp"]));
+    let until = until.as_millis();
+    let wait = i128::from(wait) * 1_000;
+    // The one is told in whole seconds, and so is the other.
+    assert!((wait - 1_000..wait + 1_000).contains(&until), "{until} ms");
+    assert_eq!(denied.header("x-request-id"), error["request_id"].as_str());
+}
+
+#[tokio::test]
+async fn reading_too_many_secrets() {
+    let gateway = Gateway::start().await;
+    let caller = Caller::user("alice", "free");
+    let denied = gateway.exhaust("GET /v1/secrets/42", &caller, 500).await;
+    check(
+        &denied,
+        "Secret access rate limit exceeded. You've made 500 requests in the past hour. Please try \
+         again in {}.",
+        500,
+        "user:secrets:1h",
+        Some("Consider upgrading to Team plan for 5,000 requests/hour"),
+    );
+}
+
+/// Per address for those who are nobody yet, per user for those who are somebody; and no plan
+/// has more of it.
+#[tokio::test]
+async fn too_many_logins() {
+    let gateway = Gateway::start().await;
+    let callers = [
+        (Caller::anonymous(1), "ip:login:1h"),
+        (
+            Caller::anonymous(2).and_user("alice", "free"),
+            "user:login:1h",
+        ),
+        (
+            Caller::anonymous(2).and_user("bob", "enterprise"),
+            "user:login:1h",
+        ),
+    ];
+    for (caller, policy) in callers {
+        let denied = gateway.exhaust("POST /auth/v1/token", &caller, 10).await;
+        check(
+            &denied,
+            "Too many login attempts. Please try again in {}.",
+            10,
+            policy,
+            Some("If you forgot your password, use the 'Forgot Password' link"),
+        );
+    }
+    // Neither does another address share what they have used up.
+    let other = gateway
+        .send("POST /auth/v1/token", &Caller::anonymous(3))
+        .await;
+    assert_eq!(told(&other), ("ip:login:1h", 10, 9));
+}
+
+#[tokio::test]
+async fn too_much_research() {
+    let gateway = Gateway::start().await;
+    let caller = Caller::user("alice", "free");
+    let denied = gateway.exhaust("POST /v1/ai/research", &caller, 10).await;
+    check(
+        &denied,
+        "AI research rate limit exceeded. You've used 10 research requests in the past hour. \
+         Please try again in {}.",
+        10,
+        "user:ai-research:1h",
+        Some(
+            "AI research uses FireCrawl API credits. Consider manual documentation lookup for \
+             faster answers.",
+        ),
+    );
+}
+
+#[tokio::test]
+async fn too_much_of_everything() {
+    let gateway = Gateway::start().await;
+    let denied = gateway
+        .exhaust("GET /v1/projects", &Caller::anonymous(1), 100)
+        .await;
+    let message = "Rate limit exceeded. Please try again in {}.";
+    check(&denied, message, 100, "ip:global:1h", None);
+}
+
+/// From four fifths on.
+#[tokio::test]
+async fn who_comes_close_is_warned() {
+    let gateway = Gateway::start().await;
+    let caller = Caller::user("alice", "free");
+    for used in 1..=20 {
+        let answer = gateway.send("POST /auth/v1/mfa/verify", &caller).await;
+        let expected = (used >= 16).then_some("Approaching rate limit");
+        assert_eq!(answer.header("x-ratelimit-warning"), expected, "{used}");
+    }
+}
+
+/// Service accounts do the platform's own work, and leave a trace.
+#[tokio::test]
+async fn service_accounts_are_not_counted_but_audited() {
+    let mut gateway = Gateway::of(Example::start_overheard("gateway", &OWN).await);
+    let service = Caller::with_claims(&json!({ "sub": "migrations", "roles": ["service"] }));
+    for _ in 0..12 {
+        let answer = gateway.send("POST /auth/v1/token", &service).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("x-ratelimit-limit"), None);
+    }
+    let event = gateway.example.complaint("tollgate::audit").await;
+    for expected in ["INFO", "role", "/auth/v1/token"] {
+        assert!(event.contains(expected), "{event}");
+    }
+    // A role is what a verified token says, and nothing else is.
+    let mut forged = Caller::anonymous(1);
+    forged.headers.push(("roles", "service".to_owned()));
+    let answer = gateway.send("POST /auth/v1/token", &forged).await;
+    assert_eq!(told(&answer), ("ip:login:1h", 10, 9));
+}
+
+/// A plan that nobody has heard of has no more than the free one.
+#[tokio::test]
+async fn an_unknown_plan_is_the_free_one() {
+    let gateway = Gateway::start().await;
+    for plan in ["platinum", "", "Enterprise"] {
+        let caller = Caller::user(&format!("user of {plan:?}"), plan);
+        let answer = gateway.send("POST /v1/mcp/secrets/get", &caller).await;
+        assert_eq!(told(&answer), ("user:mcp-get:1h", 200, 199), "{plan:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Its environment: what each variable does, and what it does not take.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{Caller, Gateway, told};
+use crate::examples::process::{Example, ended};
+use crate::examples::quickstart::{commands, replay};
+
+const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway.toml");
+
+/// A file of this test's own.
+fn file(name: &str, text: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let path = directory.join(format!("gateway-{}-{name}", std::process::id()));
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn wrong_values_are_refused_by_name() {
+    const NETWORKS: &str = "networks or addresses, separated by commas";
+    let wrong = [
+        ("JWT_SECRET", "", "neither empty nor a PEM text"),
+        ("JWT_SECRET", "-----BEGIN PUBLIC KEY-----", "nor a PEM text"),
+        ("TRUSTED_PROXIES", "localhost", NETWORKS),
+        ("TRUSTED_PROXIES", "10.0.0.0/8,10.0.0.0/33", NETWORKS),
+        ("TRUSTED_PROXIES", "127.0.0.1;10.0.0.1", NETWORKS),
+        ("ADMIN_TOKEN", "", "at least 8 visible characters"),
+        ("ADMIN_TOKEN", "hush hush hush", "without spaces"),
+        ("REDIS_URL", "redis://127.0.0.1:6379", "kept in memory only"),
+        ("TOLLGATE_CONFIG", "", "the path of a file of limits"),
+        ("TOLLGATE_CONFIG", "no-such-file.toml", "the path of a file"),
+    ];
+    for (name, value, allowed) in wrong {
+        let end = ended("gateway", &[(name, value)]).await;
+        assert_eq!(end.code, Some(2), "{name}={value}: {}", end.stderr);
+        assert_eq!(end.stdout, "", "{name}={value} and it listened");
+        let expected = format!("{name}={value:?} cannot be used");
+        for expected in [&*expected, allowed] {
+            assert!(end.stderr.contains(expected), "{name}: {}", end.stderr);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_file_is_refused_with_all_its_problems() {
+    let wrong = GATEWAY_TOML
+        .replace("limit = \"60/hour\"", "limit = \"60/fortnight\"")
+        .replace("category = \"ai\"", "category = \"ia\"");
+    let path = file("wrong.toml", &wrong);
+    let end = ended("gateway", &[("TOLLGATE_CONFIG", path.to_str().unwrap())]).await;
+    assert_eq!((end.code, &*end.stdout), (Some(2), ""));
+    for expected in ["TOLLGATE_CONFIG=", "60/fortnight", "`ia`", "ai"] {
+        assert!(end.stderr.contains(expected), "{}", end.stderr);
+    }
+}
+
+#[tokio::test]
+async fn another_file_has_other_limits() {
+    let path = file("other.toml", "[global]\nanonymous = \"7/minute\"\n");
+    let gateway = Gateway::start_with(&[("TOLLGATE_CONFIG", path.to_str().unwrap())]).await;
+    let answer = gateway.send("GET /v1/secrets", &Caller::anonymous(1)).await;
+    assert_eq!(told(&answer), ("ip:global:1m", 7, 6));
+}
+
+#[tokio::test]
+async fn single_settings_come_from_the_environment() {
+    let variables = [
+        ("TOLLGATE_GLOBAL__ANONYMOUS", "50/hour"),
+        ("TOLLGATE_CATEGORIES__SECRETS__LIMIT", "20/hour"),
+    ];
+    let gateway = Gateway::start_with(&variables).await;
+    let answer = gateway
+        .send("GET /v1/projects", &Caller::anonymous(1))
+        .await;
+    assert_eq!(told(&answer), ("ip:global:1h", 50, 49));
+    let caller = Caller::user("alice", "team");
+    let answer = gateway.send("GET /v1/secrets", &caller).await;
+    assert_eq!(told(&answer), ("user:secrets:1h", 100, 99));
+
+    let end = ended("gateway", &[("TOLLGATE_GLOBAL__ANONYMOUS", "many")]).await;
+    assert_eq!((end.code, &*end.stdout), (Some(2), ""));
+    assert!(
+        end.stderr.contains("TOLLGATE_GLOBAL__ANONYMOUS"),
+        "{}",
+        end.stderr
+    );
+}
+
+/// Who is not named as a proxy cannot say where it has heard a request from.
+#[tokio::test]
+async fn only_trusted_proxies_are_believed() {
+    for proxies in [
+        &[][..],
+        &[("TRUSTED_PROXIES", "")],
+        &[("TRUSTED_PROXIES", "10.0.0.0/8")],
+    ] {
+        let example = Example::start("gateway", proxies).await;
+        let client = example.version_1();
+        for (number, left) in (1..=3).zip([9, 8, 7]) {
+            let forwarded = format!("203.0.113.{number}");
+            let headers = [("x-forwarded-for", &*forwarded)];
+            let answer = client.send("POST /auth/v1/token", &headers).await;
+            assert_eq!(told(&answer), ("ip:login:1h", 10, left), "{proxies:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn its_commands_do_what_it_says() {
+    let mut example = Example::start("gateway", &[]).await;
+    let [secret, assistant, logins] = commands(&mut example).await;
+    let answers = replay(&example, &secret).await;
+    assert_eq!(answers[0].status, 200);
+    assert_eq!(told(&answers[0]), ("user:secrets:1h", 2_500, 2_499));
+    let answers = replay(&example, &assistant).await;
+    assert_eq!(told(&answers[0]), ("user:mcp-get:1h", 1_000, 999));
+    let answers = replay(&example, &logins).await;
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [[200; 10].as_slice(), &[429]].concat());
+}
+
+#[tokio::test]
+async fn the_development_secret_is_told_and_no_other() {
+    for (variables, is_told) in [(&[][..], true), (&[("JWT_SECRET", "hush-hush")], false)] {
+        let mut example = Example::start("gateway", variables).await;
+        let mut told = String::new();
+        while !told.contains("curl") {
+            told += &example.line().await;
+        }
+        assert_eq!(told.contains("JWT_SECRET is not set"), is_told, "{told}");
+        assert!(!told.contains("hush-hush"), "{told}");
+    }
+}
