@@ -116,6 +116,7 @@
 //! | `config` | policies from TOML and JSON files |
 //! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
+//! | `metrics` | figures for the `metrics` facade |
 //! | `test-util` | the contract suite for stores, with its vectors |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -138,6 +138,28 @@
 //! `TOLLGATE_CONFIG`, by which programs are told where the file is, and what Kubernetes says
 //! about a service of that name are left alone.
 //!
+//! # While it runs
+//!
+//! ```no_run
+//! use tollgate::RateLimitLayer;
+//!
+//! let limits = RateLimitLayer::from_file("limits.toml")?;
+//! limits.watch()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! From then on the file is read again whenever it changes, and takes effect within a second:
+//! also if an editor or a rename puts another in its place, or a `ConfigMap` swaps the link to it.
+//! Without a watch, `limits.reload()` does the same once. No count is lost, since counters are
+//! found by the names of their rules and by their windows: raising a limit resets nothing,
+//! lowering it applies at once. A file that is wrong changes nothing; it is told of in the log
+//! (`rate_limit_policy_not_reloaded`), by
+//! [`policy_status`](crate::RateLimitLayer::policy_status) and as the metric
+//! `tollgate_policy_reloads_total`.
+//!
+//! What code says stays: headers that were chosen in code, and ways to know callers that were
+//! added to those of the file. Variables are those that the process was started with.
+//!
 //! # What is wrong is told
 //!
 //! All of it at once, with its place, what was expected, and a guess at what was meant:

@@ -33,6 +33,20 @@
 //! All their quotas are decided at one instant: all are charged, or none. What matches no
 //! endpoint, such as a scan that gets a 404, counts on the caller's global rule.
 //!
+//! # Trying rules out, and switching them off
+//!
+//! A rule that is a [dry run](Rule::dry_run) counts and is told of in the log, as
+//! `rate_limit_dry_run`, but denies nobody and shows in no header. Each is decided on its own,
+//! after what is in force, and only for requests that were let through. An endpoint's own quota
+//! replaces nothing as long as it is only tried out.
+//!
+//! [`maintenance_until`](PolicyBuilder::maintenance_until) switches all limits off for a while.
+//! That, and who is exempt by role or by name, leaves an event for the audit (target
+//! `tollgate::audit`).
+//!
+//! A limit for one subject is set while the service runs, by an
+//! [`Override`](crate::Override).
+//!
 //! # Which endpoint a request has
 //!
 //! Paths are matched as routers match them: as they are written. Whenever a handler ran, the
