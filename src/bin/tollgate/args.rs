@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Says which limits count a request, whose counters, with which numbers, and why.
     Explain(Box<Explain>),
+    /// Prints the JSON Schema of policy files, for editors.
+    Schema,
 }
 
 #[derive(Debug, clap::Args)]

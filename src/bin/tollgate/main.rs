@@ -31,6 +31,10 @@ fn main() -> ExitCode {
     let result = match &args.command {
         Command::Check(check) => check::run(check, Output::new(&check.output)),
         Command::Explain(explain) => explain::run(explain, Output::new(&explain.output)),
+        Command::Schema => {
+            output::say(&tollgate::config::schema());
+            Ok(())
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

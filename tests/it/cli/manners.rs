@@ -88,12 +88,23 @@ fn it_does_not_mind_if_nobody_reads() {
     }
 }
 
+/// The one that is published.
+#[test]
+fn the_schema_is_printed() {
+    let run = place("schema").run(&["schema"]);
+    assert_eq!((run.code, &*run.stderr), (Some(0), ""));
+    assert_eq!(
+        run.stdout,
+        include_str!("../../../schema/tollgate.schema.json")
+    );
+}
+
 #[test]
 fn help_is_no_failure_and_nonsense_is() {
     let place = place("help");
     let run = place.run(&["--help"]);
     assert_eq!((run.code, &*run.stderr), (Some(0), ""));
-    for expected in ["check", "explain"] {
+    for expected in ["check", "explain", "schema"] {
         assert!(run.stdout.contains(expected), "{}", run.stdout);
     }
     let run = place.run(&["--version"]);

@@ -45,12 +45,7 @@ impl Gateway {
     }
 
     async fn send(&self, line: &str, caller: &Caller) -> Answer {
-        let headers: Vec<(&str, &str)> = caller
-            .headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        self.client.send(line, &headers).await
+        caller.send(&self.client, line).await
     }
 
     /// The answer to the last of as many requests as it takes to get a 429.
@@ -72,6 +67,15 @@ impl Caller {
         Self {
             headers: vec![("x-forwarded-for", format!("203.{high}.{low}.9"))],
         }
+    }
+
+    async fn send(&self, client: &Client, line: &str) -> Answer {
+        let headers: Vec<(&str, &str)> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        client.send(line, &headers).await
     }
 
     fn with_claims(claims: &Value) -> Self {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::wire::{Client, Version};
 
 /// More than a busy machine needs, and less than a person waits.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that runs until it is dropped.
 pub(super) struct Example {
