@@ -64,6 +64,11 @@ impl Per {
         })
     }
 
+    /// Whether the whole instance shares one counter.
+    pub(super) fn is_everybody(&self) -> bool {
+        matches!(self, Self::Dimensions { names, .. } if names.is_empty())
+    }
+
     /// Whose counters are meant; `None` if the caller is not counted.
     #[inline]
     pub(crate) fn subject<'a>(&'a self, caller: &Caller<'a>) -> Option<Subject<'a>> {

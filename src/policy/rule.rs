@@ -140,7 +140,8 @@ impl Rule {
         self
     }
 
-    /// Tiers do not multiply it: for logins, sign-ups and recovery.
+    /// Tiers do not multiply it: for logins, sign-ups and recovery. What the whole instance
+    /// shares ([`per([])`](Self::per)) they never do.
     pub fn unscaled(mut self) -> Self {
         self.unscaled = true;
         self

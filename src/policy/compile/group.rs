@@ -100,7 +100,9 @@ impl Compiler<'_> {
         let per = per.map_err(|wrong| place.problem("per", wrong));
         let per = self.problems.note(per);
         let quotas = self.quotas(place, "limit", &rule.quotas);
-        let by_tier = self.by_tier(place, rule, &quotas);
+        // What everybody shares is not more for whoever happens to ask.
+        let unscaled = rule.unscaled || per.as_ref().is_some_and(Per::is_everybody);
+        let by_tier = self.by_tier(place, rule, unscaled, &quotas);
         let first = self.lines.len();
         for (index, quota) in quotas.iter().enumerate() {
             let counter = Counter::new(place.name, *quota);
@@ -141,7 +143,7 @@ impl Compiler<'_> {
             lines: group.lines.clone(),
             terms: group.terms,
             per: group.per.clone(),
-            unscaled: rule.unscaled,
+            unscaled: rule.unscaled || group.per.is_everybody(),
             says_tier: (0..self.tiers.len())
                 .map(|tier| says(self.tiers.name(tier)))
                 .collect(),
@@ -180,7 +182,13 @@ impl Compiler<'_> {
     }
 
     /// The quotas of a rule for each tier.
-    fn by_tier(&mut self, place: &Place<'_>, rule: &Rule, quotas: &[Quota]) -> Vec<Vec<Quota>> {
+    fn by_tier(
+        &mut self,
+        place: &Place<'_>,
+        rule: &Rule,
+        unscaled: bool,
+        quotas: &[Quota],
+    ) -> Vec<Vec<Quota>> {
         for (index, (tier, _)) in rule.tiers.iter().enumerate() {
             let key = format!("tiers.{tier}");
             if self.tiers.index(tier).is_none() {
@@ -205,7 +213,7 @@ impl Compiler<'_> {
                     self.same_windows(&of_tier, &key, quotas, &own);
                     own
                 }
-                None if rule.unscaled => quotas.to_vec(),
+                None if unscaled => quotas.to_vec(),
                 None => {
                     let scale = |quota| self.tiers.scale(quota, index);
                     let scaled: Vec<_> = quotas.iter().map(scale).collect();

@@ -189,13 +189,12 @@ fn a_shared_counter_that_depends_on_the_tier_is_told() {
             .everyone("100/hour")
             .rule("instance", rule)
     };
-    let [warning] = warnings(policy(Rule::new("1000/hour").per([])))
-        .try_into()
-        .unwrap();
+    let dearer = Rule::new("1000/hour").per([]).tier("team", ["2000/hour"]);
+    let [warning] = warnings(policy(dearer)).try_into().unwrap();
     assert!(
         warning.starts_with("rules[0]: everybody shares"),
         "{warning}"
     );
-    assert!(warnings(policy(Rule::new("1000/hour").per([]).unscaled())).is_empty());
+    assert!(warnings(policy(Rule::new("1000/hour").per([]))).is_empty());
     assert!(warnings(policy(Rule::new("1000/hour").per(["tenant"]))).is_empty());
 }

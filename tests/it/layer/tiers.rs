@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use tollgate::ManualClock;
-use tollgate::policy::{Policy, Tiers};
+use tollgate::policy::{Policy, Rule, Tiers};
 use tollgate::tier::TierResolver;
 
 use super::{echo, layer, send};
@@ -76,4 +76,23 @@ async fn a_lookup_that_fails_or_hangs_is_no_500() {
         tokio::task::yield_now().await;
     }
     assert_eq!(request.await.unwrap(), 100);
+}
+
+/// Ten callers of the dearest tier would have had ten times what the instance can bear.
+#[tokio::test]
+async fn what_the_whole_instance_shares_is_not_more_for_some() {
+    let policy = Policy::builder()
+        .tiers(Tiers::new("free").tier("team", 5))
+        .authenticated("100/hour")
+        .rule("instance", Rule::new("2/minute").per([]));
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    let team = [("x-user", "alice"), ("x-tier", "team")];
+    for status in [200, 200, 429] {
+        let answer = send(&app, "GET /", &team).await;
+        assert_eq!(
+            (answer.status, answer.number("x-ratelimit-limit")),
+            (status, 2)
+        );
+    }
 }
