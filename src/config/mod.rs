@@ -332,12 +332,6 @@ impl Config {
         file.into_iter().chain(keys).collect()
     }
 
-    /// How the addresses of clients are found, if the file says it.
-    #[must_use]
-    pub const fn client_ip(&self) -> Option<&ClientIp> {
-        self.known.client_ip.as_ref()
-    }
-
     /// The policy alone, compiled.
     #[must_use]
     pub fn into_policy(self) -> Policy {
