@@ -5,7 +5,8 @@
 //! cargo run --example gateway --features config
 //! ```
 //!
-//! The limits are in `gateway.toml` beside this file. These can be set:
+//! The limits are in `gateway.toml` beside this file. Change it while the program runs, and they
+//! are others. These can be set:
 //!
 //! | variable | |
 //! |---|---|
@@ -68,7 +69,8 @@ fn api() -> Router {
         .route("/v1/compliance/exports", get(answer))
 }
 
-/// The limits of the file, for callers who are known by these tokens.
+/// The limits of the file, now and whenever it changes, for callers who are known by these
+/// tokens.
 fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/gateway.toml");
     let file = env::var_os("TOLLGATE_CONFIG").unwrap_or_else(|| beside.into());
@@ -82,7 +84,9 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
         Some(client_ip) => limits.client_ip(client_ip),
         None => limits,
     };
-    Ok(limits.build()?)
+    let limits = limits.build()?;
+    limits.watch()?;
+    Ok(limits)
 }
 
 fn trusted_proxies() -> Option<ClientIp> {

@@ -1,0 +1,193 @@
+//! Another file while it runs: no request lost, no count lost, and nothing broken by a typo.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{Caller, Gateway, OWN, told};
+use crate::examples::process::{Example, PATIENCE};
+
+const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway.toml");
+
+/// The gateway's file with another number for reading secrets.
+fn secrets(limit: &str) -> String {
+    let changed = GATEWAY_TOML.replacen("\"500/hour\"", &format!("\"{limit}\""), 1);
+    assert_ne!(changed, GATEWAY_TOML, "there is no such number");
+    changed
+}
+
+/// A file in a directory of its own, since some ways to replace it leave others beside it.
+struct File {
+    directory: PathBuf,
+}
+
+impl File {
+    fn new(test: &str) -> Self {
+        let name = format!("reload-{test}-{}", std::process::id());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        let file = Self { directory };
+        file.write(GATEWAY_TOML);
+        file
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join("limits.toml")
+    }
+
+    fn write(&self, text: &str) {
+        fs::write(self.path(), text).unwrap();
+    }
+
+    /// As editors do: all of it, then at once.
+    fn rename_over(&self, text: &str) {
+        let new = self.directory.join("limits.toml~");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.path()).unwrap();
+    }
+
+    /// As Kubernetes does: the file is a link into a directory that is itself a link, and that
+    /// one is replaced.
+    #[cfg(unix)]
+    fn swap_link(&self, version: &str, text: &str) {
+        use std::os::unix::fs::symlink;
+
+        let at = |name: &str| self.directory.join(name);
+        fs::create_dir(at(version)).unwrap();
+        fs::write(at(version).join("limits.toml"), text).unwrap();
+        symlink(version, at("..data_tmp")).unwrap();
+        fs::rename(at("..data_tmp"), at("..data")).unwrap();
+        if !self.path().is_symlink() {
+            fs::remove_file(self.path()).unwrap();
+            symlink("..data/limits.toml", self.path()).unwrap();
+        }
+    }
+}
+
+/// Asks as people who never asked before, until the limit for reading secrets is this one. Says
+/// how long that took.
+async fn until_limit_is(gateway: &Gateway, limit: u64) -> Duration {
+    let begin = Instant::now();
+    for number in 0_usize.. {
+        let newcomer = Caller::user(&format!("newcomer {number} of {limit}"), "free");
+        let answer = gateway.send("GET /v1/secrets/42", &newcomer).await;
+        if answer.number("x-ratelimit-limit") == limit {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the limit is never {limit}");
+    }
+    begin.elapsed()
+}
+
+/// Keeps asking, always for somebody who has enough left, and says how often it was answered.
+fn load(gateway: &Gateway, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u64> {
+    let (client, stop) = (gateway.example.version_1(), Arc::clone(stop));
+    tokio::spawn(async move {
+        let mut asked = 0_u64;
+        while !stop.load(Ordering::Relaxed) {
+            let caller = Caller::user(&format!("customer {}", asked / 900), "free");
+            for _ in 0..10 {
+                let answer = caller.send(&client, "GET /v1/projects").await;
+                let expected = ("user:global:1h", 1000, 999 - asked % 900);
+                assert_eq!((answer.status, told(&answer)), (200, expected));
+                asked += 1;
+            }
+        }
+        asked
+    })
+}
+
+#[tokio::test]
+async fn a_changed_limit_counts_at_once_and_no_count_is_lost() {
+    let file = File::new("change");
+    let path = file.path();
+    let gateway = Gateway::start_with(&[("TOLLGATE_CONFIG", path.to_str().unwrap())]).await;
+    let alice = Caller::user("alice", "free");
+    let ask = || gateway.send("GET /v1/secrets/42", &alice);
+    for left in [499, 498, 497] {
+        assert_eq!(told(&ask().await), ("user:secrets:1h", 500, left));
+    }
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let customers = load(&gateway, &stop);
+    let mut quickest = Duration::MAX;
+    let mut changed = async |limit, write: &dyn Fn(&str)| {
+        write(&secrets(&format!("{limit}/hour")));
+        quickest = quickest.min(until_limit_is(&gateway, limit).await);
+    };
+    changed(700, &|text| file.write(text)).await;
+    assert_eq!(told(&ask().await), ("user:secrets:1h", 700, 696));
+    changed(4, &|text| file.rename_over(text)).await;
+    assert_eq!(ask().await.status, 429, "four were enough");
+    changed(5, &|text| file.rename_over(text)).await;
+    assert_eq!(told(&ask().await), ("user:secrets:1h", 5, 0));
+    #[cfg(unix)]
+    for (version, limit) in [("..one", 600), ("..two", 800)] {
+        changed(limit, &|text| file.swap_link(version, text)).await;
+    }
+    // Where much else goes on, one of them may take longer.
+    assert!(quickest < Duration::from_secs(1), "{quickest:?}");
+
+    stop.store(true, Ordering::Relaxed);
+    assert!(customers.await.unwrap() > 0, "nobody asked meanwhile");
+}
+
+/// Twenty mistakes in a row.
+const MISTAKES: [(&str, &str); 20] = [
+    ("\"500/hour\"", "\"500/houre\""),
+    ("\"500/hour\"", "\"0/hour\""),
+    ("\"500/hour\"", "500"),
+    ("\"500/hour\"", "\"500/hour"),
+    ("[tiers]", "[tiers"),
+    ("[tiers]", "[teirs]"),
+    ("team = 5", "team = 0"),
+    ("team = 5", "team = \"five\""),
+    ("default = \"free\"", "default = \"fre\""),
+    ("warn_at = 0.8", "warn_at = -1"),
+    ("headers = \"legacy\"", "headers = \"legasy\""),
+    ("authenticated =", "authentcated ="),
+    ("roles =", "rolls ="),
+    ("category = \"secrets\"", "category = \"secret\""),
+    ("route = \"GET /v1/secrets\"", "route = \"GET v1/secrets\""),
+    (
+        "route = \"GET /v1/secrets\"",
+        "route = \"GET /v1/secrets/{name}\"",
+    ),
+    ("name = \"login\"", "name = \"signup\""),
+    ("{retry_in}", "{retry}"),
+    ("[categories.ai]", "[categories.mcp]"),
+    ("tiers = { team", "tiers = { taem"),
+];
+
+#[tokio::test]
+async fn a_broken_file_changes_nothing_and_is_told() {
+    let file = File::new("broken");
+    let path = file.path();
+    let config = ("TOLLGATE_CONFIG", path.to_str().unwrap());
+    let variables = [OWN[0], OWN[1], config];
+    let mut gateway = Gateway::of(Example::start_overheard("gateway", &variables).await);
+    let alice = Caller::user("alice", "free");
+    for (number, (right, wrong)) in MISTAKES.into_iter().enumerate() {
+        // Each is another text, also where the mistake is nearly the same.
+        let text = GATEWAY_TOML.replacen(right, wrong, 1);
+        assert_ne!(text, GATEWAY_TOML, "{right} is not there");
+        file.write(&format!("{text}\n# {number}\n"));
+        let event = "rate_limit_policy_not_reloaded";
+        gateway.example.complaint(event).await;
+        // Its line of the file is shown.
+        gateway.example.complaint(wrong).await;
+        let answer = gateway.send("GET /v1/secrets/42", &alice).await;
+        let left = 499 - number as u64;
+        assert_eq!(told(&answer), ("user:secrets:1h", 500, left), "{wrong}");
+    }
+    file.write(&secrets("21/hour"));
+    gateway
+        .example
+        .complaint("rate_limit_policy_reloaded")
+        .await;
+    let answer = gateway.send("GET /v1/secrets/42", &alice).await;
+    assert_eq!(told(&answer), ("user:secrets:1h", 21, 0));
+}
