@@ -78,7 +78,7 @@ impl Wanted {
         (Self::Nothing, "unmatched"),
     ];
 
-    /// So many requests to a policy of so many endpoints, each to another one of them.
+    /// So many requests to so many endpoints, each to another one of them than the one before.
     pub fn requests(self, endpoints: usize, count: usize) -> Vec<Request<Body>> {
         // Odd, so that neighbours come from far apart.
         let numbers = (0..count).map(|n| n.wrapping_mul(7_919) % (endpoints / 2));
