@@ -171,6 +171,11 @@
 //!   = help: did you mean `per`?");
 //! ```
 //!
+//! # And back
+//!
+//! [`Config::to_toml`] writes what is in force, the environment and all, as one file;
+//! [`PolicyBuilder::to_toml`] does the same with a policy that was said in code.
+//!
 //! # What is not promised
 //!
 //! That a file means what its author meant: an endpoint whose route no request takes, or a
@@ -184,6 +189,7 @@ mod error;
 mod json_report;
 mod layer;
 mod nearest;
+mod print;
 mod problem;
 mod read;
 mod reload;
@@ -206,7 +212,7 @@ use self::problem::{Findings, Told};
 use self::read::Settings;
 pub use self::schema::schema;
 pub use self::source::Source;
-use self::tree::Spot;
+use self::tree::{Node, Spot};
 use crate::gate::Said;
 use crate::headers::HeaderStyle;
 use crate::identity::ClientIp;
@@ -219,6 +225,8 @@ pub struct Config {
     policy: Policy,
     /// How callers are found, and what they are told.
     around: Said,
+    /// The same of callers, as it was said.
+    identity: Option<Node>,
     key_files: Vec<PathBuf>,
 }
 
@@ -275,6 +283,7 @@ impl Config {
                 rules,
                 policy,
                 around,
+                identity: root.get("identity").map(|said| said.node.clone()),
                 key_files,
             }),
             _ => Err(ConfigError::new(name, text, findings)),
