@@ -4,6 +4,8 @@ mod identity;
 mod page;
 mod rule;
 
+use std::collections::HashMap;
+
 use self::identity::Identity;
 use self::page::{Page, Section, heading, list, text};
 use self::rule::{quotas, settings};
@@ -184,14 +186,13 @@ fn tiers(page: &mut Page, tiers: &Tiers) {
         section.set(name, &multiplier.to_string());
     }
     page.add("[tiers]", &section);
-    for dimension in each_once(tiers.assigned.iter().map(|(dimension, ..)| &**dimension)) {
-        let of_dimension = tiers.assigned.iter();
-        let of_dimension = of_dimension.filter(|(other, ..)| *other == dimension);
+    let assigned = tiers.assigned.iter();
+    let assigned = assigned.map(|(dimension, caller, tier)| (&**dimension, (&**caller, tier)));
+    for (dimension, callers) in grouped(assigned) {
         let mut section = Section::default();
-        for caller in each_once(of_dimension.clone().map(|(_, caller, _)| &**caller)) {
+        for (caller, said) in grouped(callers.into_iter()) {
             // What was said last holds.
-            let mut said = of_dimension.clone().rev();
-            if let Some((.., tier)) = said.find(|(_, other, _)| *other == caller) {
+            if let Some(tier) = said.last() {
                 section.set(caller, &text(tier));
             }
         }
@@ -199,10 +200,18 @@ fn tiers(page: &mut Page, tiers: &Tiers) {
     }
 }
 
-/// What is there more than once, the first time that it is.
-fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut seen = std::collections::HashSet::new();
-    names.filter(|name| seen.insert(*name)).collect()
+/// All that was said of each name, in the order in which the names first come.
+fn grouped<'a, T>(said: impl Iterator<Item = (&'a str, T)>) -> Vec<(&'a str, Vec<T>)> {
+    let mut known = HashMap::new();
+    let mut groups: Vec<(&str, Vec<T>)> = Vec::new();
+    for (name, value) in said {
+        let at = *known.entry(name).or_insert(groups.len());
+        if at == groups.len() {
+            groups.push((name, Vec::new()));
+        }
+        groups[at].1.push(value);
+    }
+    groups
 }
 
 /// Rules that are nothing but quotas, on a line each; then the others.
@@ -277,11 +286,9 @@ fn exempt(page: &mut Page, policy: &PolicyBuilder) {
     }
     page.add("[exempt]", &section);
     let mut subjects = Section::default();
-    for dimension in each_once(exempt.subjects.iter().map(|(dimension, _)| &**dimension)) {
-        let of_dimension = exempt.subjects.iter();
-        let of_dimension = of_dimension.filter(|(other, _)| **other == *dimension);
-        let names = of_dimension.map(|(_, name)| text(name));
-        subjects.set(dimension, &list(names));
+    let said = exempt.subjects.iter();
+    for (dimension, names) in grouped(said.map(|(dimension, name)| (&**dimension, name))) {
+        subjects.set(dimension, &list(names.into_iter().map(|name| text(name))));
     }
     page.add("[exempt.subjects]", &subjects);
 }

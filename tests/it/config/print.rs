@@ -461,3 +461,18 @@ secret_env = 'hunter2'
     assert!(!printed.contains("hunter2"), "{printed}");
     assert!(printed.contains("# secret_env"), "{printed}");
 }
+
+/// Printing once went through all names for each of them, so that a list of a hundred thousand
+/// took minutes.
+#[test]
+fn as_many_names_as_anybody_has() {
+    let mut tiers = Tiers::new("free");
+    let mut policy = Policy::builder().authenticated("10/s");
+    for number in 0..100_000 {
+        policy = policy.exempt_subject(format!("d{number}"), "x");
+        tiers = tiers.assign("user", format!("u{number}"), "free");
+    }
+    let printed = policy.tiers(tiers).to_toml().unwrap();
+    assert_eq!(printed.matches(" = [\"x\"]\n").count(), 100_000);
+    assert_eq!(printed.matches(" = \"free\"\n").count(), 100_001);
+}
