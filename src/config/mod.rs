@@ -118,7 +118,8 @@
 //!
 //! A limit is a text (`"500/hour"`, `"10/15m"`, `"50 per 10 seconds"`, `"unlimited"`,
 //! `"blocked"`), a table, or a list of these. Secrets have no place in the file: it says where
-//! they are. Paths of key files start from where the file is.
+//! they are. Paths of key files start from where the file is. Every key is in the
+//! [guide](crate::docs::configuration).
 //!
 //! # The environment
 //!
@@ -192,6 +193,8 @@ mod nearest;
 mod print;
 mod problem;
 mod read;
+#[cfg(test)]
+mod reference;
 mod reload;
 mod render;
 mod schema;
