@@ -45,7 +45,7 @@ impl PolicyBuilder {
     /// count = "failure"
     ///
     /// [exempt]
-    /// # Only code can say: requests of which a closure says so
+    /// ## Only code can say: requests of which a closure says so
     /// "#);
     /// # Ok::<(), tollgate::Problems>(())
     /// ```
