@@ -113,7 +113,7 @@
 //! | `axum` (default) | routes and peer addresses of axum, extractors |
 //! | `jwt` (default) | identity from JSON Web Tokens |
 //! | `tracing` (default) | events |
-//! | `config` | policies from TOML and JSON files |
+//! | `config` | policies from TOML and JSON files, [key by key](docs::configuration) |
 //! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
 //! | `metrics` | figures for the `metrics` facade |

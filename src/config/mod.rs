@@ -118,7 +118,8 @@
 //!
 //! A limit is a text (`"500/hour"`, `"10/15m"`, `"50 per 10 seconds"`, `"unlimited"`,
 //! `"blocked"`), a table, or a list of these. Secrets have no place in the file: it says where
-//! they are. Paths of key files start from where the file is.
+//! they are. Paths of key files start from where the file is. Every key is in the
+//! [guide](crate::docs::configuration).
 //!
 //! # The environment
 //!
@@ -193,6 +194,11 @@
 //!   = help: did you mean `per`?");
 //! ```
 //!
+//! # And back
+//!
+//! [`Config::to_toml`] writes what is in force, the environment and all, as one file;
+//! [`PolicyBuilder::to_toml`] does the same with a policy that was said in code.
+//!
 //! # What is not promised
 //!
 //! That a file means what its author meant: an endpoint whose route no request takes, or a
@@ -206,8 +212,11 @@ mod error;
 mod json_report;
 mod layer;
 mod nearest;
+mod print;
 mod problem;
 mod read;
+#[cfg(test)]
+mod reference;
 mod reload;
 mod render;
 mod schema;
@@ -228,7 +237,7 @@ use self::problem::{Findings, Told};
 use self::read::Settings;
 pub use self::schema::schema;
 pub use self::source::Source;
-use self::tree::Spot;
+use self::tree::{Node, Spot};
 use crate::gate::Said;
 use crate::headers::HeaderStyle;
 use crate::identity::ClientIp;
@@ -241,6 +250,8 @@ pub struct Config {
     policy: Policy,
     /// How callers are found, and what they are told.
     around: Said,
+    /// The same of callers, as it was said.
+    identity: Option<Node>,
     key_files: Vec<PathBuf>,
 }
 
@@ -297,6 +308,7 @@ impl Config {
                 rules,
                 policy,
                 around,
+                identity: root.get("identity").map(|said| said.node.clone()),
                 key_files,
             }),
             _ => Err(ConfigError::new(name, text, findings)),

@@ -6,5 +6,8 @@ pub mod algorithms {}
 #[doc = include_str!("command_line.md")]
 pub mod command_line {}
 
+#[doc = include_str!("configuration.md")]
+pub mod configuration {}
+
 #[doc = include_str!("design.md")]
 pub mod design {}

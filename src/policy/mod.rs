@@ -79,7 +79,6 @@ use std::fmt;
 use std::net::IpAddr;
 
 use self::about::About;
-use self::cost::Cost;
 use self::exempt::Exemptions;
 use self::route::{Routes, Target};
 use crate::clock::Timestamp;
@@ -92,6 +91,7 @@ use crate::who::Identity;
 
 pub use self::about::RuleKind;
 pub use self::builder::PolicyBuilder;
+pub(crate) use self::cost::Cost;
 pub use self::count::Count;
 pub use self::exempt::Exemption;
 pub use self::explain::{

@@ -147,7 +147,8 @@ impl Reading<'_> {
         }
         if let (Some(default), Some(name)) = (default, name) {
             let names = || tiers.iter().map(|(key, _)| key.name.as_str());
-            if !names().any(|known| known == name) {
+            // `default` is the one name that cannot be listed.
+            if name != "default" && !names().any(|known| known == name) {
                 let help =
                     did_you_mean(name, names()).unwrap_or_else(|| format!("add it: {name} = 1"));
                 self.findings.push(ConfigProblem::new(Told {

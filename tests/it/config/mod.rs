@@ -4,6 +4,7 @@
 mod everything;
 mod hostile;
 mod order;
+mod print;
 mod schema;
 mod secrets;
 mod sources;
