@@ -31,6 +31,9 @@ impl Default for Tiers {
     }
 }
 
+/// More than anybody sells. Every rule has a number for each of them.
+const MOST_TIERS: usize = 256;
+
 impl Tiers {
     /// Tiers of which this is the default one; it multiplies by 1, if nothing else is said.
     pub fn new(default: impl Into<String>) -> Self {
@@ -42,6 +45,10 @@ impl Tiers {
 
     /// A tier and what it multiplies quotas by. Three decimals count.
     pub fn tier(mut self, name: impl Into<String>, multiplier: impl Into<f64>) -> Self {
+        // One too many is enough to know.
+        if self.tiers.len() > MOST_TIERS {
+            return self;
+        }
         let (name, multiplier) = (name.into(), multiplier.into());
         match self.tiers.iter_mut().find(|(known, _)| *known == name) {
             Some(known) => known.1 = multiplier,
@@ -63,7 +70,13 @@ impl Tiers {
     }
 
     /// Checked and ready to be asked.
-    pub(super) fn compile(self, problems: &mut Problems) -> TierTable {
+    pub(super) fn compile(mut self, problems: &mut Problems) -> TierTable {
+        if self.tiers.len() > MOST_TIERS {
+            let found = format!("more than {MOST_TIERS}");
+            let expected = format!("at most {MOST_TIERS} tiers");
+            problems.push(Invalid::new("number of tiers", found, expected).at("tiers"));
+            self.tiers.truncate(1);
+        }
         let mut thousandths = Vec::with_capacity(self.tiers.len());
         for (name, multiplier) in &self.tiers {
             let scaled = multiplier * 1_000.0;

@@ -324,3 +324,13 @@ async fn who_makes_a_source_panic_is_charged_for_it() {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
     }
 }
+
+#[test]
+fn too_many_tiers_are_refused_at_once() {
+    let tiers = (0..100_000).fold(Tiers::new("free"), |tiers, number| {
+        tiers.tier(format!("tier-{number}"), 2)
+    });
+    let policy = Policy::builder().everyone("5/hour").tiers(tiers);
+    let problems = policy.build().unwrap_err().to_string();
+    assert!(problems.contains("at most 256 tiers"), "{problems}");
+}
