@@ -242,6 +242,8 @@ pub struct Config {
     /// How callers are found, and what they are told.
     around: Said,
     key_files: Vec<PathBuf>,
+    /// What was in the file, to know it again by.
+    print: u64,
 }
 
 impl Config {
@@ -298,8 +300,9 @@ impl Config {
                 policy,
                 around,
                 key_files,
+                print: 0,
             }),
-            _ => Err(ConfigError::new(name, text, findings)),
+            _ => Err(ConfigError::new(name, text, findings).with_key_files(key_files)),
         }
     }
 
@@ -325,11 +328,10 @@ impl Config {
         self.around.client_ip.as_ref()
     }
 
-    /// The file, and those with keys that it names.
-    fn files(&self) -> Vec<PathBuf> {
-        let file = self.source.path().map(PathBuf::from);
-        let keys = self.key_files.iter().cloned();
-        file.into_iter().chain(keys).collect()
+    /// The same, known again by what was in the file.
+    const fn with_print(mut self, print: u64) -> Self {
+        self.print = print;
+        self
     }
 
     /// The policy alone, compiled.
