@@ -33,7 +33,9 @@ pub(super) fn apply(root: &mut Node, surroundings: &Surroundings, findings: &mut
             }
         };
         let path = path(&steps);
-        if let Some((_, first)) = overrides.iter().find(|(other, _)| *other == steps) {
+        // Also if one sets a part of what the other sets.
+        let overlaps = |other: &[Step]| other.starts_with(&steps) || steps.starts_with(other);
+        if let Some((_, first)) = overrides.iter().find(|(other, _)| overlaps(other)) {
             findings.push(twice(&variable, path, first));
             continue;
         }
