@@ -47,7 +47,9 @@ impl Compiler<'_> {
                 Some(_) => place.path.clone(),
                 None => format!("categories.{name}"),
             };
-            let terms = if rule.says_terms() {
+            // Nor do its terms become those of what is in force.
+            let is_tried_out = groups.iter().any(|own| own.dry_run);
+            let terms = if rule.says_terms() && !is_tried_out {
                 self.terms(&Place::new(name, path), rule, Some(category))
             } else {
                 group.terms
