@@ -57,6 +57,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         let place = Place::new(name, format!("rules[{index}]"));
         always.push(compiler.group(&place, rule, RuleKind::AlwaysOn));
     }
+    compiler.refuse_crowd(&mut always);
 
     let (mut routes, mut by_endpoint, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (text, rule)) in builder.endpoints.iter().enumerate() {

@@ -112,6 +112,18 @@ impl Compiler<'_> {
         }
     }
 
+    /// Rules that are too many for any request are told of once, and not for each endpoint.
+    pub(super) fn refuse_crowd(&mut self, always: &mut Vec<Group>) {
+        let in_force = always.iter().filter(|group| !group.dry_run);
+        let quotas: usize = in_force.map(|group| group.lines.len()).sum();
+        if quotas > MAX_CHECKS {
+            let expected = format!("at most {MAX_CHECKS}, which count every request");
+            let problem = Invalid::new("number of quotas", quotas, expected);
+            self.problems.push(problem.within("rules").at("rules"));
+            always.clear();
+        }
+    }
+
     /// The number of the plan that is made of these.
     pub(super) fn plan<'g>(
         &mut self,
@@ -218,11 +230,18 @@ impl Draft {
 }
 
 fn unknown_category(name: &str, categories: &HashMap<String, (Rule, Group)>) -> Invalid {
-    let mut names: Vec<String> = categories.keys().map(|name| format!("`{name}`")).collect();
-    names.sort();
-    let expected = match names.as_slice() {
-        [] => "a category of the policy; there are none".to_owned(),
-        names => format!("a category of the policy: {}", names.join(", ")),
+    /// More would say nothing to anybody, again for each endpoint.
+    const MOST: usize = 20;
+
+    let expected = match categories.len() {
+        0 => "a category of the policy; there are none".to_owned(),
+        count if count > MOST => format!("one of the {count} categories of the policy"),
+        _ => {
+            let mut names: Vec<String> =
+                categories.keys().map(|name| format!("`{name}`")).collect();
+            names.sort();
+            format!("a category of the policy: {}", names.join(", "))
+        }
     };
     Invalid::new("category", name, expected)
 }
