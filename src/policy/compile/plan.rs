@@ -112,8 +112,14 @@ impl Compiler<'_> {
         }
     }
 
-    /// Rules that are too many for any request are told of once, and not for each endpoint.
-    pub(super) fn refuse_crowd(&mut self, always: &mut Vec<Group>) {
+    /// The rules that count every request. If they are too many for any, that is told once,
+    /// and not for each endpoint.
+    pub(super) fn always_on(&mut self, rules: &[(String, Rule)]) -> Vec<Group> {
+        let mut always = Vec::with_capacity(rules.len());
+        for (index, (name, rule)) in rules.iter().enumerate() {
+            let place = Place::new(name, format!("rules[{index}]"));
+            always.push(self.group(&place, rule, RuleKind::AlwaysOn));
+        }
         let in_force = always.iter().filter(|group| !group.dry_run);
         let quotas: usize = in_force.map(|group| group.lines.len()).sum();
         if quotas > MAX_CHECKS {
@@ -122,6 +128,7 @@ impl Compiler<'_> {
             self.problems.push(problem.within("rules").at("rules"));
             always.clear();
         }
+        always
     }
 
     /// The number of the plan that is made of these.
