@@ -76,6 +76,13 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
     let file = env::var_os("TOLLGATE_CONFIG").unwrap_or_else(|| beside.into());
     let config = Config::from_file(&file).unwrap_or_else(|problems| {
         eprintln!("{problems}\n");
+        if problems
+            .problems()
+            .all(|problem| problem.variable().is_some())
+        {
+            // They are named above, and there is nothing wrong with the file.
+            std::process::exit(2);
+        }
         let allowed = "the path of a file of limits, which has none of the problems above";
         common::refuse("TOLLGATE_CONFIG", &file.to_string_lossy(), allowed)
     });

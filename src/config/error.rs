@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::problem::{ConfigProblem, Findings};
@@ -46,6 +47,8 @@ pub(super) struct Inner {
     pub(super) text: String,
     pub(super) problems: Vec<ConfigProblem>,
     pub(super) more: usize,
+    /// The files with keys that it names, if it could be read so far.
+    key_files: Option<Vec<PathBuf>>,
 }
 
 impl ConfigError {
@@ -72,8 +75,20 @@ impl ConfigError {
                 text: conceal::conceal(text),
                 problems,
                 more,
+                key_files: None,
             }),
         }
+    }
+
+    pub(super) fn with_key_files(mut self, files: Vec<PathBuf>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.key_files = Some(files);
+        }
+        self
+    }
+
+    pub(super) fn key_files(&self) -> Option<&[PathBuf]> {
+        self.inner.key_files.as_deref()
     }
 
     /// One problem of the file as a whole.

@@ -253,6 +253,8 @@ pub struct Config {
     /// The same of callers, as it was said.
     identity: Option<Node>,
     key_files: Vec<PathBuf>,
+    /// What was in the file, to know it again by.
+    print: u64,
 }
 
 impl Config {
@@ -310,8 +312,9 @@ impl Config {
                 around,
                 identity: root.get("identity").map(|said| said.node.clone()),
                 key_files,
+                print: 0,
             }),
-            _ => Err(ConfigError::new(name, text, findings)),
+            _ => Err(ConfigError::new(name, text, findings).with_key_files(key_files)),
         }
     }
 
@@ -337,11 +340,10 @@ impl Config {
         self.around.client_ip.as_ref()
     }
 
-    /// The file, and those with keys that it names.
-    fn files(&self) -> Vec<PathBuf> {
-        let file = self.source.path().map(PathBuf::from);
-        let keys = self.key_files.iter().cloned();
-        file.into_iter().chain(keys).collect()
+    /// The same, known again by what was in the file.
+    const fn with_print(mut self, print: u64) -> Self {
+        self.print = print;
+        self
     }
 
     /// The policy alone, compiled.

@@ -1,11 +1,11 @@
 //! A policy file that is read again.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Config, Source};
+use super::source::{print_of, read_bytes};
+use super::{Config, ConfigError, Source};
 use crate::error::ReloadError;
 use crate::gate::{Change, Contents, Origin};
 
@@ -13,7 +13,6 @@ use crate::gate::{Change, Contents, Origin};
 #[derive(Debug)]
 pub(super) struct PolicyFile {
     source: Source,
-    hasher: RandomState,
     read: Mutex<Read>,
 }
 
@@ -27,38 +26,56 @@ struct Read {
 impl PolicyFile {
     /// What this was read from, unless that is a text, which stays what it is.
     pub(super) fn of(config: &Config) -> Option<Self> {
-        config.source.path()?;
-        let file = Self {
+        let path = config.source.path()?;
+        let files = with_keys(path, &config.key_files);
+        let mut contents = contents_of(&files);
+        // It may have been written since.
+        if let Some(Some(print)) = contents.0.first_mut() {
+            *print = config.print;
+        }
+        Some(Self {
             source: config.source.clone(),
-            hasher: RandomState::new(),
-            read: Mutex::new(Read {
-                files: config.files(),
-                contents: Contents::default(),
-            }),
-        };
-        let contents = file.contents();
-        file.last().contents = contents;
-        Some(file)
+            read: Mutex::new(Read { files, contents }),
+        })
     }
 
     fn last(&self) -> MutexGuard<'_, Read> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn read_once(&self) -> Result<Config, ConfigError> {
+        // Before it is read, so that what is written in the meantime is another change.
+        let contents = self.contents();
+        self.last().contents = contents;
+        self.source.read()
+    }
+
+    /// Whether it names other files than before. Those count from now on, also if something is
+    /// wrong: a key that is not there yet is awaited.
+    fn names_others(&self, read: &Result<Config, ConfigError>) -> bool {
+        let keys = match read {
+            Ok(config) => Some(&*config.key_files),
+            Err(error) => error.key_files(),
+        };
+        let (Some(keys), Some(path)) = (keys, self.source.path()) else {
+            return false;
+        };
+        let files = with_keys(path, keys);
+        let mut last = self.last();
+        let others = last.files != files;
+        last.files = files;
+        others
+    }
 }
 
 impl Origin for PolicyFile {
     fn read(&self) -> Result<Change, ReloadError> {
-        // Before it is read, so that what is written in the meantime is another change.
-        let contents = self.contents();
-        self.last().contents = contents;
-        let config = self.source.read();
-        let config = config.map_err(|error| ReloadError::new(error.to_string()))?;
-        let files = config.files();
-        if self.last().files != files {
-            self.last().files = files;
-            let contents = self.contents();
-            self.last().contents = contents;
+        let mut read = self.read_once();
+        // What is in the others has to be known before they are read, too.
+        if self.names_others(&read) {
+            read = self.read_once();
         }
+        let config = read.map_err(|error| ReloadError::new(error.to_string()))?;
         Ok(config.into_change())
     }
 
@@ -67,14 +84,27 @@ impl Origin for PolicyFile {
     }
 
     fn contents(&self) -> Contents {
-        let contents = |path: PathBuf| {
-            let bytes = fs::read(path).ok()?;
-            Some(self.hasher.hash_one(bytes))
-        };
-        Contents(self.files().into_iter().map(contents).collect())
+        contents_of(&self.files())
     }
 
     fn contents_when_read(&self) -> Contents {
         self.last().contents.clone()
     }
+}
+
+fn with_keys(path: &Path, keys: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = vec![path.to_owned()];
+    files.extend_from_slice(keys);
+    files
+}
+
+/// Of what is no file, but a pipe or a device, nothing: to look into it would be to take it away,
+/// or to wait for ever.
+fn contents_of(files: &[PathBuf]) -> Contents {
+    let contents = |path: &PathBuf| {
+        let is_file = fs::metadata(path).is_ok_and(|about| about.is_file());
+        let bytes = is_file.then(|| read_bytes(path).ok())??;
+        Some(print_of(&bytes))
+    };
+    Contents(files.iter().map(contents).collect())
 }

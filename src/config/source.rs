@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -136,8 +137,9 @@ impl Source {
             From::File(path) => read_text(path, &name)?,
         };
         // Editors of some systems write one; it means nothing.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        Config::of_text(self, &name, text)
+        let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let config = Config::of_text(self, &name, plain)?;
+        Ok(config.with_print(print_of(text.as_bytes())))
     }
 
     /// What messages call it.
@@ -175,15 +177,32 @@ impl fmt::Debug for Source {
     }
 }
 
+/// What is in a file, which may be a device that never ends.
+pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_LENGTH + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_LENGTH {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
+
+/// A number to know the contents of a file again by.
+pub(super) fn print_of(bytes: &[u8]) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(bytes)
+}
+
 /// The text of a file, or why there is none.
 fn read_text(path: &Path, name: &str) -> Result<String, ConfigError> {
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_LENGTH + 1).read_to_end(&mut bytes))
-        .map_err(|error| ConfigError::whole(name, unreadable(path, &error)))?;
-    if bytes.len() as u64 > MAX_LENGTH {
-        return Err(ConfigError::whole(name, too_long()));
-    }
+    let bytes = read_bytes(path).map_err(|error| {
+        let problem = match error.kind() {
+            io::ErrorKind::FileTooLarge => too_long(),
+            _ => unreadable(path, &error),
+        };
+        ConfigError::whole(name, problem)
+    })?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();
@@ -221,6 +240,7 @@ pub(super) fn why(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        io::ErrorKind::FileTooLarge => format!("more than {} MiB", MAX_LENGTH >> 20),
         io::ErrorKind::PermissionDenied => "this process may not read it".to_owned(),
         _ => format!("it cannot be read ({error})"),
     }

@@ -8,10 +8,11 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::error::ReloadError;
-use crate::gate::{Contents, Gate, Origin};
+use crate::gate::{Gate, Origin};
 use crate::layer::RateLimitLayer;
 
 /// How often the files are looked at, whatever the system says of them: not every file system
@@ -59,8 +60,6 @@ impl RateLimitLayer {
 struct Watch {
     gate: Weak<Gate>,
     origin: Arc<dyn Origin>,
-    /// What the files were when they were last read.
-    seen: Contents,
     told: Receiver<()>,
     /// None where the system tells nothing.
     watcher: Option<RecommendedWatcher>,
@@ -69,14 +68,16 @@ struct Watch {
 
 impl Watch {
     fn new(gate: Weak<Gate>, origin: Arc<dyn Origin>) -> Self {
-        let (tell, told) = mpsc::channel();
+        // One place is enough: who has been told to look need not be told again.
+        let (tell, told) = mpsc::sync_channel(1);
         // Which file it was does not matter: what counts is what can be read.
-        let watcher = notify::recommended_watcher(move |_| {
-            let _ = tell.send(());
+        let watcher = notify::recommended_watcher(move |event| {
+            if may_change(&event) {
+                let _ = tell.try_send(());
+            }
         });
         let mut watch = Self {
             gate,
-            seen: origin.contents_when_read(),
             origin,
             told,
             watcher: watcher.ok(),
@@ -91,26 +92,28 @@ impl Watch {
             let Some(gate) = self.gate.upgrade() else {
                 return;
             };
-            let found = self.settled();
-            if found != self.seen {
-                self.seen = found;
+            if self.has_changed() {
                 // What is wrong with it is told to those who watch.
                 let _ = gate.reload();
             }
             drop(gate);
             self.follow();
             match self.told.recv_timeout(LOOK_EVERY) {
-                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                // A directory where much happens is not looked at every time.
+                Ok(()) => thread::sleep(SETTLES_IN),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK_EVERY),
             }
         }
     }
 
-    /// What is in the files, once they stand still.
-    fn settled(&self) -> Contents {
+    /// Whether there is something else in the files than when they were last read, by whomever,
+    /// once they stand still.
+    fn has_changed(&self) -> bool {
+        let seen = self.origin.contents_when_read();
         let mut found = self.origin.contents();
         let mut waited = Duration::ZERO;
-        while found != self.seen && waited < GONE_FOR {
+        while found != seen && waited < GONE_FOR {
             thread::sleep(SETTLES_IN);
             waited += SETTLES_IN;
             // What happened in the meantime has been looked at.
@@ -121,7 +124,7 @@ impl Watch {
             }
             found = again;
         }
-        found
+        found != seen
     }
 
     /// Watches the directories of the files, and of whatever they are links to. Directories,
@@ -149,6 +152,24 @@ impl Watch {
     }
 }
 
+/// Whether a file may be another after this. Reading one is no change: whoever watches reads
+/// as well, and would be called by what it does itself.
+const fn may_change(event: &notify::Result<Event>) -> bool {
+    !matches!(
+        event,
+        Ok(Event {
+            kind: EventKind::Access(
+                AccessKind::Any
+                    | AccessKind::Read
+                    | AccessKind::Open(_)
+                    | AccessKind::Close(AccessMode::Any | AccessMode::Execute | AccessMode::Read)
+                    | AccessKind::Other
+            ),
+            ..
+        })
+    )
+}
+
 /// The directories in which something happens when a file is replaced: its own, and those of
 /// the links on the way to it.
 fn directories_of(file: &Path) -> Vec<PathBuf> {
@@ -174,4 +195,33 @@ fn directories_of(file: &Path) -> Vec<PathBuf> {
         }
     }
     directories
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::config::reload::PolicyFile;
+
+    /// The thread read the file because it was told to, and was told because it had read: a
+    /// service that did nothing kept half a core busy.
+    #[test]
+    fn looking_is_no_change() {
+        let directory = std::env::temp_dir().join(format!("tollgate-look-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("limits.toml");
+        fs::write(&path, "[global]\nanonymous = \"10/hour\"\n").unwrap();
+        let origin = PolicyFile::of(&Config::from_file(&path).unwrap()).unwrap();
+        let watch = Watch::new(Weak::new(), Arc::new(origin));
+        for _ in 0..10 {
+            assert!(!watch.has_changed());
+        }
+        let told = watch.told.recv_timeout(Duration::from_millis(200));
+        assert_eq!(told, Err(RecvTimeoutError::Timeout));
+
+        fs::write(&path, "[global]\nanonymous = \"20/hour\"\n").unwrap();
+        assert_eq!(watch.told.recv_timeout(Duration::from_secs(20)), Ok(()));
+        assert!(watch.has_changed());
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

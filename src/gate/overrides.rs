@@ -15,18 +15,31 @@ impl Gate {
             return Answer::ready(Err(wrong.into()));
         }
         let new = new.in_network(|address| rules.client_ip().group(address));
-        observe::overridden(new.rule(), Some(new.quota()), new.ends());
-        let answer = self.store.set_override(new);
-        answer.map(|set| set.map_err(Error::from))
+        // Nobody may ever list them, and those that are over would add up.
+        if let Some(known) = self.store.overrides() {
+            known.sweep(self.clock.now());
+        }
+        let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
+        self.store.set_override(new).map(move |set| {
+            set?;
+            observe::overridden(&rule, Some(&quota), until);
+            Ok(())
+        })
     }
 
     /// Removes the limits of a subject under a rule.
     pub(crate) fn remove_override(&self, subject: Subject<'_>, rule: &str) -> Answer<bool, Error> {
         let rules = self.rules.load();
         let of = Override::of(subject, rule).in_network(|address| rules.client_ip().group(address));
-        observe::overridden(rule, None, None);
         let answer = self.store.remove_override(&of.subject(), rule);
-        answer.map(|removed| removed.map_err(Error::from))
+        let rule = rule.to_owned();
+        answer.map(move |removed| {
+            let removed = removed?;
+            if removed {
+                observe::overridden(&rule, None, None);
+            }
+            Ok(removed)
+        })
     }
 
     /// Those that apply.

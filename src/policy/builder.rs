@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::error::{Invalid, Problems};
 use crate::head::Head;
 use crate::network;
+use crate::who::Identity;
 
 /// Settings of a [`Policy`].
 #[derive(Clone, Debug)]
@@ -179,6 +180,14 @@ impl PolicyBuilder {
                 .map_err(|wrong| wrong.at(format!("exempt.networks[{index}]")));
             if let Some(network) = problems.note(network) {
                 self.exempt.networks.push(network);
+            }
+        }
+        // An address is nothing that callers are, so nobody would be exempt by it.
+        for (dimension, value) in &self.exempt.subjects {
+            if **dimension == *Identity::IP {
+                let expected = "addresses among the exempt networks";
+                let wrong = Invalid::new("exempt subject", format!("ip={value}"), expected);
+                problems.push(wrong.at("exempt.subjects.ip"));
             }
         }
         if !(0.0..=1e6).contains(&self.warn_at) {

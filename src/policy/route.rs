@@ -315,12 +315,20 @@ impl Routes {
         (!takes_rest(pattern) || takes_rest(&place.route.path)).then_some(place)
     }
 
-    /// The place that takes the rest of this path, of which nothing is left.
+    /// The place that takes the rest of this path, of which nothing is left: that of its method
+    /// before one for all, wherever they were written.
     fn at_root(&self, method: &Method, path: &str) -> Option<&Place> {
         let places = self.roots.get(path.trim_end_matches('/'))?;
-        let follows = |of: &Method| of == method || (of == Method::GET && method == Method::HEAD);
-        let mut fitting = places.iter().map(|index| &self.places[*index]);
-        fitting.find(|place| place.route.method.as_ref().is_none_or(follows))
+        let rank = |place: &Place| match &place.route.method {
+            Some(own) if own == method => Some(0),
+            Some(get) if get == Method::GET && method == Method::HEAD => Some(1),
+            Some(_) => None,
+            None => Some(2),
+        };
+        let places = places.iter().map(|index| &self.places[*index]);
+        let fitting = places.filter_map(|place| Some((rank(place)?, place)));
+        let first = fitting.min_by_key(|(rank, _)| *rank);
+        first.map(|(_, place)| place)
     }
 }
 

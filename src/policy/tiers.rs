@@ -100,6 +100,12 @@ impl Tiers {
             .collect();
         let mut assigned = HashMap::new();
         for (dimension, value, tier) in self.assigned {
+            if *dimension == *Identity::IP {
+                let expected = "a dimension of callers who are known, such as `user`";
+                let wrong = Invalid::new("assigned dimension", dimension, expected);
+                problems.push(wrong.at("tiers.assign.ip"));
+                continue;
+            }
             let Some(index) = names.iter().position(|name| **name == *tier) else {
                 let unknown = unknown_tier(&tier, &names, format!("tier of {dimension}"));
                 problems.push(unknown.at(format!("tiers.assign.{dimension}.{value}")));

@@ -253,19 +253,19 @@ impl Overrides {
     /// Those that still apply, in no particular order. Those that do not are dropped.
     #[must_use]
     pub fn list(&self, now: Timestamp) -> Vec<Override> {
-        if self
-            .table
-            .load()
-            .by_hash
-            .values()
-            .flatten()
-            .any(|known| known.is_over(now))
-        {
-            self.change(|table| table.retain(|known| !known.is_over(now)));
-        }
+        self.sweep(now);
         let table = self.table.load();
         let known = table.by_hash.values().flatten();
         known.map(|known| Override::clone(known)).collect()
+    }
+
+    /// Drops those that do not apply any more.
+    pub(crate) fn sweep(&self, now: Timestamp) {
+        let table = self.table.load();
+        let mut known = table.by_hash.values().flatten();
+        if known.any(|known| known.is_over(now)) {
+            self.change(|table| table.retain(|known| !known.is_over(now)));
+        }
     }
 
     /// What a quota of a rule is for a subject, if somebody has set it.

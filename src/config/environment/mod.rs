@@ -7,6 +7,7 @@ mod value;
 use std::sync::Arc;
 
 use self::target::{Missing, Step, find};
+use super::conceal::is_variable_name;
 use super::nearest::plain;
 use super::problem::{ConfigProblem, Findings, Told};
 use super::shape;
@@ -33,12 +34,19 @@ pub(super) fn apply(root: &mut Node, surroundings: &Surroundings, findings: &mut
             }
         };
         let path = path(&steps);
-        if let Some((_, first)) = overrides.iter().find(|(other, _)| *other == steps) {
+        // Also if one sets a part of what the other sets.
+        let overlaps = |other: &[Step]| other.starts_with(&steps) || steps.starts_with(other);
+        if let Some((_, first)) = overrides.iter().find(|(other, _)| overlaps(other)) {
             findings.push(twice(&variable, path, first));
             continue;
         }
         match value::read(&variable, kind) {
-            Ok(node) => overrides.push((steps, node)),
+            Ok(mut node) => {
+                if is_misplaced_secret(&steps, &variable) {
+                    node.place = Place::of_variable(&variable.name);
+                }
+                overrides.push((steps, node));
+            }
             Err(told) => findings.push(ConfigProblem::new(Told { path, ..*told })),
         }
     }
@@ -97,6 +105,12 @@ fn is_reserved(rest: &str) -> bool {
         _ => false,
     };
     rest.ends_with("SERVICE_HOST") || ends(rest)
+}
+
+/// Whether it is most likely the secret itself, where the name of another variable belongs.
+fn is_misplaced_secret(steps: &[Step], variable: &Variable) -> bool {
+    let names_secret = matches!(steps.last(), Some(Step::Key(key)) if key == "secret_env");
+    names_secret && !is_variable_name(variable.value.trim())
 }
 
 /// The way to what a variable sets.

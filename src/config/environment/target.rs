@@ -131,11 +131,7 @@ impl<'a> Here<'a> {
             (Some(others), Some(name), None) => {
                 Ok(self.then(part, Step::Key((*name).to_owned()), others.kind))
             }
-            (_, Some(one), Some(other)) => Err(Missing {
-                message: format!("`{part}` may be `{one}` or `{other}`"),
-                expected: "names that differ in more than `-` and `_`".to_owned(),
-                meant: None,
-            }),
+            (_, Some(one), Some(other)) => Err(ambiguous(part, one, other)),
             _ => {
                 let names: Vec<&str> = fields.map(|field| field.key).chain(chosen).collect();
                 let noun = table.others.as_ref().map_or("key", |others| others.noun);
@@ -154,6 +150,17 @@ impl<'a> Here<'a> {
             let mut names = names.iter().copied();
             names.position(|name| name.is_some_and(|name| plain(name) == written))
         });
+        let meant = index
+            .filter(|_| by_number.is_none())
+            .and_then(|at| names[at]);
+        let another = meant.and_then(|one| {
+            let mut others = names.iter().flatten().filter(|other| **other != one);
+            let other = others.find(|other| plain(other) == plain(one))?;
+            Some((one, *other))
+        });
+        if let Some((one, other)) = another {
+            return Err(ambiguous(part, one, other));
+        }
         if let Some(index) = index.filter(|index| *index < items.len()) {
             return Ok(self.then(part, Step::Item(index), Kind::Table(table)));
         }
@@ -202,6 +209,14 @@ impl<'a> Here<'a> {
             meant: nearest(part, names.iter().copied())
                 .map(|name| format!("did you mean `{}`?", plain(name).to_ascii_uppercase())),
         }
+    }
+}
+
+fn ambiguous(part: &str, one: &str, other: &str) -> Missing {
+    Missing {
+        message: format!("`{part}` may be `{one}` or `{other}`"),
+        expected: "names that differ in more than `-` and `_`".to_owned(),
+        meant: None,
     }
 }
 

@@ -1,12 +1,11 @@
 //! Callers known by a token: algorithms, keys, claims.
 
-use std::fs;
 use std::time::Duration;
 
 use super::Reading;
 use crate::config::conceal::{is_secret, is_variable_name};
 use crate::config::problem::{ConfigProblem, Told};
-use crate::config::source::why;
+use crate::config::source::{read_bytes, why};
 use crate::config::tree::Spot;
 use crate::error::Invalid;
 use crate::identity::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
@@ -187,7 +186,7 @@ impl Reading<'_> {
     /// What is in a file that the policy names.
     fn file(&self, name: &str) -> Result<Vec<u8>, Box<Told>> {
         let path = self.surroundings.base.join(name);
-        fs::read(&path).map_err(|error| {
+        read_bytes(&path).map_err(|error| {
             Box::new(Told {
                 message: format!("`{}`: {}", name, why(&error)),
                 found: Some(name.to_owned()),

@@ -52,11 +52,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         let group = compiler.group(&place, &rule, RuleKind::Category);
         categories.insert(name, (rule, group));
     }
-    let mut always = Vec::new();
-    for (index, (name, rule)) in builder.rules.iter().enumerate() {
-        let place = Place::new(name, format!("rules[{index}]"));
-        always.push(compiler.group(&place, rule, RuleKind::AlwaysOn));
-    }
+    let always = compiler.always_on(&builder.rules);
 
     let (mut routes, mut by_endpoint, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (text, rule)) in builder.endpoints.iter().enumerate() {

@@ -47,7 +47,9 @@ impl Compiler<'_> {
                 Some(_) => place.path.clone(),
                 None => format!("categories.{name}"),
             };
-            let terms = if rule.says_terms() {
+            // Nor do its terms become those of what is in force.
+            let is_tried_out = groups.iter().any(|own| own.dry_run);
+            let terms = if rule.says_terms() && !is_tried_out {
                 self.terms(&Place::new(name, path), rule, Some(category))
             } else {
                 group.terms
@@ -108,6 +110,25 @@ impl Compiler<'_> {
         ] {
             self.refuse(place, setting, expected);
         }
+    }
+
+    /// The rules that count every request. If they are too many for any, that is told once,
+    /// and not for each endpoint.
+    pub(super) fn always_on(&mut self, rules: &[(String, Rule)]) -> Vec<Group> {
+        let mut always = Vec::with_capacity(rules.len());
+        for (index, (name, rule)) in rules.iter().enumerate() {
+            let place = Place::new(name, format!("rules[{index}]"));
+            always.push(self.group(&place, rule, RuleKind::AlwaysOn));
+        }
+        let in_force = always.iter().filter(|group| !group.dry_run);
+        let quotas: usize = in_force.map(|group| group.lines.len()).sum();
+        if quotas > MAX_CHECKS {
+            let expected = format!("at most {MAX_CHECKS}, which count every request");
+            let problem = Invalid::new("number of quotas", quotas, expected);
+            self.problems.push(problem.within("rules").at("rules"));
+            always.clear();
+        }
+        always
     }
 
     /// The number of the plan that is made of these.
@@ -216,11 +237,18 @@ impl Draft {
 }
 
 fn unknown_category(name: &str, categories: &HashMap<String, (Rule, Group)>) -> Invalid {
-    let mut names: Vec<String> = categories.keys().map(|name| format!("`{name}`")).collect();
-    names.sort();
-    let expected = match names.as_slice() {
-        [] => "a category of the policy; there are none".to_owned(),
-        names => format!("a category of the policy: {}", names.join(", ")),
+    /// More would say nothing to anybody, again for each endpoint.
+    const MOST: usize = 20;
+
+    let expected = match categories.len() {
+        0 => "a category of the policy; there are none".to_owned(),
+        count if count > MOST => format!("one of the {count} categories of the policy"),
+        _ => {
+            let mut names: Vec<String> =
+                categories.keys().map(|name| format!("`{name}`")).collect();
+            names.sort();
+            format!("a category of the policy: {}", names.join(", "))
+        }
     };
     Invalid::new("category", name, expected)
 }

@@ -134,6 +134,19 @@ fn networks_are_those_of_the_file() {
     assert_eq!(explained(&place, &args)["caller"], "ip=2001:db8:1::");
 }
 
+/// It said that such a request is exempt, and the layer counted it.
+#[test]
+fn a_proxy_lends_nobody_its_exemption() {
+    let text = format!("{GOOD}\n[identity.ip]\ntrusted_proxies = ['10.0.0.0/24']\n");
+    let place = Place::new("proxy").with("limits.toml", &text);
+    for (ip, exempt) in [("10.0.0.7", Value::Null), ("10.0.1.7", json!("network"))] {
+        let args = [&["--request", "GET /", "--ip", ip], &LATER[..]].concat();
+        let told = explained(&place, &args);
+        assert_eq!(told["exempt"]["by"], exempt, "{ip}");
+        assert_eq!(told["caller"], format!("ip={ip}"));
+    }
+}
+
 #[test]
 fn a_wrong_file_explains_nothing() {
     let place = Place::new("explain-wrong").with("limits.toml", WRONG);

@@ -187,3 +187,18 @@ fn a_large_file_that_is_fine() {
     }
     assert!(super::toml(&text).is_ok());
 }
+
+/// Each endpoint was told the names of all categories there are: gigabytes, for a file of two
+/// megabytes.
+#[test]
+fn what_is_told_of_many_problems_stays_short() {
+    let categories = (0..500).map(|at| format!("[categories.c{at}]\nlimit = '1/s'\n"));
+    let endpoint =
+        |at: u32| format!("[[endpoints]]\nroute = 'GET /{at}'\ncategory = 'unknown-{at}'\n");
+    let text: String = categories.chain((0..500).map(endpoint)).collect();
+    let error = super::toml(&text).unwrap_err();
+    assert_eq!(error.problems().len() + error.more(), 500);
+    let first = error.problems().next().unwrap();
+    let expected = first.expected().unwrap();
+    assert_eq!(expected, "one of the 500 categories of the policy");
+}

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::layer::{echo, send};
 
 /// Parts of a file that can stand anywhere in it.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 15] = [
     "[defaults]\nheaders = \"both\"\n",
     "[tiers]\ndefault = \"free\"\nfree = 1\nteam = 5\n",
     "[global]\nanonymous = \"5000/hour\"\n",
@@ -17,12 +17,15 @@ const PARTS: [&str; 13] = [
     "[[endpoints]]\nroute = \"GET /v1/items/new\"\nlimit = \"20/hour\"\n",
     "[[endpoints]]\nroute = \"/v1/items/{id}\"\ncategory = \"writes\"\n",
     "[[endpoints]]\nroute = \"POST /v1/{*rest}\"\ncategory = \"writes\"\nlimit = \"10/minute\"\n",
+    // At `/files` itself, the one that came first was taken.
+    "[[endpoints]]\nroute = \"/files/{*rest}\"\nlimit = \"15/hour\"\n",
+    "[[endpoints]]\nroute = \"GET /files/{*rest}\"\nlimit = \"25/hour\"\n",
     "[[rules]]\nname = \"all\"\nper = []\nlimit = \"9000/day\"\n",
     "[[rules]]\nname = \"burst\"\nlimit = \"50/second\"\n",
     "[exempt]\nroutes = [\"GET /health\", \"GET /v1/items/free\"]\n",
 ];
 
-const REQUESTS: [&str; 11] = [
+const REQUESTS: [&str; 14] = [
     "GET /",
     "GET /health",
     "GET /v1/things/1",
@@ -34,6 +37,9 @@ const REQUESTS: [&str; 11] = [
     "POST /v1/items/1",
     "POST /v1/a/b/c",
     "GET /v1/a/b/c",
+    "GET /files",
+    "HEAD /files",
+    "PUT /files",
 ];
 
 fn app(parts: &[&str]) -> Router {

@@ -91,3 +91,15 @@ fn keys_need_not_be_there_to_check_a_file() {
     assert!(source.read().is_err());
     assert!(source.without_keys().read().is_ok());
 }
+
+/// In the file it was painted over, in a variable it was shown.
+#[cfg(feature = "jwt")]
+#[test]
+fn a_secret_in_a_variable_for_its_name_is_not_shown() {
+    let text = "[global]\nauthenticated = '1/s'\n[identity.jwt]\nalgorithms = ['HS256']\n";
+    let variables = [("TOLLGATE_IDENTITY__JWT__SECRET_ENV", SECRET)];
+    let error = Source::toml(text).variables(variables).read().unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("not the name of a variable"), "{told}");
+    is_not_shown(&error);
+}

@@ -277,6 +277,37 @@ fn two_variables_for_one_setting_are_one_too_many() {
     );
 }
 
+/// The second found nothing to set any more, and was silently lost.
+#[test]
+fn nor_may_one_set_a_part_of_what_another_sets() {
+    let error = read(&[
+        ("TOLLGATE_ENDPOINTS__LOG_IN__LIMIT", "100/hour"),
+        ("TOLLGATE_ENDPOINTS__LOG_IN__LIMIT__1", "20/hour"),
+    ])
+    .unwrap_err();
+    let told = problems(&error);
+    assert_eq!(
+        told,
+        [
+            "TOLLGATE_ENDPOINTS__LOG_IN__LIMIT__1: endpoints[1].limit[1]: two variables set the same; expected one of them"
+        ]
+    );
+}
+
+/// Which one it was depended on which came first in the file.
+#[test]
+fn a_name_that_may_be_two_is_none() {
+    let twin = "[[endpoints]]\nname = \"log.in\"\nroute = \"PUT /login\"\nlimit = \"1/hour\"\n";
+    let source = Source::toml(format!("{FILE}\n{twin}"));
+    let variables = [("TOLLGATE_ENDPOINTS__LOG_IN__COST", "2")];
+    let error = source.variables(variables).read().unwrap_err();
+    let told = error.to_string();
+    assert!(
+        told.contains("`LOG_IN` may be `log-in` or `log.in`"),
+        "{told}"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn a_value_that_is_no_text_is_told() {

@@ -157,7 +157,12 @@ async fn an_override_is_for_one_subject_and_one_rule() {
         429,
         "what was counted stays"
     );
-    assert_eq!(log.about("tollgate::audit").len(), 3);
+    let audit = log.about("tollgate::audit");
+    assert_eq!(
+        audit.len(),
+        2,
+        "what changed nothing is not told: {audit:?}"
+    );
     assert!(!log.text().contains("alice"));
 }
 
@@ -294,6 +299,36 @@ fn overrides_live_in_the_store() {
     let new = new.until(Timestamp::MAX);
     one.set_override(new.clone()).wait().unwrap();
     assert_eq!(other.overrides(), [new]);
+}
+
+/// The audit told of limits that nobody had: before the store was asked.
+#[test]
+fn an_override_that_the_store_refuses_is_not_in_the_audit() {
+    let (log, _listening) = Log::listen();
+    let limits = RateLimitLayer::builder("2/hour").store(super::failing::Broken);
+    let limits = limits.build().unwrap();
+    let new = Override::new([("user", "alice")], "global", "5/hour").unwrap();
+    assert!(limits.set_override(new).wait().is_err());
+    assert!(log.about("tollgate::audit").is_empty());
+}
+
+/// They were dropped only when somebody listed them, so a program that sets one for an hour,
+/// every hour, kept them all.
+#[test]
+fn overrides_that_are_over_do_not_add_up() {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let (builder, clock) = layer("2/hour");
+    let limits = builder.store(std::sync::Arc::clone(&store)).build();
+    let limits = limits.unwrap();
+    let began = clock.now();
+    for user in 0..10_u32 {
+        let new = Override::new([("user", user)], "global", "5/hour").unwrap();
+        let until = clock.now().saturating_add(Duration::from_mins(1));
+        limits.set_override(new.until(until)).wait().unwrap();
+        clock.advance(Duration::from_hours(1));
+    }
+    let kept = tollgate::Store::overrides(&store).unwrap().list(began);
+    assert_eq!(kept.len(), 1, "the last one: {kept:?}");
 }
 
 /// The figures of one thread.

@@ -14,7 +14,7 @@ use super::{echo, send};
 
 /// Fails whatever it is asked.
 #[derive(Debug)]
-struct Broken;
+pub(super) struct Broken;
 
 fn broken<T>() -> Answer<T> {
     Answer::ready(Err(StoreError::new("out of order")))

@@ -217,3 +217,24 @@ async fn exemptions_of_people_are_for_the_audit() {
         "{why:?}"
     );
 }
+
+/// What an endpoint only tries out also said what counts in its category, which is in force:
+/// nothing, in this case.
+#[tokio::test]
+async fn the_terms_of_a_dry_run_are_its_own() {
+    let tried = Rule::in_category("items").and("10/hour");
+    let tried = tried.count(Count::failure()).message("{limit} is too many");
+    let policy = Policy::builder()
+        .category("items", Rule::new("2/hour"))
+        .endpoint("GET /a", tried.dry_run());
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for left in [1, 0] {
+        let answer = send(&app, "GET /a", &[]).await;
+        assert_eq!(answer.number("x-ratelimit-remaining"), left);
+    }
+    let answer = send(&app, "GET /a", &[]).await;
+    assert_eq!(answer.status, 429);
+    let message = answer.json()["error"]["message"].to_string();
+    assert!(!message.contains("too many"), "{message}");
+}

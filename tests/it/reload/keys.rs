@@ -2,8 +2,9 @@
 
 use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::json;
+use tollgate::config::Source;
 
-use super::{Directory, eventually, limited};
+use super::{Directory, eventually, limited, policy};
 use crate::layer::send;
 
 fn token(secret: &str) -> String {
@@ -37,4 +38,34 @@ async fn a_key_file_is_watched_too() {
     eventually("read", || limits.policy_status().version() == 2);
     assert_eq!(policy_of(old).await.as_deref(), Some("ip:global:1h"));
     assert_eq!(policy_of(new).await.as_deref(), Some("user:global:1h"));
+}
+
+/// Only files that a valid policy had named were watched, so a key that came after the policy
+/// that needs it was never noticed.
+#[tokio::test]
+async fn a_key_may_come_after_the_policy_that_names_it() {
+    let directory = Directory::new();
+    let file = directory.write("limits.toml", &policy(10));
+    let (limits, _) = limited(&file);
+    limits.watch().unwrap();
+    let jwt = "[identity.jwt]\nalgorithms = [\"HS256\"]\nsecret_file = \"secret\"\n";
+    directory.write("limits.toml", &format!("{}{jwt}", policy(20)));
+    eventually("refused", || limits.policy_status().failures() == 1);
+    directory.write("secret", "a secret that is long enough for anybody");
+    eventually("read", || limits.policy_status().version() == 2);
+    assert_eq!(limits.policy_status().problem(), None);
+    assert_eq!(
+        limits.policy_status().reloads(),
+        1,
+        "one change, one reload"
+    );
+}
+
+/// It would have been read until there was no memory left.
+#[test]
+fn a_key_that_never_ends_is_none() {
+    let jwt = "[identity.jwt]\nalgorithms = [\"HS256\"]\nsecret_file = \"/dev/zero\"\n";
+    let read = Source::toml(format!("{}{jwt}", policy(10))).read();
+    let told = read.unwrap_err().to_string();
+    assert!(told.contains("`/dev/zero`: more than 8 MiB"), "{told}");
 }

@@ -132,6 +132,19 @@ async fn nothing_is_missed_before_the_watch_begins() {
     eventually("read", || limits.policy_status().version() == 2);
 }
 
+/// Between reading the file and making a layer of it, too: what was in it was looked up only
+/// then, and taken for what had been read.
+#[tokio::test]
+async fn nothing_is_missed_before_there_is_a_layer() {
+    let directory = Directory::new();
+    let file = directory.write("limits.toml", &policy(10));
+    let config = tollgate::config::Config::from_file(&file).unwrap();
+    directory.write("limits.toml", &policy(20));
+    let limits = config.into_layer().build().unwrap();
+    limits.watch().unwrap();
+    eventually("read", || limits.policy_status().version() == 2);
+}
+
 #[test]
 fn the_watch_ends_with_the_layer() {
     let directory = Directory::new();

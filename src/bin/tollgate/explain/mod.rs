@@ -45,6 +45,8 @@ fn inquiry(args: &Explain, identity: Option<Identity>, config: &Config) -> Inqui
     let default = ClientIp::default();
     let client_ip = config.client_ip().unwrap_or(&default);
     match client_ip.locate(&Head::of(&request)) {
+        // A proxy that does not tell its client is counted, but lends it no exemption.
+        Some(address) if address.is_proxy() => inquiry.counted_as(address.group()),
         Some(address) => inquiry.ip(address.ip()).counted_as(address.group()),
         None => inquiry.ip(ip),
     }

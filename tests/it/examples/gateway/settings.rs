@@ -56,6 +56,16 @@ async fn a_wrong_file_is_refused_with_all_its_problems() {
     }
 }
 
+/// It said that the file cannot be used.
+#[tokio::test]
+async fn a_wrong_variable_is_not_blamed_on_the_file() {
+    let end = ended("gateway", &[("TOLLGATE_GLOBAL__ANONYMOUS", "5/eon")]).await;
+    assert_eq!((end.code, &*end.stdout), (Some(2), ""));
+    let expected = "TOLLGATE_GLOBAL__ANONYMOUS=5/eon";
+    assert!(end.stderr.contains(expected), "{}", end.stderr);
+    assert!(!end.stderr.contains("TOLLGATE_CONFIG"), "{}", end.stderr);
+}
+
 #[tokio::test]
 async fn another_file_has_other_limits() {
     let path = file("other.toml", "[global]\nanonymous = \"7/minute\"\n");
