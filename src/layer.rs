@@ -119,7 +119,7 @@ impl RateLimitLayer {
 /// While it runs. All clones share what is changed.
 impl RateLimitLayer {
     /// Puts another policy in place, for the next request on. No count is lost: counters are
-    /// found by the names of their rules and by their windows. If the policy is wrong, nothing
+    /// found by the names of their rules, by window and by algorithm. If the policy is wrong, nothing
     /// changes.
     ///
     /// ```

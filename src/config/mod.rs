@@ -152,7 +152,7 @@
 //! From then on the file is read again whenever it changes, and takes effect within a second:
 //! also if an editor or a rename puts another in its place, or a `ConfigMap` swaps the link to it.
 //! Without a watch, `limits.reload()` does the same once. No count is lost, since counters are
-//! found by the names of their rules and by their windows: raising a limit resets nothing,
+//! found by the names of their rules, by window and by algorithm: raising a limit resets nothing,
 //! lowering it applies at once. A file that is wrong changes nothing; it is told of in the log
 //! (`rate_limit_policy_not_reloaded`), by
 //! [`policy_status`](crate::RateLimitLayer::policy_status) and as the metric

@@ -43,6 +43,21 @@ impl PolicyFile {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A pipe that was put in the place of the file would be waited for, and everybody else
+    /// with it.
+    fn refuse_pipes(&self) -> Result<(), ReloadError> {
+        let about = self.source.path().and_then(|path| fs::metadata(path).ok());
+        match about {
+            Some(about) if !about.is_file() && !about.is_dir() => {
+                let name = self.source.name();
+                Err(ReloadError::new(format!(
+                    "{name} is no file any more, but a pipe or a device"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn read_once(&self) -> Result<Config, ConfigError> {
         // Before it is read, so that what is written in the meantime is another change.
         let contents = self.contents();
@@ -70,6 +85,7 @@ impl PolicyFile {
 
 impl Origin for PolicyFile {
     fn read(&self) -> Result<Change, ReloadError> {
+        self.refuse_pipes()?;
         let mut read = self.read_once();
         // What is in the others has to be known before they are read, too.
         if self.names_others(&read) {

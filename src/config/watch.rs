@@ -52,7 +52,10 @@ impl RateLimitLayer {
         thread::Builder::new()
             .name("tollgate-watch".to_owned())
             .spawn(move || watch.run())
-            .map_err(|error| ReloadError::new(format!("cannot watch the policy file: {error}")))?;
+            .map_err(|error| {
+                gate.end_watching();
+                ReloadError::new(format!("cannot watch the policy file: {error}"))
+            })?;
         Ok(())
     }
 }

@@ -130,6 +130,13 @@ impl Gate {
         Ok((!is_watched).then_some(origin))
     }
 
+    /// Nobody watches it after all.
+    #[cfg(feature = "config")]
+    pub(crate) fn end_watching(&self) {
+        let order = std::sync::atomic::Ordering::Relaxed;
+        self.reloads.is_watched.store(false, order);
+    }
+
     fn origin(&self) -> Result<&Arc<dyn Origin>, ReloadError> {
         let origin = self.reloads.origin.as_ref();
         origin.ok_or_else(|| ReloadError::new("the policy was not read from a file"))

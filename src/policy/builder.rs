@@ -182,6 +182,12 @@ impl PolicyBuilder {
                 self.exempt.networks.push(network);
             }
         }
+        for (index, role) in self.exempt.roles.iter().enumerate() {
+            if role.trim().is_empty() {
+                let wrong = Invalid::new("exempt role", role, "the name of a role");
+                problems.push(wrong.at(format!("exempt.roles[{index}]")));
+            }
+        }
         // An address is nothing that callers are, so nobody would be exempt by it.
         for (dimension, value) in &self.exempt.subjects {
             if **dimension == *Identity::IP {

@@ -38,7 +38,7 @@
 //! A rule that is a [dry run](Rule::dry_run) counts and is told of in the log, as
 //! `rate_limit_dry_run`, but denies nobody and shows in no header. Each is decided on its own,
 //! after what is in force, and only for requests that were let through. An endpoint's own quota
-//! replaces nothing as long as it is only tried out.
+//! replaces nothing as long as it is only tried out: category and global rule go on counting.
 //!
 //! [`maintenance_until`](PolicyBuilder::maintenance_until) switches all limits off for a while.
 //! That, and who is exempt by role or by name, leaves an event for the audit (target

@@ -102,6 +102,12 @@ impl Rule {
             || self.on_store_failure.is_some()
     }
 
+    /// Whether the global rule does not count what it counts. What is only tried out replaces
+    /// nothing.
+    pub(super) const fn replaces_global(&self) -> bool {
+        self.without_global && !self.dry_run
+    }
+
     /// One more quota. All must have room.
     pub fn and(mut self, quota: impl IntoQuota) -> Self {
         self.quotas.push(quota.into_quota());
@@ -190,7 +196,8 @@ impl Rule {
         self
     }
 
-    /// For an endpoint: the global rule does not count it as well.
+    /// For an endpoint: the global rule does not count it as well; unless it is a
+    /// [dry run](Self::dry_run), which replaces nothing.
     pub fn without_global(mut self) -> Self {
         self.without_global = true;
         self

@@ -66,7 +66,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         endpoints.push(compiler.about_endpoint(&route, rule, &own, &categories));
         routes.push((route, Target::Endpoint(by_endpoint.len()), path));
         by_endpoint.push(globals.each_ref().map(|global| {
-            let global = global.as_ref().filter(|_| !rule.without_global);
+            let global = global.as_ref().filter(|_| !rule.replaces_global());
             compiler.plan(&place, own.iter().chain(global).chain(&always))
         }));
     }

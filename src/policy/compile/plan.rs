@@ -77,7 +77,7 @@ impl Compiler<'_> {
             route: route.to_string().into(),
             own: own.map(|group| group.rule),
             category: category.map(|(_, group)| group.rule),
-            without_global: rule.without_global,
+            without_global: rule.replaces_global(),
         }
     }
 
@@ -156,6 +156,12 @@ impl Compiler<'_> {
             } else {
                 draft.add(group);
             }
+        }
+        if trials.len() > MAX_CHECKS {
+            let expected = format!("at most {MAX_CHECKS} that are tried out on one request");
+            let problem = Invalid::new("number of dry runs", trials.len(), expected);
+            self.problems
+                .push(problem.within(place.name).at(&*place.path));
         }
         let plan = Plan {
             trials: trials.into(),

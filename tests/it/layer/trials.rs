@@ -238,3 +238,32 @@ async fn the_terms_of_a_dry_run_are_its_own() {
     let message = answer.json()["error"]["message"].to_string();
     assert!(!message.contains("too many"), "{message}");
 }
+
+/// Who tries out a limit of its own for an endpoint must not lose the one it has.
+#[tokio::test]
+async fn what_is_tried_out_does_not_do_without_the_global_rule() {
+    let own = Rule::new("1000/hour").name("a").without_global();
+    let policy = Policy::builder()
+        .everyone("2/hour")
+        .endpoint("GET /a", own.dry_run());
+    let (builder, _) = layer(policy);
+    let app = echo().layer(builder.build().unwrap());
+    for status in [200, 200, 429] {
+        let answer = send(&app, "GET /a", &[]).await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1h"));
+    }
+}
+
+#[test]
+fn too_many_dry_runs_on_one_request_are_refused() {
+    let mut policy = Policy::builder().everyone("1/s");
+    for index in 0..9 {
+        policy = policy.rule(format!("r{index}"), Rule::new("5/hour").dry_run());
+    }
+    let problems = policy.build().unwrap_err().to_string();
+    assert!(
+        problems.contains("at most 8 that are tried out"),
+        "{problems}"
+    );
+}

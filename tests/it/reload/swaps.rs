@@ -162,3 +162,17 @@ fn the_watch_ends_with_the_layer() {
     drop((watched, limits, app));
     eventually("over", || Arc::strong_count(&probe) == 1);
 }
+
+/// Nobody may ever write to it.
+#[tokio::test]
+async fn a_pipe_in_the_place_of_the_file_is_not_waited_for() {
+    let directory = Directory::new();
+    let file = directory.write("limits.toml", &policy(10));
+    let (limits, app) = limited(&file);
+    fs::remove_file(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    assert!(made.unwrap().success());
+    let error = limits.reload().unwrap_err().to_string();
+    assert!(error.contains("a pipe or a device"), "{error}");
+    assert_eq!(limit_of(&app).await, 10);
+}
