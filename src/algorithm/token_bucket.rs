@@ -6,7 +6,7 @@
 
 use super::{allowed, denied, never};
 use crate::decision::Usage;
-use crate::quota::Quota;
+use crate::quota::{MAX_COUNT, Quota};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenBucket {
@@ -92,8 +92,8 @@ impl TokenBucket {
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
         if let Some(factor) = self.refill_debt(quota, now) {
-            let weight = cost.saturating_mul(quota.by_window().value());
-            let weight = weight.div_ceil(factor);
+            // The tick that the debt is counted in divides the window, too.
+            let weight = cost.saturating_mul(quota.by_window().value() / factor);
             self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
         } else {
             *self = self.roll(quota, now).take(quota, now, cost);
@@ -171,9 +171,13 @@ impl TokenBucket {
         // bucket: so all of it, the running tick's too, is held to have refilled this charge.
         let tick = quota.by_tick();
         let ticks = tick.divide_up(now).saturating_sub(tick.divide(charged_at));
-        let refilled = ticks.saturating_mul(quota.amount());
-        let weight = cost.saturating_mul(quota.by_window().value());
-        let left = weight.saturating_sub(refilled) / in_debt.unwrap_or(1);
+        let refilled = u128::from(ticks) * u128::from(quota.amount());
+        // More than any counter holds is as good as a little more, also for those who count in
+        // doubles.
+        let cost = u128::from(cost.min(MAX_COUNT + 1));
+        let weight = cost * u128::from(quota.by_window().value());
+        let left = weight.saturating_sub(refilled) / u128::from(in_debt.unwrap_or(1));
+        let left = u64::try_from(left).unwrap_or(u64::MAX);
         self.level = self.level.saturating_sub(left);
     }
 

@@ -6,6 +6,7 @@ use tollgate::{
 
 use super::counters::{Counts, Plain};
 use super::traces::NEW_YEAR;
+use crate::reference::Reference;
 
 const SECOND: u64 = 1_000_000;
 
@@ -123,4 +124,35 @@ fn full_store() -> (MemoryStore, Counter) {
     let batch = Batch::new(&checks).unwrap();
     assert!(store.decide(&batch, now()).wait().unwrap().is_allowed());
     (store, counter)
+}
+
+/// A million permits are recorded under a small amount, on top of a debt that is counted in the
+/// ticks of a large one. Their weight did not fit into 64 bits and was cut off before it was turned
+/// into those ticks: a little more than half of it was counted.
+#[test]
+fn a_large_charge_counts_in_full_in_any_ticks() {
+    let large: Quota = "22295457/3653d, token-bucket".parse().unwrap();
+    let small = large.with_amount(1).unwrap();
+    let mut bucket = Plain::new(&large);
+    bucket.record(&large, NEW_YEAR, 1_000);
+    bucket.record(&small, NEW_YEAR, 1_000_000);
+    assert_eq!(bucket.peek(&large, NEW_YEAR, 0).used, 1_001_000);
+}
+
+/// Almost all that can be counted is given back after two centuries. What had been refilled since
+/// did not fit into 64 bits, and neither did what was given back: both were cut off at the same
+/// number, and nothing was left of it.
+#[test]
+fn what_is_given_back_late_is_not_cut_off() {
+    let quota: Quota = "4294967297/1h, token-bucket".parse().unwrap();
+    let last = Timestamp::MAX.as_micros();
+    let mut bucket = Plain::new(&quota);
+    let mut reference = Reference::default();
+    for counter in [&mut bucket as &mut dyn Counts, &mut reference] {
+        counter.record(&quota, last, 1);
+        counter.give_back(&quota, NEW_YEAR, last, (1 << 53) - 1);
+    }
+    let told = bucket.peek(&quota, last, 1);
+    assert_eq!(told, reference.peek(&quota, last, 1));
+    assert_eq!(told.used, 0);
 }
