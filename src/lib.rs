@@ -82,6 +82,7 @@
 //! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
 //! | keep the limits in a file | `config`, with the feature of that name |
+//! | share counters with other processes | `RedisStore` (feature `redis`) |
 //! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
 //! | test your limits without waiting | [`ManualClock`] |
 //! | know why it is built this way | [`docs::design`] |
@@ -104,7 +105,7 @@
 //! # What is not
 //!
 //! Counters in memory end with the process. A limiter of its own in each of several processes
-//! is several limits.
+//! is several limits, unless they share a store.
 //!
 //! # Features
 //!
@@ -117,6 +118,7 @@
 //! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
 //! | `metrics` | figures for the `metrics` facade |
+//! | `redis` | counters in Redis or Valkey: `RedisStore` |
 //! | `test-util` | the contract suite for stores, with its vectors |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -176,4 +178,6 @@ pub use self::limiter::{Ask, Limiter, LimiterBuilder};
 pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
 pub use self::store::{Answer, MemoryStore, MemoryStoreBuilder, Override, Overrides, Store};
+#[cfg(feature = "redis")]
+pub use self::store::{RedisStore, RedisStoreBuilder};
 pub use self::who::Identity;

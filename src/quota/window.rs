@@ -92,6 +92,15 @@ impl Window {
         }
     }
 
+    /// How many calendar months it is; 0 if it is a span of time.
+    #[cfg(feature = "redis")]
+    pub(crate) const fn in_months(self) -> u32 {
+        match self.0 {
+            Length::Span(_) => 0,
+            Length::Months(count) => count,
+        }
+    }
+
     /// Where the aligned window that contains `now` ends.
     pub(crate) const fn end_after(self, now: u64) -> u64 {
         match self.0 {

@@ -5,6 +5,8 @@ mod answer;
 pub mod contract;
 mod memory;
 mod overrides;
+#[cfg(feature = "redis")]
+mod redis;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ pub use self::answer::Answer;
 pub(crate) use self::answer::block_on;
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::overrides::{Override, Overrides};
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisStore, RedisStoreBuilder};
 
 /// Keeps counters and decides batches against them.
 ///

@@ -52,7 +52,7 @@ const EXTREMES: [&str; 33] = [
     "70368673/1000001us, token-bucket, burst 3",
 ];
 
-fn extremes() -> impl Iterator<Item = Quota> {
+pub(crate) fn extremes() -> impl Iterator<Item = Quota> {
     EXTREMES.iter().map(|text| {
         let quota = text.parse::<Quota>();
         quota.unwrap_or_else(|refused| panic!("{text}: {refused}"))

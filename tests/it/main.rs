@@ -17,6 +17,8 @@ mod limiter;
 #[cfg(feature = "tracing")]
 mod log;
 mod properties;
+#[cfg(feature = "redis")]
+mod redis;
 mod reference;
 #[cfg(all(feature = "config", feature = "jwt", feature = "tracing"))]
 mod reload;

@@ -137,55 +137,63 @@ impl Counts for Plain {
     }
 }
 
-/// A counter of one subject in a memory store: asked in a batch of its own, in a batch with
-/// another, and by the shorter way for a single check. All three must say the same.
+/// A counter of one subject in a store: asked in a batch of its own, in a batch with another, and
+/// by the shorter way for a single check. All three must say the same.
 #[derive(Debug)]
-pub(crate) struct Stored {
-    alone: MemoryStore,
-    in_company: MemoryStore,
-    single: MemoryStore,
+pub(crate) struct Stored<S = MemoryStore> {
+    alone: S,
+    in_company: S,
+    single: S,
     counter: Counter,
     company: Counter,
 }
 
 impl Stored {
+    /// In memory.
     pub(crate) fn new(quota: &Quota) -> Self {
         let store = || MemoryStore::builder().capacity(64).build();
+        Self::of(quota, [(); 3].map(|()| store().expect("a valid capacity")))
+    }
+}
+
+impl<S: Store> Stored<S> {
+    /// In these stores, which do not share counters.
+    pub(crate) fn of(quota: &Quota, [alone, in_company, single]: [S; 3]) -> Self {
         let boundless = "9007199254740991/3653d, fixed-window".parse();
         let company = Counter::new("company", boundless.expect("a valid quota"));
         Self {
-            alone: store().expect("a valid capacity"),
-            in_company: store().expect("a valid capacity"),
-            single: store().expect("a valid capacity"),
+            alone,
+            in_company,
+            single,
             counter: Counter::new("rule", *quota).expect("a valid name"),
             company: company.expect("a valid name"),
         }
     }
 
+    /// Whose counter it is.
+    pub(crate) fn subject() -> Subject<'static> {
+        Subject::from("somebody")
+    }
+
     pub(crate) fn sweep(&self, now: u64) {
         for store in [&self.alone, &self.in_company, &self.single] {
             let swept = store.sweep(Timestamp::from_micros(now)).wait();
-            swept.expect("memory answers");
+            swept.expect("the store answers");
         }
     }
 
     /// Asks all but the store that is asked for single checks.
-    fn ask<T>(
-        &self,
-        quota: &Quota,
-        cost: u64,
-        ask: impl Fn(&MemoryStore, &Batch<'_>) -> Answer<T>,
-    ) -> [T; 2]
+    fn ask<T>(&self, quota: &Quota, cost: u64, ask: impl Fn(&S, &Batch<'_>) -> Answer<T>) -> [T; 2]
     where
         T: Unpin,
     {
-        let subject = Subject::from("somebody");
+        let subject = Self::subject();
         let check = Check::new(&subject, &self.counter).with_cost(cost);
         let checks = [check.with_quota(quota), Check::new(&subject, &self.company)];
         let ways = [(&self.alone, &checks[..1]), (&self.in_company, &checks[..])];
         ways.map(|(store, checks)| {
             let batch = Batch::new(checks).expect("only the amount differs");
-            ask(store, &batch).wait().expect("memory answers")
+            ask(store, &batch).wait().expect("the store answers")
         })
     }
 
@@ -194,12 +202,12 @@ impl Stored {
         &self,
         quota: &Quota,
         cost: u64,
-        ask: impl FnOnce(&MemoryStore, &Check<'_>) -> Answer<T>,
+        ask: impl FnOnce(&S, &Check<'_>) -> Answer<T>,
     ) -> T {
-        let subject = Subject::from("somebody");
+        let subject = Self::subject();
         let check = Check::new(&subject, &self.counter).with_cost(cost);
         let answer = ask(&self.single, &check.with_quota(quota));
-        answer.wait().expect("memory answers")
+        answer.wait().expect("the store answers")
     }
 }
 
@@ -211,7 +219,7 @@ fn agreed(verdicts: &[Verdict; 2], single: (Usage, Timestamp)) -> Told {
     alone.usages()[0].into()
 }
 
-impl Counts for Stored {
+impl<S: Store> Counts for Stored<S> {
     fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
         let now = Timestamp::from_micros(now);
         let verdicts = self.ask(quota, cost, |store, batch| store.decide(batch, now));

@@ -11,6 +11,8 @@ mod flood;
 mod give_back;
 mod map;
 mod quotas;
+#[cfg(feature = "redis")]
+mod scripts;
 mod store;
 mod stores;
 mod stories;

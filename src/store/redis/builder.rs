@@ -1,0 +1,110 @@
+//! Settings of a [`RedisStore`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::address::Address;
+use super::key::Prefix;
+use super::link::Link;
+use super::overrides::Seen;
+use super::{RedisStore, Shared};
+use crate::error::Invalid;
+use crate::store::Overrides;
+
+/// Settings of a [`RedisStore`]; nothing is checked before [`build`](RedisStoreBuilder::build).
+#[derive(Clone)]
+#[must_use]
+pub struct RedisStoreBuilder {
+    url: String,
+    prefix: String,
+    deadline: Duration,
+    by_callers_clock: bool,
+}
+
+impl RedisStoreBuilder {
+    const LONGEST_DEADLINE: Duration = Duration::from_mins(1);
+    /// A connection on which nothing is heard for as long as so many deadlines is given up.
+    const SILENT_DEADLINES: u32 = 10;
+    const SHORTEST_PATIENCE: Duration = Duration::from_millis(250);
+    const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
+
+    pub(super) fn new(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            prefix: "tollgate".to_owned(),
+            deadline: Duration::from_millis(50),
+            by_callers_clock: false,
+        }
+    }
+
+    /// What all keys begin with; `tollgate` by default. Applications that share a server need one
+    /// each: whoever has the same prefix shares the counters.
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        prefix.clone_into(&mut self.prefix);
+        self
+    }
+
+    /// How long an answer may take, 50 milliseconds by default. After that the answer is an error,
+    /// and whether it was charged is not known.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Goes by the clock of whoever asks, and not by the server's.
+    ///
+    /// For tests that move time with a [`ManualClock`](crate::ManualClock), and for services on
+    /// which a script may not call `TIME`. The clocks of a fleet then have to agree: a counter goes
+    /// by the one that is furthest ahead, and a key is forgotten a minute after the last clock
+    /// needs it.
+    pub fn by_callers_clock(mut self) -> Self {
+        self.by_callers_clock = true;
+        self
+    }
+
+    /// Checks the settings, and starts to connect.
+    ///
+    /// Has to be called on a tokio runtime, whose tasks keep the connection from then on. Whether
+    /// Redis can be reached is no matter: the store comes up without it, and finds it when it is
+    /// there.
+    pub fn build(self) -> Result<RedisStore, Invalid> {
+        let address = Arc::new(Address::parse(&self.url)?);
+        let prefix = Prefix::new(&self.prefix)?;
+        if self.deadline.is_zero() || self.deadline > Self::LONGEST_DEADLINE {
+            let found = format!("{:?}", self.deadline);
+            return Err(Invalid::new("redis deadline", found, "up to 60 seconds"));
+        }
+        let runtime = Handle::try_current().map_err(|_| {
+            Invalid::new(
+                "runtime",
+                "none",
+                "a tokio runtime: build the store in `#[tokio::main]`, or in `Runtime::block_on`",
+            )
+        })?;
+        let patience = (self.deadline * Self::SILENT_DEADLINES)
+            .clamp(Self::SHORTEST_PATIENCE, Self::LONGEST_PATIENCE);
+        let shared = Arc::new(Shared {
+            link: Link::start(address, patience, &runtime),
+            prefix,
+            deadline: self.deadline,
+            by_callers_clock: self.by_callers_clock,
+            overrides: Overrides::new(),
+            seen: Seen::default(),
+        });
+        runtime.spawn(Shared::follow_overrides(Arc::downgrade(&shared)));
+        Ok(RedisStore { shared, runtime })
+    }
+}
+
+/// Without the URL, which may have a password in it.
+impl std::fmt::Debug for RedisStoreBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStoreBuilder")
+            .field("prefix", &self.prefix)
+            .field("deadline", &self.deadline)
+            .field("by_callers_clock", &self.by_callers_clock)
+            .finish_non_exhaustive()
+    }
+}

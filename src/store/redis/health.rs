@@ -1,0 +1,101 @@
+//! Whether a connection is any good, by what its calls have met with.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::trouble::Trouble;
+use crate::clock::{Clock as _, SystemClock};
+
+/// What the calls of one connection have met with.
+///
+/// A connection whose other side is gone without a word (a cut cable, a stopped process) takes
+/// calls for ever and answers none. One late answer proves nothing; silence for longer than
+/// `patience`, while there was something to answer, does.
+#[derive(Debug)]
+pub(super) struct Health {
+    clock: SystemClock,
+    patience: Duration,
+    opened_at: u64,
+    /// Since when nothing was heard, though something was asked. 0 if nothing is to be heard.
+    silent_since: AtomicU64,
+    waiting: AtomicUsize,
+    has_answered: AtomicBool,
+    condemned: Notify,
+    why: Mutex<Option<Trouble>>,
+}
+
+impl Health {
+    /// The health of a connection that was opened now.
+    pub(super) fn new(clock: SystemClock, patience: Duration) -> Self {
+        Self {
+            opened_at: clock.now().as_micros(),
+            clock,
+            patience,
+            silent_since: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+            has_answered: AtomicBool::new(false),
+            condemned: Notify::new(),
+            why: Mutex::default(),
+        }
+    }
+
+    /// Something is asked.
+    pub(super) fn asked(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let now = self.clock.now().as_micros();
+        let _ = self
+            .silent_since
+            .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// It was answered, with whatever.
+    pub(super) fn answered(&self) {
+        self.has_answered.store(true, Ordering::Relaxed);
+        let others = self.waiting.fetch_sub(1, Ordering::Relaxed) > 1;
+        let since = if others {
+            self.clock.now().as_micros()
+        } else {
+            0
+        };
+        self.silent_since.store(since, Ordering::Relaxed);
+    }
+
+    /// It was not answered in time, and nobody waits for it any more.
+    pub(super) fn missed(&self, trouble: &Trouble) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let since = self.silent_since.load(Ordering::Relaxed);
+        if since > 0 && self.time_since(since) >= self.patience {
+            self.condemn(trouble);
+        }
+    }
+
+    /// The connection is of no use any more.
+    pub(super) fn condemn(&self, trouble: &Trouble) {
+        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        why.get_or_insert_with(|| trouble.clone());
+        self.condemned.notify_one();
+    }
+
+    /// Completes when the connection is of no use any more.
+    pub(super) async fn condemned(&self) {
+        self.condemned.notified().await;
+    }
+
+    /// Why it was condemned, if it was.
+    pub(super) fn why(&self) -> Option<Trouble> {
+        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        why.clone()
+    }
+
+    /// Whether it has been of use, and for so long.
+    pub(super) fn has_lasted(&self, at_least: Duration) -> bool {
+        self.has_answered.load(Ordering::Relaxed) && self.time_since(self.opened_at) >= at_least
+    }
+
+    fn time_since(&self, micros: u64) -> Duration {
+        Duration::from_micros(self.clock.now().as_micros().saturating_sub(micros))
+    }
+}

@@ -1,0 +1,157 @@
+//! The connection to Redis: kept open by a task, lent to calls.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use redis::aio::MultiplexedConnection;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::address::Address;
+use super::backoff::Backoff;
+use super::connect::{self, Driver};
+use super::health::Health;
+use super::trouble::Trouble;
+use crate::clock::SystemClock;
+
+/// How long one attempt to connect may take.
+const ATTEMPT: Duration = Duration::from_secs(1);
+/// A connection that was of use for this long has earned an attempt without a wait.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// What there is at present.
+#[derive(Clone, Debug)]
+enum State {
+    /// A connection is on its way, and worth waiting for.
+    Opening,
+    Open(Line),
+    /// There is none. The task tries again by itself; nobody has to wait for that.
+    Closed(Trouble),
+}
+
+/// A connection, as calls use it.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) health: Arc<Health>,
+}
+
+/// Where calls find the connection.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    state: watch::Receiver<State>,
+    address: Arc<Address>,
+}
+
+impl Link {
+    /// Starts the task that keeps the connection. It ends when the last link is dropped.
+    pub(super) fn start(address: Arc<Address>, patience: Duration, runtime: &Handle) -> Self {
+        let (sender, state) = watch::channel(State::Opening);
+        let keeper = Keeper {
+            address: Arc::clone(&address),
+            patience,
+            sender,
+            clock: SystemClock::new(),
+        };
+        runtime.spawn(keeper.keep());
+        Self { state, address }
+    }
+
+    /// The connection. Waits if one is on its way, and for no other.
+    pub(super) async fn line(&self) -> Result<Line, Trouble> {
+        // Most of the time it is there.
+        if let State::Open(line) = &*self.state.borrow() {
+            return Ok(line.clone());
+        }
+        let mut state = self.state.clone();
+        loop {
+            match &*state.borrow_and_update() {
+                State::Open(line) => return Ok(line.clone()),
+                State::Closed(trouble) => return Err(trouble.clone()),
+                State::Opening => {}
+            }
+            if state.changed().await.is_err() {
+                return Err(Trouble::no_runtime(&self.address));
+            }
+        }
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether there is a connection now.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Open(_))
+    }
+}
+
+/// Keeps the connection open.
+struct Keeper {
+    address: Arc<Address>,
+    patience: Duration,
+    sender: watch::Sender<State>,
+    clock: SystemClock,
+}
+
+impl Keeper {
+    async fn keep(self) {
+        let mut backoff = Backoff::default();
+        // The first attempt comes at once, and so does the one after a connection that had lasted.
+        let mut wait = backoff.next();
+        loop {
+            if !self.unless_abandoned(sleep(wait)).await {
+                return;
+            }
+            let opened = timeout(ATTEMPT, connect::open(&self.address)).await;
+            let trouble = match opened {
+                Ok(Ok((connection, driver))) => {
+                    let health = Arc::new(Health::new(self.clock.clone(), self.patience));
+                    let line = Line {
+                        connection,
+                        health: Arc::clone(&health),
+                    };
+                    self.sender.send_replace(State::Open(line));
+                    if !self.drive(driver, &health).await {
+                        return;
+                    }
+                    if health.has_lasted(SETTLED) {
+                        backoff.reset();
+                    }
+                    let hung_up = || Trouble::hung_up(&self.address);
+                    health.why().unwrap_or_else(hung_up)
+                }
+                Ok(Err(error)) => Trouble::connecting(&self.address, error),
+                Err(_) => Trouble::not_yet(&self.address, ATTEMPT),
+            };
+            wait = backoff.next();
+            self.sender.send_replace(if wait.is_zero() {
+                State::Opening
+            } else {
+                State::Closed(trouble)
+            });
+        }
+    }
+
+    /// Lets the bytes of a connection move until it ends or is condemned. Says whether there is
+    /// still somebody who needs one.
+    async fn drive(&self, driver: Driver, health: &Health) -> bool {
+        // In a task of its own, so that it is not in this one's way.
+        let mut driver = tokio::spawn(driver);
+        let condemned = std::pin::pin!(health.condemned());
+        let needed = self.unless_abandoned(select(&mut driver, condemned)).await;
+        // Closes it; whoever still waits for an answer is told so.
+        driver.abort();
+        needed
+    }
+
+    /// Waits for something, unless the store is dropped meanwhile.
+    async fn unless_abandoned(&self, something: impl Future) -> bool {
+        let something = std::pin::pin!(something);
+        let abandoned = std::pin::pin!(self.sender.closed());
+        matches!(select(something, abandoned).await, Either::Left(_))
+    }
+}

@@ -1,0 +1,135 @@
+
+-- Decisions, one after the other, each of one or more checks. Checks of one key follow each other.
+-- What is answered is the instant of each decision, and how every counter stands.
+local requests, place, reply, server_time = ARGV[1], 1, '', nil
+repeat
+  local verb, count, clock, charged_at
+  verb, count, clock, charged_at, place = read('<BBdd', requests, place)
+  -- Keys live a little longer than they must, in case the clock goes back; and clocks of several
+  -- callers never quite agree.
+  local slack = 60000
+  if clock < 0 then
+    if not server_time then
+      local time = call('TIME')
+      server_time = time[1] * 1000000 + time[2]
+    end
+    clock, slack = server_time, 1000
+  end
+
+  local now, checks, foreign = clock, {}, nil
+  for i = 1, count do
+    local check = { ALLOWED, 0, 0, false, false, false, read('<c8HBddddd', requests, place) }
+    checks[i], place = check, check[NEXT]
+  end
+  local from = 1
+  repeat
+    local number, to, found = checks[from][KEY], from, nil
+    while to < count and checks[to + 1][KEY] == number do
+      to = to + 1
+    end
+    if from == to then
+      found = redis.pcall('HGET', KEYS[number], checks[from][ID])
+      found = type(found) == 'table' and found or { found }
+    else
+      local ids = {}
+      for i = from, to do
+        ids[i - from + 1] = checks[i][ID]
+      end
+      found = redis.pcall('HMGET', KEYS[number], unpack(ids))
+    end
+    if found.err then
+      -- A key of another type is nothing of ours. It gives way when there is something to write.
+      if not string.find(found.err, 'WRONGTYPE', 1, true) then
+        return found
+      end
+      foreign = foreign or {}
+      foreign[number] = true
+    end
+    for i = from, to do
+      local state = found[i - from + 1]
+      if state and #state > HEAD_BYTES then
+        checks[i][STATE] = state
+        -- A clock that has gone back since this was written stands still.
+        local seen = read('<I7', state, 8)
+        now = seen > now and seen or now
+      end
+    end
+    from = to + 1
+  until from > count
+
+  local function step(what, check, cost)
+    return steps[check[KIND]](what, check[STATE], now, cost, charged_at, check[AMOUNT],
+      check[WINDOW], check[THIS], check[THAT], KEYS[check[KEY]], check[ID])
+  end
+
+  -- All counters must have room, or none is charged.
+  local changes = verb ~= PEEK
+  if verb <= PEEK then
+    for i = 1, count do
+      local check = checks[i]
+      local outcome, used, reset, after, expires =
+        step(verb == DECIDE and TAKE or ASK, check, check[COST])
+      check[OUTCOME], check[USED], check[RESET] = outcome, used, reset
+      check[AFTER], check[EXPIRES] = after, expires
+      changes = changes and outcome == ALLOWED
+    end
+  end
+
+  from = 1
+  repeat
+    local number, to, needed, known, fields = checks[from][KEY], from, 0, false, {}
+    local key = KEYS[number]
+    if changes and foreign and foreign[number] then
+      call('DEL', key)
+    end
+    repeat
+      local check = checks[to]
+      known = known or check[STATE]
+      if changes and check[COST] > 0 and (check[STATE] or verb ~= RETURN) then
+        local after, expires, _ = check[AFTER], check[EXPIRES], nil
+        if not after or after == true then
+          local what = verb == RETURN and GIVE_BACK or CHARGE
+          _, _, _, after, expires = step(what, check, check[COST])
+        end
+        check[STATE] = after
+        fields[#fields + 1], fields[#fields + 2] = check[ID], after
+        needed = expires - now > needed and expires - now or needed
+      end
+      to = to + 1
+    until to > count or checks[to][KEY] ~= number
+    local crowded = false
+    if #fields > 0 then
+      crowded = call('HSET', key, unpack(fields)) > 0 and call('HLEN', key) > CROWD
+    end
+    if #fields > 0 or known and verb == DECIDE then
+      -- The key must outlive its counters, but not for ever. Its end is missing if it is new, or
+      -- if somebody took it away. It is never moved forward, because another counter may need it;
+      -- unless the clock is a day behind what the key has seen: then the clock has been put right,
+      -- and nobody should have to wait until that day comes again.
+      local left = call('PTTL', key)
+      local renew = left == -1 or now - clock > DAY and left * 1000 > needed + DAY
+      if renew or crowded then
+        local longest = tend(key, now)
+        needed = longest > needed and longest or needed
+      end
+      if needed > 0 and (renew or left * 1000 < needed) then
+        call('PEXPIRE', key, math.ceil(math.min(needed, MAX_COUNT) / 1000) + slack)
+      end
+    end
+    from = to
+  until from > count
+
+  reply = reply .. write('<I7', now)
+  if verb ~= RETURN then
+    for i = 1, count do
+      local check = checks[i]
+      local outcome, used, reset = check[OUTCOME], check[USED], check[RESET]
+      if verb == RECORD or outcome == ALLOWED and not changes and check[COST] > 0 then
+        -- How it stands after what has happened, or without what has not.
+        outcome, used, reset = step(ASK, check, 0)
+      end
+      reply = reply .. write('<BI7I7', outcome, used, reset < MAX_COUNT and reset or MAX_COUNT)
+    end
+  end
+until place > #requests
+return reply

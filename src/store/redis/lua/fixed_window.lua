@@ -1,0 +1,48 @@
+
+-- Where the aligned window around `now` ends: of a fixed length, or of so many calendar months in
+-- UTC, counted from January 1970. See calendar.rs.
+local function window_end(now, window, months)
+  if months == 0 then
+    return now - now % window + window
+  end
+  local floor = math.floor
+  local day = floor(now / DAY) + 719468 -- since 0000-03-01
+  local era = floor(day / 146097) -- of 400 years
+  day = day % 146097
+  local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
+  day = day - (365 * year + floor(year / 4) - floor(year / 100))
+  local month = (era * 400 + year) * 12 + floor((5 * day + 2) / 153) + 2 - 1970 * 12
+  -- The first day after the block of months, counted the same way back.
+  month = (floor(month / months) + 1) * months + 1970 * 12 - 2
+  year = floor(month / 12)
+  day = year * 365 + floor(year / 4) - floor(year / 100) + floor(year / 400)
+  return (day + floor((153 * (month % 12) + 2) / 5) - 719468) * DAY
+end
+
+-- One counter per aligned window. See algorithm/fixed_window.rs.
+steps[FIXED] = function(what, record, now, cost, charged_at, amount, window, months)
+  local stop, count = 0, 0
+  if record and #record == FIXED_BYTES then
+    stop, count = read('<I7I7', record, HEAD_BYTES + 1)
+  end
+  if now >= stop then
+    stop, count = window_end(now, window, months), 0
+  end
+  if what <= TAKE then
+    if cost > amount - count then
+      return cost > amount and NEVER or DENIED, count, stop
+    end
+    if what == ASK or cost == 0 then
+      return ALLOWED, count + cost, stop
+    end
+  end
+  if what == GIVE_BACK then
+    if window_end(charged_at, window, months) == stop then
+      count = count > cost and count - cost or 0
+    end
+  else
+    count = cost < MAX_COUNT - count and count + cost or MAX_COUNT
+  end
+  local expires = count > 0 and stop or 0
+  return ALLOWED, count, stop, write('<I7I7I7I7', expires, now, stop, count), expires
+end

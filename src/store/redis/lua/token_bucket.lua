@@ -1,0 +1,93 @@
+
+-- A bucket of permits that refills steadily, as what is missing from it, in permits × ticks. See
+-- algorithm/token_bucket.rs.
+steps[TOKEN] = function(what, record, now, cost, charged_at, amount, window, tick, burst)
+  local level, filled, its_tick, factor = 0, 0, tick, 1
+  if record and #record == TOKEN_BYTES then
+    level, filled, its_tick = read('<I6I7I5', record, HEAD_BYTES + 1)
+  end
+  if its_tick ~= tick then
+    -- Last charged under an amount that is counted in other ticks.
+    if its_tick > tick then
+      -- A debt may be more than these ticks can count. Then it is refilled in its own, each of
+      -- which is `factor` of these, and stays in them if it still is too much.
+      factor = its_tick / tick
+      if level * factor > MAX_LEVEL and now - now % its_tick > filled then
+        local ticks = (now - now % its_tick - filled) / its_tick
+        ticks = ticks - ticks % 1
+        filled = filled + ticks * its_tick
+        level = level > ticks * amount and level - ticks * amount or 0
+      end
+      if level * factor <= MAX_LEVEL then
+        level, factor = level * factor, 1
+      end
+    else
+      local smaller = tick / its_tick
+      level = (level + -level % smaller) / smaller
+    end
+    if factor == 1 then
+      filled = filled + -filled % tick
+    end
+  end
+  if factor == 1 and now - now % tick > filled then
+    local refill = (now - now % tick - filled) / tick * amount
+    filled = now - now % tick
+    level = level > refill and level - refill or 0
+  end
+  local permit = window / tick / factor -- what it weighs
+
+  -- How long it takes to refill what is missing: missing × factor / amount ticks, rounded up. The
+  -- whole amounts in it are taken out first, so that no product grows too large.
+  local function refills_in(missing)
+    local rest = missing % amount
+    local ticks = (missing - rest) / amount * factor
+    rest = rest * factor
+    return (ticks + (rest + -rest % amount) / amount) * tick
+  end
+
+  local used, taken_from = 0, filled
+  if factor == 1 and cost > 0 and level < amount and now > filled then
+    -- All but full: part of the running tick's refill would have been lost. So the refill starts
+    -- with the next tick, and no permit comes before its time.
+    taken_from = now + -now % tick
+  end
+  if what <= TAKE then
+    used = (level + -level % permit) / permit
+    if cost > burst then
+      return NEVER, used, level > 0 and filled + refills_in(level) or now
+    end
+    if factor > 1 or cost > burst - used then
+      local missing = level - (burst - cost) * permit
+      return DENIED, used, filled + refills_in(missing > 0 and missing or 0)
+    end
+    used = used + cost
+    if what == ASK or cost == 0 then
+      level = level + cost * permit
+      return ALLOWED, used, level > 0 and taken_from + refills_in(level) or now
+    end
+  end
+  if what == GIVE_BACK then
+    -- All of the refill since is held to have refilled this charge, the running tick's too. What
+    -- is left of it is cost × permit - ticks × amount, with the whole windows taken out first, so
+    -- that no product grows too large.
+    local ticks = (now + -now % tick - charged_at + charged_at % tick) / tick
+    ticks = ticks > 0 and ticks or 0
+    local rest = ticks % (window / tick)
+    local windows = (ticks - rest) / (window / tick)
+    rest = rest * amount
+    local left = (cost - windows * amount) * permit - (rest + -rest % factor) / factor
+    if left > 0 then
+      level = level > left and level - left or 0
+    end
+  else
+    filled = taken_from
+    level = level + cost * permit
+    if level > MAX_LEVEL then
+      level = MAX_LEVEL
+    end
+  end
+  local whole_at = level > 0 and filled + refills_in(level) or 0
+  local expires = whole_at < MAX_COUNT and whole_at or MAX_COUNT
+  record = write('<I7I7I6I7I5', expires, now, level, filled, tick * factor)
+  return ALLOWED, used, whole_at, record, expires
+end

@@ -1,0 +1,237 @@
+//! Counters in Redis: one script, one round trip, one truth for a whole fleet.
+
+mod address;
+mod backoff;
+mod builder;
+mod call;
+mod connect;
+mod health;
+mod key;
+mod link;
+mod overrides;
+mod request;
+mod script;
+mod trouble;
+mod upkeep;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use self::call::ScriptCall;
+use self::key::Prefix;
+use self::link::Link;
+use self::overrides::Seen;
+use self::request::{Reading, Request};
+use self::script::Verb;
+use self::trouble::Trouble;
+use super::{Answer, Override, Overrides, Store};
+use crate::batch::Batch;
+use crate::clock::Timestamp;
+use crate::decision::Verdict;
+use crate::error::StoreError;
+use crate::key::Subject;
+
+pub use self::builder::RedisStoreBuilder;
+
+/// Counters in Redis or Valkey, shared by every process that uses the same server and prefix.
+///
+/// ```no_run
+/// use tollgate::{Limiter, RedisStore};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), tollgate::Error> {
+/// let store = RedisStore::builder("redis://localhost:6379").prefix("shop").build()?;
+/// let limiter = Limiter::builder().quota("100/minute").store(store).build()?;
+/// let decision = limiter.check("alice").await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// - **Exact.** A batch is decided by one script in one round trip, all or nothing, with the
+///   arithmetic of [`State`](crate::algorithm::State): the same trace gets the same answers as
+///   from memory, to the unit.
+/// - **One clock.** Time is the server's, so the clocks of the fleet do not matter.
+/// - **One key per subject**, `prefix:v1:{hash}`, with all its counters. Every key has a time to
+///   live, as long as its counters need it; a key without one gets it back when it is next
+///   decided about. [Overrides](crate::Override) are in a key of their own, which every process
+///   looks at twice a second.
+/// - **Never twice.** If an answer does not come, nobody knows whether it was charged, and so it is
+///   not asked again.
+/// - **Calm.** An answer takes no longer than the [deadline](RedisStoreBuilder::deadline). A lost
+///   connection is made anew in the background, at once and then at growing intervals; without
+///   one, calls fail at once. So does a store that was built before there was a server.
+///
+/// Works with Redis from 6.2 on and with Valkey, without modules. URLs are
+/// `redis://[user:password@]host[:port][/database]` or
+/// `redis+unix://[user:password@]/path/to/socket[?db=number]`; `valkey` does for `redis`.
+///
+/// # What the server must do
+///
+/// It must keep what it is given: under a `maxmemory` with an eviction policy, counters are lost
+/// when it is full, and whoever they belonged to starts afresh. A failover may lose what the old
+/// primary had not passed on.
+///
+/// The user needs `+eval +evalsha +time +hget +hmget +hset +hdel +hlen +hgetall +hkeys +pttl
+/// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for [`clear`](Store::clear) and
+/// [`len`](Store::len).
+///
+/// [`clear`](Store::clear) and [`len`](Store::len) go through all keys of the database, those of
+/// others included. They are for tests and for operators.
+pub struct RedisStore {
+    shared: Arc<Shared>,
+    runtime: Handle,
+}
+
+/// What calls need that outlive the store.
+#[derive(Debug)]
+struct Shared {
+    link: Link,
+    prefix: Prefix,
+    deadline: Duration,
+    by_callers_clock: bool,
+    overrides: Overrides,
+    seen: Seen,
+}
+
+impl RedisStore {
+    /// A store for the Redis at this URL, with settings.
+    pub fn builder(url: &str) -> RedisStoreBuilder {
+        RedisStoreBuilder::new(url)
+    }
+
+    /// Whether there is a connection now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.shared.link.is_open()
+    }
+
+    /// Asks about a batch; the answer is read by `read`. What is asked is on its way when this
+    /// returns, whatever becomes of the answer.
+    fn ask<T: Send + 'static>(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+        (now, charged_at): (Timestamp, Timestamp),
+        read: impl FnOnce(&Reading, &[u8]) -> Option<T> + Send + 'static,
+        unasked: impl FnOnce(&Reading) -> T,
+    ) -> Answer<T> {
+        let clock = self.shared.by_callers_clock.then_some(now);
+        let prefix = &self.shared.prefix;
+        let (request, reading) = Request::new(verb, batch, clock, charged_at, prefix);
+        if request.keys.is_empty() {
+            return Answer::ready(Ok(unasked(&reading)));
+        }
+        let shared = Arc::clone(&self.shared);
+        self.spawn(async move {
+            let call = ScriptCall {
+                script: script::deciding(request.kinds),
+                keys: &request.keys,
+                arguments: &[&request.body],
+            };
+            let answer: Vec<u8> = shared.link.run(call, shared.deadline).await?;
+            read(&reading, &answer).ok_or_else(|| Trouble::nonsense(shared.link.address()))
+        })
+    }
+
+    fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        let unasked = move |reading: &Reading| reading.without_asking(now);
+        self.ask(
+            verb,
+            batch,
+            (now, Timestamp::EPOCH),
+            Reading::verdict,
+            unasked,
+        )
+    }
+
+    /// Does something on the store's runtime.
+    fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+    ) -> Answer<T> {
+        let task = self.runtime.spawn(work);
+        let no_runtime = Trouble::no_runtime(self.shared.link.address());
+        Answer::pending(async move {
+            match task.await {
+                Ok(done) => done.map_err(StoreError::from),
+                Err(_) => Err(no_runtime.into()),
+            }
+        })
+    }
+}
+
+impl Store for RedisStore {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.ask_verdict(Verb::Decide, batch, now)
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.ask_verdict(Verb::Peek, batch, now)
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.ask_verdict(Verb::Record, batch, now)
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        self.ask(
+            Verb::GiveBack,
+            batch,
+            (now, charged_at),
+            |_, _| Some(()),
+            |_| (),
+        )
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        self.forget(batch)
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        self.forget_subject(subject)
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.forget_everything()
+    }
+
+    fn len(&self) -> Answer<usize> {
+        self.count()
+    }
+
+    /// Redis drops what has expired by itself. Only by the caller's clock there is something to do.
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        if self.shared.by_callers_clock {
+            self.drop_expired(now)
+        } else {
+            Answer::ready(Ok(0))
+        }
+    }
+
+    fn overrides(&self) -> Option<&Overrides> {
+        Some(&self.shared.overrides)
+    }
+
+    fn set_override(&self, new: Override) -> Answer<()> {
+        self.spawn(Arc::clone(&self.shared).set_override(new))
+    }
+
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        let of = Override::of(*subject, rule);
+        self.spawn(Arc::clone(&self.shared).remove_override(of))
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("address", &self.shared.link.address())
+            .field("prefix", &self.shared.prefix)
+            .field("connected", &self.is_connected())
+            .finish_non_exhaustive()
+    }
+}

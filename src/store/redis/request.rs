@@ -1,0 +1,202 @@
+//! A batch as the script reads it, and the answer as the script writes it.
+
+use super::key::Prefix;
+use super::script::{Kind, Kinds, Verb};
+use crate::batch::{Batch, Check, MAX_CHECKS};
+use crate::clock::Timestamp;
+use crate::decision::{Outcome, Usage, Verdict};
+use crate::quota::{Algorithm, MAX_COUNT, Quota};
+
+/// What one batch asks of the script.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) kinds: Kinds,
+    pub(super) keys: Vec<String>,
+    pub(super) body: Vec<u8>,
+}
+
+/// How the answer is to be read: where in it each check of the batch is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    rows: [Row; MAX_CHECKS],
+    len: usize,
+}
+
+/// One check of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    limit: u64,
+    /// Its place in the answer. `None` if there is no counter behind it, so that nobody is asked.
+    place: Option<usize>,
+}
+
+/// Stands for the server's clock where an instant is expected.
+const SERVERS_CLOCK: f64 = -1.0;
+const HEAD_BYTES: usize = 18;
+const CHECK_BYTES: usize = 51;
+const INSTANT_BYTES: usize = 7;
+const USAGE_BYTES: usize = 15;
+
+impl Request {
+    /// What `verb` asks about a batch, at the instant `clock` or by the server's. Without a key,
+    /// if there is no counter to be asked about.
+    pub(super) fn new(
+        verb: Verb,
+        batch: &Batch<'_>,
+        clock: Option<Timestamp>,
+        charged_at: Timestamp,
+        prefix: &Prefix,
+    ) -> (Self, Reading) {
+        let checks = batch.checks();
+        let mut request = Self {
+            kinds: Kinds::default(),
+            keys: Vec::with_capacity(1),
+            body: Vec::with_capacity(HEAD_BYTES + CHECK_BYTES * checks.len()),
+        };
+        let mut reading = Reading {
+            len: checks.len(),
+            ..Reading::default()
+        };
+        // Which key each check is about, counted from 1.
+        let mut key_of = [0; MAX_CHECKS];
+        let (mut asked, mut blocked) = (0, false);
+        for (index, check) in checks.iter().enumerate() {
+            reading.rows[index].limit = check.quota().burst();
+            blocked |= check.quota().is_blocked();
+            if !check.quota().counts_nothing() {
+                key_of[index] = request.key_number(&checks[..index], &key_of, check, prefix);
+                asked += 1;
+            }
+        }
+        // Nobody is charged if somebody is blocked.
+        let verb = match verb {
+            Verb::Decide if blocked => Verb::Peek,
+            other => other,
+        };
+        request.body.extend([verb as u8, asked]);
+        request.number(clock.map_or(SERVERS_CLOCK, |now| exact(now.as_micros())));
+        request.number(exact(charged_at.as_micros()));
+        // Key by key, because that is how the script reads and writes.
+        let mut place = 0;
+        for key in 1..=request.keys.len() {
+            for (index, check) in checks.iter().enumerate() {
+                if key_of[index] == key {
+                    request.check(check, key);
+                    reading.rows[index].place = Some(place);
+                    place += 1;
+                }
+            }
+        }
+        (request, reading)
+    }
+
+    /// The number of the key of a check: that of an earlier one with the same subject, or a new
+    /// one.
+    fn key_number(
+        &mut self,
+        earlier: &[Check<'_>],
+        key_of: &[usize; MAX_CHECKS],
+        check: &Check<'_>,
+        prefix: &Prefix,
+    ) -> usize {
+        let is_twin = |(other, key): &(&Check<'_>, &usize)| {
+            let same = std::ptr::eq(other.subject(), check.subject());
+            **key > 0 && (same || other.subject() == check.subject())
+        };
+        if let Some((_, key)) = earlier.iter().zip(key_of).find(is_twin) {
+            return *key;
+        }
+        self.keys.push(prefix.key(check.subject()));
+        self.keys.len()
+    }
+
+    fn check(&mut self, check: &Check<'_>, key: usize) {
+        let quota = check.quota();
+        let (kind, this, that) = numbers(quota);
+        self.kinds = self.kinds.and(kind);
+        self.body.extend(check.counter().id().to_le_bytes());
+        self.body
+            .extend(u16::try_from(key).unwrap_or(u16::MAX).to_le_bytes());
+        self.body.push(kind as u8);
+        // More than any limit is as good as a little more than the largest.
+        self.number(exact(check.cost().min(MAX_COUNT + 1)));
+        self.number(exact(quota.amount()));
+        self.number(exact(quota.window_micros()));
+        self.number(exact(this));
+        self.number(exact(that));
+    }
+
+    fn number(&mut self, number: f64) {
+        self.body.extend(number.to_le_bytes());
+    }
+}
+
+/// The kind of counter that a quota has, and the two numbers that it needs besides the amount and
+/// the window.
+fn numbers(quota: &Quota) -> (Kind, u64, u64) {
+    match quota.algorithm() {
+        Algorithm::FixedWindow => (Kind::Fixed, u64::from(quota.window().in_months()), 0),
+        Algorithm::SlidingWindow => (Kind::Sliding, quota.by_tick().value(), quota.most_counted()),
+        Algorithm::TokenBucket => (Kind::Token, quota.by_tick().value(), quota.burst()),
+        Algorithm::SlidingBuckets => (Kind::Queue, quota.bucket_micros(), 0),
+        Algorithm::SlidingLog => (Kind::Queue, 0, 0),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+fn exact(number: u64) -> f64 {
+    debug_assert!(number <= MAX_COUNT + 1, "{number} is not exact in a double");
+    number as f64
+}
+
+impl Reading {
+    /// The verdict that an answer says. `None` if it is no such answer.
+    pub(super) fn verdict(&self, answer: &[u8]) -> Option<Verdict> {
+        let at = Timestamp::from_micros(whole_number(answer.get(..INSTANT_BYTES)?));
+        let usages = &answer[INSTANT_BYTES..];
+        let mut verdict = Verdict::new(at);
+        for row in &self.rows[..self.len] {
+            verdict.push(match row.place {
+                Some(place) => usage(usages.chunks_exact(USAGE_BYTES).nth(place)?, row.limit)?,
+                None => without_counter(row.limit, at),
+            });
+        }
+        Some(verdict)
+    }
+
+    /// The verdict about checks without a counter.
+    pub(super) fn without_asking(&self, now: Timestamp) -> Verdict {
+        let mut verdict = Verdict::new(now);
+        for row in &self.rows[..self.len] {
+            verdict.push(without_counter(row.limit, now));
+        }
+        verdict
+    }
+}
+
+fn usage(bytes: &[u8], limit: u64) -> Option<Usage> {
+    let (outcome, numbers) = bytes.split_first()?;
+    let (used, reset_at) = numbers.split_at_checked(INSTANT_BYTES)?;
+    let outcome = match outcome {
+        0 => Outcome::Allowed,
+        1 => Outcome::Denied,
+        2 => Outcome::Never,
+        _ => return None,
+    };
+    let reset_at = Timestamp::end(whole_number(reset_at));
+    Some(Usage::new(limit, whole_number(used), reset_at, outcome))
+}
+
+/// What quotas say that are `blocked`, with a limit of nothing, or `unlimited`.
+const fn without_counter(limit: u64, now: Timestamp) -> Usage {
+    if limit == 0 {
+        Usage::blocked(now)
+    } else {
+        Usage::new(limit, 0, now, Outcome::Allowed)
+    }
+}
+
+fn whole_number(little_endian: &[u8]) -> u64 {
+    let digits = little_endian.iter().rev();
+    digits.fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

@@ -1,0 +1,130 @@
+//! Forgetting and counting: what goes through keys instead of deciding about them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::RedisStore;
+use super::call::ScriptCall;
+use super::link::Link;
+use super::script;
+use super::trouble::Trouble;
+use crate::batch::Batch;
+use crate::clock::Timestamp;
+use crate::key::Subject;
+use crate::store::Answer;
+
+/// Nobody's request waits for these, and a page of keys takes its time.
+pub(super) const DEADLINE: Duration = Duration::from_secs(5);
+/// How many keys are looked at in one go.
+const PAGE: usize = 500;
+
+impl RedisStore {
+    pub(super) fn forget(&self, batch: &Batch<'_>) -> Answer<()> {
+        let mut ids_of: HashMap<String, Vec<[u8; 8]>> = HashMap::new();
+        for check in batch.checks() {
+            let ids = ids_of
+                .entry(self.shared.prefix.key(check.subject()))
+                .or_default();
+            ids.push(check.counter().id().to_le_bytes());
+        }
+        let link = self.shared.link.clone();
+        self.spawn(async move {
+            for (key, ids) in ids_of {
+                let ids = ids.iter().map(<[u8; 8]>::as_slice);
+                let arguments: Vec<&[u8]> = [b"forget".as_slice(), b"0"]
+                    .into_iter()
+                    .chain(ids)
+                    .collect();
+                let _: u64 = link.upkeep(&[key], &arguments).await?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        let (link, key) = (self.shared.link.clone(), self.shared.prefix.key(subject));
+        self.spawn(async move { link.command(redis::cmd("UNLINK").arg(key), DEADLINE).await })
+    }
+
+    pub(super) fn forget_everything(&self) -> Answer<()> {
+        let (link, pattern) = (self.shared.link.clone(), self.shared.prefix.pattern());
+        self.spawn(async move {
+            let mut pages = Pages::new(pattern);
+            while let Some(keys) = pages.next(&link).await? {
+                let _: u64 = link
+                    .command(redis::cmd("UNLINK").arg(keys), DEADLINE)
+                    .await?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn count(&self) -> Answer<usize> {
+        self.add_up("count", Timestamp::EPOCH)
+    }
+
+    pub(super) fn drop_expired(&self, now: Timestamp) -> Answer<usize> {
+        self.add_up("sweep", now)
+    }
+
+    /// Goes through all keys, and adds up what the script says.
+    fn add_up(&self, verb: &'static str, now: Timestamp) -> Answer<usize> {
+        let (link, pattern) = (self.shared.link.clone(), self.shared.prefix.pattern());
+        let now = now.as_micros().to_string();
+        self.spawn(async move {
+            let (mut pages, mut sum) = (Pages::new(pattern), 0);
+            while let Some(keys) = pages.next(&link).await? {
+                sum += link
+                    .upkeep(&keys, &[verb.as_bytes(), now.as_bytes()])
+                    .await?;
+            }
+            Ok(usize::try_from(sum).unwrap_or(usize::MAX))
+        })
+    }
+}
+
+impl Link {
+    async fn upkeep(&self, keys: &[String], arguments: &[&[u8]]) -> Result<u64, Trouble> {
+        let script = script::upkeep();
+        let call = ScriptCall {
+            script,
+            keys,
+            arguments,
+        };
+        self.run(call, DEADLINE).await
+    }
+}
+
+/// All keys of a pattern, some at a time.
+///
+/// A scan may show a key twice while the server moves its tables about. What is done here to a
+/// key may be done twice; only counting would count it twice, and is said to be rough.
+struct Pages {
+    pattern: String,
+    /// `None` when all have been seen.
+    cursor: Option<u64>,
+}
+
+impl Pages {
+    fn new(pattern: String) -> Self {
+        Self {
+            pattern,
+            cursor: Some(0),
+        }
+    }
+
+    /// Some more keys, of which there is at least one; `None` if there are no more.
+    async fn next(&mut self, link: &Link) -> Result<Option<Vec<String>>, Trouble> {
+        while let Some(cursor) = self.cursor {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(&self.pattern);
+            scan.arg("COUNT").arg(PAGE);
+            let (next, keys): (u64, Vec<String>) = link.command(&scan, DEADLINE).await?;
+            self.cursor = (next != 0).then_some(next);
+            if !keys.is_empty() {
+                return Ok(Some(keys));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,217 @@
+//! The scripts that decide in Redis say what the whole history says, and what the states of this
+//! crate say where a model would have to be told how they round.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tokio::runtime::Runtime;
+use tollgate::{Quota, RedisStore, Store as _};
+
+use super::config;
+use super::counters::{Counts, Deed, Op, Plain, Stored};
+use super::quotas::{large_quotas, quotas, tiers};
+use super::traces::{NEW_YEAR, Walk, starts, traces};
+use crate::extremes::extremes;
+use crate::redis::Server;
+use crate::reference::Reference;
+
+/// Three stores on one server, for one counter after the other.
+struct Bench {
+    stores: [Arc<RedisStore>; 3],
+    server: Server,
+    _runtime: Runtime,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let _inside = runtime.enter();
+        let server = Server::start();
+        let store = || Arc::new(server.store().by_callers_clock().build().unwrap());
+        Self {
+            stores: [(); 3].map(|()| store()),
+            server,
+            _runtime: runtime,
+        }
+    }
+
+    /// A counter that nobody has charged.
+    fn counter(&self, quota: &Quota) -> Stored<Arc<RedisStore>> {
+        for store in &self.stores {
+            let subject = Stored::<Arc<RedisStore>>::subject();
+            store.reset_subject(&subject).wait().unwrap();
+        }
+        Stored::of(quota, self.stores.clone())
+    }
+}
+
+#[test]
+fn a_script_says_what_its_history_says() {
+    let bench = Bench::new();
+    let cases = (quotas(), starts(), traces(40));
+    proptest!(config(600), |((quota, start, trace) in cases)| {
+        let mut walk = Walk::new(start, tiers(&quota));
+        let (mut counter, mut reference) = (bench.counter(&quota), Reference::default());
+        for step in &trace {
+            let deed = walk.deed(step);
+            let expected = deed.apply(&mut reference);
+            prop_assert_eq!(deed.apply(&mut counter), expected, "{:?}", deed);
+            walk.note(&deed, expected);
+        }
+    });
+    bench.server.assert_that_every_key_ends();
+}
+
+/// Also between amounts so far apart that they are counted in other ticks, and with debts that
+/// the smaller one's ticks cannot count.
+#[test]
+fn a_script_says_what_a_state_says_in_any_tick() {
+    let bench = Bench::new();
+    let factors = prop::sample::select(vec![10, 100, 1_000, 1_000_000]);
+    let debts = prop_oneof![3 => Just(1), 1 => 2..=1_000_u64];
+    let cases = (large_quotas(), starts(), factors, debts, traces(40));
+    proptest!(config(600), |((quota, start, factor, debt, trace) in cases)| {
+        let mut amounts = vec![quota];
+        amounts.extend(quota.with_amount(quota.amount() / factor).ok());
+        let mut walk = Walk::new(start, amounts);
+        let (mut counter, mut state) = (bench.counter(&quota), Plain::new(&quota));
+        for step in &trace {
+            let mut deed = walk.deed(step);
+            if deed.op == Op::Record {
+                deed.cost = deed.cost.saturating_mul(debt);
+            }
+            let expected = deed.apply(&mut state);
+            prop_assert_eq!(deed.apply(&mut counter), expected, "{:?}", deed);
+            walk.note(&deed, expected);
+        }
+    });
+}
+
+/// Long enough that most of it is in chunks: thousands of charges, some of them given back, some
+/// from the middle; windows that empty all at once, and limits that change.
+#[test]
+fn a_long_queue_is_as_exact_as_a_short_one() {
+    let bench = Bench::new();
+    for text in [
+        "700/1s, sliding-log",
+        "700/1s, sliding-buckets, buckets 500",
+    ] {
+        let quota: Quota = text.parse().unwrap();
+        let lower = quota.with_amount(300).unwrap();
+        let (mut counter, mut state) = (bench.counter(&quota), Plain::new(&quota));
+        let (mut random, mut now, mut charges) = (Random(7), NEW_YEAR, Vec::new());
+        for round in 0..4_000 {
+            now += match random.below(100) {
+                0 => 400_000 + random.below(800_000),
+                1..=60 => random.below(1_500),
+                _ => 0,
+            };
+            let cost = if random.below(20) == 0 {
+                random.below(300)
+            } else {
+                1
+            };
+            let mut deed = Deed {
+                op: Op::Decide,
+                quota: if random.below(40) == 0 { lower } else { quota },
+                at: now,
+                cost,
+            };
+            match random.below(12) {
+                0 => deed.op = Op::Peek,
+                1 => deed.op = Op::Record,
+                2 | 3 if !charges.is_empty() => {
+                    let last = charges.len().saturating_sub(1);
+                    let ago = usize::try_from(random.below(700)).unwrap();
+                    let (at, cost) = charges[last.saturating_sub(ago)];
+                    deed.op = Op::GiveBack(at);
+                    deed.cost = cost;
+                }
+                _ => charges.push((now, cost)),
+            }
+            let expected = deed.apply(&mut state);
+            assert_eq!(
+                deed.apply(&mut counter),
+                expected,
+                "{text}, {round}: {deed:?}"
+            );
+        }
+    }
+    bench.server.assert_that_every_key_ends();
+}
+
+#[test]
+fn scripts_are_exact_at_the_edge_of_what_can_be_counted() {
+    let bench = Bench::new();
+    for quota in extremes() {
+        let (mut counter, mut state) = (bench.counter(&quota), Plain::new(&quota));
+        let mut now = NEW_YEAR;
+        let limit = quota.burst();
+        for round in 0..6 {
+            let mut free = now;
+            for cost in [limit, limit - 1, 2, 1, 1, 0, limit + 1, u64::MAX] {
+                let expected = state.decide(&quota, now, cost);
+                let found = counter.decide(&quota, now, cost);
+                assert_eq!(found, expected, "{quota}, round {round}, {cost}");
+                free = expected.reset_at;
+            }
+            now = [
+                free - 1,
+                free,
+                free + 1,
+                free + free / 100,
+                NEW_YEAR * 2,
+                free,
+            ][round];
+        }
+    }
+}
+
+/// Every cost, charged and given back, at the ends of time.
+#[test]
+fn nothing_wraps_in_a_script() {
+    let bench = Bench::new();
+    let costs = [1, 1 << 32, 1 << 46, (1 << 53) - 1, u64::MAX];
+    let last = tollgate::Timestamp::MAX.as_micros();
+    for quota in extremes() {
+        for (first, second) in costs
+            .iter()
+            .flat_map(|first| costs.map(|second| (*first, second)))
+        {
+            let (mut counter, mut state) = (bench.counter(&quota), Plain::new(&quota));
+            for (at, op, cost) in [
+                (0, Op::Record, first),
+                (1, Op::Peek, second),
+                (NEW_YEAR, Op::Record, second),
+                (NEW_YEAR, Op::Decide, 1),
+                (NEW_YEAR + 1, Op::GiveBack(NEW_YEAR), first),
+                (NEW_YEAR + 1, Op::Peek, 1),
+                (last, Op::Record, first),
+                (last, Op::GiveBack(NEW_YEAR), second),
+                (last, Op::Decide, first),
+            ] {
+                let deed = Deed {
+                    op,
+                    quota,
+                    at,
+                    cost,
+                };
+                let expected = deed.apply(&mut state);
+                let found = deed.apply(&mut counter);
+                assert_eq!(found, expected, "{first}, {second}: {deed:?}");
+            }
+        }
+    }
+}
+
+/// Marsaglia's xorshift, as the vectors have it.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}

@@ -1,0 +1,235 @@
+//! How often Redis is asked, and what is never done twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::{Batch, Check, Limiter, Quota, Store as _, Subject, Timestamp};
+
+use super::proxy::Proxy;
+use super::{Server, counter, look, take, user};
+
+/// How many calls of a command the server has seen from outside of scripts.
+fn calls(server: &Server, command: &str) -> u64 {
+    let statistics: String = server.run(&["INFO", "commandstats"]);
+    let line = statistics
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:")));
+    let calls = line.and_then(|line| line.strip_prefix("calls="));
+    let calls = calls.and_then(|line| line.split(',').next());
+    calls.map_or(0, |calls| calls.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_batch_is_one_call_however_many_quotas_it_has() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (alice, acme, all) = (
+        user("alice"),
+        Subject::from([("tenant", 1)]),
+        Subject::all(),
+    );
+    let counters = [
+        counter("a", "1000/day"),
+        counter("b", "1000/day, token-bucket"),
+        counter("c", "1000/day, sliding-log"),
+        counter("d", "1000/month, fixed-window"),
+        counter("e", "1000/day, sliding-buckets"),
+    ];
+    let checks: Vec<Check<'_>> = [&alice, &alice, &acme, &acme, &all]
+        .into_iter()
+        .zip(&counters)
+        .map(|(subject, counter)| Check::new(subject, counter))
+        .collect();
+    let batch = Batch::new(&checks).unwrap();
+    assert!(
+        store
+            .decide(&batch, Timestamp::EPOCH)
+            .await
+            .unwrap()
+            .is_allowed()
+    );
+    server.run::<String>(&["CONFIG", "RESETSTAT"]);
+    for _ in 0..100 {
+        assert!(
+            store
+                .decide(&batch, Timestamp::EPOCH)
+                .await
+                .unwrap()
+                .is_allowed()
+        );
+    }
+    assert_eq!(
+        (calls(&server, "evalsha"), calls(&server, "eval")),
+        (100, 0)
+    );
+    assert_eq!(calls(&server, "script|load"), 0);
+}
+
+/// Without a counter there is nothing to ask.
+#[tokio::test]
+async fn unlimited_and_blocked_need_no_call() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let alice = user("alice");
+    let daily = counter("daily", "1/day");
+    let (unlimited, blocked) = (Quota::unlimited(), Quota::blocked());
+    let check = Check::new(&alice, &daily).with_cost(5);
+    for (quota, allowed) in [(&unlimited, true), (&blocked, false)] {
+        let checks = [check.with_quota(quota)];
+        let batch = Batch::new(&checks).unwrap();
+        let answer = store.decide(&batch, Timestamp::EPOCH);
+        assert!(answer.as_ready().is_some());
+        assert_eq!(answer.await.unwrap().is_allowed(), allowed);
+        assert!(store.record(&batch, Timestamp::EPOCH).as_ready().is_some());
+        assert!(store.peek(&batch, Timestamp::EPOCH).as_ready().is_some());
+        let given = store.give_back(&batch, Timestamp::EPOCH, Timestamp::EPOCH);
+        assert!(given.as_ready().is_some());
+    }
+    assert!(server.keys().is_empty());
+}
+
+/// Who is blocked is not charged, and neither is anybody in the same batch.
+#[tokio::test]
+async fn nobody_is_charged_with_somebody_who_is_blocked() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (alice, daily) = (user("alice"), counter("daily", "9/day"));
+    let (other, blocked) = (counter("other", "9/day"), Quota::blocked());
+    let checks = [
+        Check::new(&alice, &daily),
+        Check::new(&alice, &other).with_quota(&blocked),
+    ];
+    let batch = Batch::new(&checks).unwrap();
+    let verdict = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
+    assert!(!verdict.is_allowed());
+    assert_eq!(verdict.usages()[0].remaining(), 9);
+    assert_eq!(look(&store, &alice, &daily).await.used(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_its_scripts_is_told_them_again() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (alice, nine) = (user("alice"), counter("nine", "9/day"));
+    for used in 1..=9 {
+        server.run::<String>(&["SCRIPT", "FLUSH"]);
+        let usage = take(&store, &alice, &nine).await.unwrap();
+        assert_eq!((usage.is_allowed(), usage.used()), (true, used));
+    }
+    assert_eq!(calls(&server, "eval"), 9);
+}
+
+/// What was asked for is on its way, whatever becomes of the answer.
+#[tokio::test]
+async fn an_answer_that_nobody_waits_for_was_asked_for_all_the_same() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (alice, nine) = (user("alice"), counter("nine", "9/day"));
+    take(&store, &alice, &nine).await.unwrap();
+    let check = Check::new(&alice, &nine);
+    drop(store.decide_one(&check, Timestamp::EPOCH));
+    // The server knows the script by now, so calls keep their order: this one comes after.
+    assert_eq!(take(&store, &alice, &nine).await.unwrap().used(), 3);
+}
+
+/// The store belongs to a runtime, those who ask need none.
+#[test]
+fn threads_without_a_runtime_can_ask() {
+    let server = Server::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let store = runtime.block_on(async { server.store().build().unwrap() });
+    let limiter = Limiter::builder()
+        .quota("3/day")
+        .store(store)
+        .build()
+        .unwrap();
+    let admitted = (0..5).filter(|_| limiter.check("alice").wait().unwrap().is_allowed());
+    assert_eq!(admitted.count(), 3);
+    // Without its runtime there is no answer, but there is an end.
+    drop(runtime);
+    let error = limiter.check("alice").wait().unwrap_err();
+    assert!(error.to_string().contains("runtime"), "{error}");
+}
+
+#[test]
+fn without_a_runtime_there_is_no_store() {
+    let refused = tollgate::RedisStore::builder("redis://localhost")
+        .build()
+        .unwrap_err();
+    assert_eq!((refused.field(), refused.value()), ("runtime", "none"));
+    assert!(refused.expected().contains("tokio"));
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_are_refused() {
+    let builder = || tollgate::RedisStore::builder("redis://localhost");
+    let field = |refused: tollgate::Invalid| refused.field().to_owned();
+    assert_eq!(
+        field(builder().prefix("a b").build().unwrap_err()),
+        "redis prefix"
+    );
+    for deadline in [Duration::ZERO, Duration::MAX] {
+        let refused = builder().deadline(deadline).build().unwrap_err();
+        assert_eq!(field(refused), "redis deadline");
+    }
+    let refused = tollgate::RedisStore::builder("http://localhost")
+        .build()
+        .unwrap_err();
+    assert!(refused.expected().contains("redis://"), "{refused}");
+}
+
+/// The server has charged and answered, and the answer was lost on the way. Nobody asks again: it
+/// is charged once, and an error.
+#[tokio::test]
+async fn a_lost_answer_is_never_asked_for_again() {
+    let server = Server::start_on_tcp();
+    let proxy = Proxy::start(server.address()).await;
+    let store = tollgate::RedisStore::builder(&format!("redis://{}", proxy.address()))
+        .deadline(Duration::from_secs(10))
+        .build()
+        .unwrap();
+    let (alice, daily) = (user("alice"), counter("daily", "100/day"));
+    for round in 1..=5 {
+        // The same script, so that the next answer is not that the server does not know it.
+        assert!(take_when_back(&store, &alice).await);
+        proxy.cut_after_next_answer();
+        let error = take(&store, &alice, &daily).await.unwrap_err();
+        assert!(error.to_string().contains("was lost"), "{error}");
+        let direct = server.store().prefix("tollgate").build().unwrap();
+        assert_eq!(look(&direct, &alice, &daily).await.used(), round);
+    }
+}
+
+/// Takes one of something else, until the connection is there again.
+async fn take_when_back(store: &tollgate::RedisStore, subject: &Subject<'_>) -> bool {
+    let other = counter("other", "1000000/day");
+    for _ in 0..500 {
+        if take(store, subject, &other).await.is_ok() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+/// Many at once share one connection, and each gets the answer to its own question.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_not_mixed_up() {
+    let server = Server::start();
+    let store = Arc::new(server.store().build().unwrap());
+    let tasks: Vec<_> = (1..=200_u64)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let (subject, mine) = (Subject::from(number), counter("mine", "1000/day"));
+                let check = Check::new(&subject, &mine).with_cost(number);
+                let usage = store.decide_one(&check, Timestamp::EPOCH).await.unwrap().0;
+                assert_eq!(usage.used(), number);
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(store.len().await.unwrap(), 200);
+}

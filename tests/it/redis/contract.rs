@@ -1,0 +1,17 @@
+//! One suite, every store: what memory promises, Redis promises, and keeps to the unit.
+
+use std::sync::Arc;
+
+use tollgate::Store;
+use tollgate::store::contract;
+
+use super::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_store_keeps_the_contract() {
+    let server = Server::start();
+    let new =
+        async || Arc::new(server.store().by_callers_clock().build().unwrap()) as Arc<dyn Store>;
+    contract::verify(new).await;
+    server.assert_that_every_key_ends();
+}

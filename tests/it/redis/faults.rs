@@ -1,0 +1,320 @@
+//! What becomes of calls when Redis does not: each ends in time, and all is well when it is back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+use tollgate::{Counter, RedisStore, Store as _, Subject};
+
+use super::{PATIENCE, RECOVERY, Server, counter, look, take, user};
+
+/// What requests would wait.
+const DEADLINE: Duration = Duration::from_millis(50);
+/// What a busy machine may add to that.
+const SLOW_MACHINE: Duration = Duration::from_millis(950);
+
+fn alice() -> Subject<'static> {
+    user("alice")
+}
+
+fn many() -> Counter {
+    counter("many", "1000000/day, fixed-window")
+}
+
+/// Takes one, which must end in time; the error's words if there was one.
+async fn try_take(store: &RedisStore) -> Result<u64, String> {
+    let started = Instant::now();
+    let answer = take(store, &alice(), &many()).await;
+    let took = started.elapsed();
+    assert!(took < DEADLINE + SLOW_MACHINE, "{took:?}: {answer:?}");
+    let used = answer.map(|usage| usage.used());
+    used.map_err(|error| error.to_string())
+}
+
+/// Takes until it works again, which must not take longer than promised.
+async fn is_back(store: &RedisStore) -> u64 {
+    let started = Instant::now();
+    loop {
+        match try_take(store).await {
+            Ok(used) => return used,
+            Err(error) => {
+                let waited = started.elapsed();
+                assert!(
+                    waited < RECOVERY + SLOW_MACHINE,
+                    "after {waited:?}: {error}"
+                );
+                sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+}
+
+/// Takes until it does not work any more, in these words.
+async fn fails_with(store: &RedisStore, words: &str) {
+    let started = Instant::now();
+    loop {
+        match try_take(store).await {
+            Err(error) if error.contains(words) => return,
+            other => assert!(started.elapsed() < PATIENCE, "{words}: {other:?}"),
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_comes_up_before_its_server() {
+    let mut server = Server::absent(&[]);
+    let store = server.store().deadline(DEADLINE).build().unwrap();
+    fails_with(&store, "cannot be reached").await;
+    assert!(!store.is_connected());
+    // Without a connection nobody waits for one.
+    let started = Instant::now();
+    for _ in 0..100 {
+        assert!(try_take(&store).await.is_err());
+    }
+    assert!(
+        started.elapsed() < 100 * DEADLINE / 2,
+        "{:?}",
+        started.elapsed()
+    );
+    server.launch();
+    assert_eq!(is_back(&store).await, 1);
+    assert!(store.is_connected());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_and_comes_back_is_found_again() {
+    let mut server = Server::start();
+    let store = Arc::new(server.store().deadline(DEADLINE).build().unwrap());
+    is_back(&store).await;
+    for _ in 0..3 {
+        // Under load, all of which ends in time, one way or the other.
+        let load: Vec<_> = (0..8)
+            .map(|_| {
+                let store = Arc::clone(&store);
+                tokio::spawn(async move { while try_take(&store).await.is_ok() {} })
+            })
+            .collect();
+        sleep(Duration::from_millis(20)).await;
+        server.kill();
+        for task in load {
+            task.await.unwrap();
+        }
+        fails_with(&store, "cannot be reached").await;
+        server.launch();
+        assert!(is_back(&store).await >= 1);
+    }
+    server.assert_that_every_key_ends();
+}
+
+/// It takes connections and bytes, and says nothing. Calls end at their deadline; then the
+/// connection is given up, and those that come after do not even wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_nothing_is_given_up_and_found_again() {
+    let server = Server::start();
+    let store = server.store().deadline(DEADLINE).build().unwrap();
+    let before = is_back(&store).await;
+    server.signal("STOP");
+    fails_with(&store, "has not answered within 50ms").await;
+    fails_with(&store, "no connection").await;
+    let started = Instant::now();
+    for _ in 0..20 {
+        assert!(try_take(&store).await.is_err());
+    }
+    assert!(
+        started.elapsed() < 20 * DEADLINE / 2,
+        "{:?}",
+        started.elapsed()
+    );
+    server.signal("CONT");
+    let after = is_back(&store).await;
+    // Only what was sent to the connection that was given up can have been charged: as many as
+    // fit into the time until then, one after the other.
+    assert!(after - before <= 30, "{} late charges", after - before);
+}
+
+/// A pause that is over in time costs those who meet with it an error, and not the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_pause_does_not_cost_the_connection() {
+    let server = Server::start();
+    let store = server.store().deadline(DEADLINE).build().unwrap();
+    is_back(&store).await;
+    let before = client_id(&server);
+    server.signal("STOP");
+    fails_with(&store, "has not answered within").await;
+    server.signal("CONT");
+    is_back(&store).await;
+    assert_eq!(client_id(&server), before);
+}
+
+/// Servers close what nobody has used for a while. The next call does not find out the hard way.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_that_was_closed_is_replaced_before_it_is_needed() {
+    let server = Server::start();
+    let store = server.store().deadline(PATIENCE).build().unwrap();
+    take(&store, &alice(), &many()).await.unwrap();
+    for round in 0..5 {
+        let killed: u64 = server.run(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        assert_eq!(killed, 1);
+        // Another one comes by itself.
+        let started = Instant::now();
+        let clients = || server.run::<String>(&["CLIENT", "LIST"]).lines().count();
+        while clients() < 2 || !store.is_connected() {
+            assert!(started.elapsed() < PATIENCE, "nobody connects");
+            sleep(Duration::from_millis(5)).await;
+        }
+        let used = take(&store, &alice(), &many()).await.unwrap().used();
+        assert_eq!(used, round + 2, "no call is lost");
+    }
+}
+
+/// After a failover the old primary is a replica, and the connection to it still open.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_becomes_a_replica_is_left() {
+    let server = Server::start();
+    let store = server.store().deadline(DEADLINE).build().unwrap();
+    is_back(&store).await;
+    let before: u64 = client_id(&server);
+    server.run::<String>(&["REPLICAOF", "127.0.0.1", "1"]);
+    fails_with(&store, "is a read-only replica").await;
+    server.run::<String>(&["REPLICAOF", "NO", "ONE"]);
+    is_back(&store).await;
+    // By another connection, as soon as this one has been closed.
+    let started = Instant::now();
+    while client_id(&server) == before {
+        assert!(started.elapsed() < PATIENCE, "it is the same connection");
+        sleep(Duration::from_millis(5)).await;
+    }
+    is_back(&store).await;
+}
+
+/// The number of the store's connection: the oldest one there is.
+fn client_id(server: &Server) -> u64 {
+    let clients: String = server.run(&["CLIENT", "LIST"]);
+    let ids = clients.lines().filter_map(|line| line.strip_prefix("id="));
+    let ids = ids.filter_map(|line| line.split(' ').next()?.parse().ok());
+    ids.min().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_credentials_are_told_and_right_ones_are_taken() {
+    let server = Server::start();
+    let may = ["on", ">pass", "~shop:*", "+@all", "-@dangerous"];
+    server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());
+    server.run::<String>(&["CONFIG", "SET", "requirepass", "s3cret/word"]);
+    let url = |login: &str| server.url().replace("://", &format!("://{login}@"));
+    for url in [server.url(), url(":wrong-word"), url("app:wrong-word")] {
+        let store = RedisStore::builder(&url)
+            .prefix("shop")
+            .deadline(DEADLINE)
+            .build()
+            .unwrap();
+        fails_with(&store, "refuses us").await;
+        let error = try_take(&store).await.unwrap_err();
+        assert!(error.contains("check user and password"), "{error}");
+        assert!(!error.contains("wrong-word"), "{error}");
+        assert!(!format!("{store:?}").contains("wrong-word"));
+    }
+    for login in [":s3cret%2Fword", "app:pass"] {
+        let store = RedisStore::builder(&url(login))
+            .prefix("shop")
+            .deadline(PATIENCE);
+        let store = store.build().unwrap();
+        take(&store, &alice(), &many()).await.unwrap();
+    }
+}
+
+/// What one user may not do does not cost the others their connection, nor this one its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forbidden_is_told_and_disturbs_nothing_else() {
+    let server = Server::start();
+    let may = ["on", ">pass", "~shop:*", "+@all", "-scan"];
+    server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());
+    let url = server.url().replace("://", "://app:pass@");
+    let store = |prefix: &str| {
+        RedisStore::builder(&url)
+            .prefix(prefix)
+            .deadline(PATIENCE)
+            .build()
+    };
+    let (shop, bank) = (store("shop").unwrap(), store("bank").unwrap());
+    let error = take(&bank, &alice(), &many())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("on which keys"), "{error}");
+    take(&shop, &alice(), &many()).await.unwrap();
+    let before = client_id(&server);
+    for _ in 0..20 {
+        let error = shop.len().await.unwrap_err().to_string();
+        assert!(error.contains("what the user is allowed"), "{error}");
+        take(&shop, &alice(), &many()).await.unwrap();
+    }
+    assert_eq!(client_id(&server), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_full_says_so_and_charges_nothing() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    take(&store, &alice(), &many()).await.unwrap();
+    server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let error = take(&store, &alice(), &many()).await.unwrap_err();
+    assert!(error.to_string().contains("OOM"), "{error}");
+    server.run::<String>(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(look(&store, &alice(), &many()).await.used(), 1);
+}
+
+/// Somebody empties the server. Counts are lost, nothing else is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_emptied_starts_afresh() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    for used in [1, 2] {
+        assert_eq!(take(&store, &alice(), &many()).await.unwrap().used(), used);
+    }
+    server.run::<String>(&["FLUSHALL"]);
+    assert_eq!(take(&store, &alice(), &many()).await.unwrap().used(), 1);
+    server.assert_that_every_key_ends();
+}
+
+/// Somebody takes connections and closes them at once. There is no storm of attempts.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flapping_server_is_not_stormed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let store = RedisStore::builder(&url)
+        .deadline(DEADLINE)
+        .build()
+        .unwrap();
+    let started = Instant::now();
+    let mut attempts = 0_u32;
+    while started.elapsed() < Duration::from_secs(2) {
+        assert!(try_take(&store).await.is_err());
+        let accepted = tokio::time::timeout(Duration::from_millis(10), listener.accept()).await;
+        attempts += u32::from(accepted.is_ok());
+    }
+    assert!(
+        (3..=12).contains(&attempts),
+        "{attempts} attempts in two seconds"
+    );
+}
+
+/// The task that keeps the connection ends with the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_dropped_hangs_up() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    take(&store, &alice(), &many()).await.unwrap();
+    assert_eq!(server.run::<String>(&["CLIENT", "LIST"]).lines().count(), 2);
+    // Also if somebody still waits for an answer.
+    let answer = store.len();
+    drop(store);
+    answer.await.unwrap();
+    let started = Instant::now();
+    while server.run::<String>(&["CLIENT", "LIST"]).lines().count() > 1 {
+        assert!(started.elapsed() < PATIENCE, "the connection stays");
+        sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,342 @@
+//! What is written to Redis: where it is, how long it stays, and what becomes of what others wrote.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tollgate::{Batch, Check, Outcome, Store as _, Subject, Timestamp, Usage};
+
+use super::{Server, counter, look, take, take_at, user};
+
+const FIVE: [&str; 5] = [
+    "5/hour, sliding-window",
+    "5/hour, fixed-window",
+    "5/hour, sliding-buckets",
+    "5/hour, sliding-log",
+    "5/hour, token-bucket",
+];
+/// The same for tests that go by the server's clock, which few of them will see the end of.
+const FIVE_A_DAY: [&str; 5] = [
+    "5/day, sliding-window",
+    "5/day, fixed-window",
+    "5/day, sliding-buckets",
+    "5/day, sliding-log",
+    "5/day, token-bucket",
+];
+/// 2025-01-01 00:00:00 UTC.
+const NEW_YEAR: Timestamp = Timestamp::from_secs(1_735_689_600);
+
+fn later(seconds: u64) -> Timestamp {
+    NEW_YEAR.saturating_add(Duration::from_secs(seconds))
+}
+
+#[tokio::test]
+async fn a_subject_has_one_key_whatever_is_counted_and_all_keys_are_of_one_length() {
+    let server = Server::start();
+    let store = server.store().prefix("shop").build().unwrap();
+    let names = ["", "alice", "{}*\r\n", &"x".repeat(10_000)];
+    let mut subjects: Vec<Subject<'_>> = names.map(user).to_vec();
+    subjects.extend([Subject::all(), Subject::from(7), Subject::from(("a", "b"))]);
+    for subject in &subjects {
+        let counters = FIVE.map(|text| counter("rule", text));
+        let checks = counters
+            .each_ref()
+            .map(|counter| Check::new(subject, counter));
+        let batch = Batch::new(&checks).unwrap();
+        assert!(store.decide(&batch, NEW_YEAR).await.unwrap().is_allowed());
+    }
+    let keys = server.keys();
+    assert_eq!(keys.len(), subjects.len());
+    for key in &keys {
+        let tag = key
+            .strip_prefix("shop:v1:{")
+            .and_then(|rest| rest.strip_suffix('}'));
+        let tag = tag.unwrap_or_else(|| panic!("{key}"));
+        assert_eq!(tag.len(), 32);
+        assert!(tag.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
+        assert_eq!(server.run::<u64>(&["HLEN", key]), 5);
+    }
+    server.assert_that_every_key_ends();
+}
+
+#[tokio::test]
+async fn applications_with_prefixes_of_their_own_do_not_meet() {
+    let server = Server::start();
+    let stores = ["one", "two"].map(|prefix| server.store().prefix(prefix).build().unwrap());
+    let (alice, once) = (user("alice"), counter("once", "1/day"));
+    for store in &stores {
+        assert!(take(store, &alice, &once).await.unwrap().is_allowed());
+        assert_eq!(store.len().await.unwrap(), 1);
+    }
+    stores[0].clear().await.unwrap();
+    assert_eq!(look(&stores[0], &alice, &once).await.used(), 0);
+    assert_eq!(look(&stores[1], &alice, &once).await.used(), 1);
+}
+
+/// As long as the counter counts, and a little longer; not shorter because of another counter, and
+/// not longer for nothing.
+#[tokio::test]
+async fn a_key_lives_as_long_as_its_counters() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let alice = user("alice");
+    for (quota, at_least, at_most) in [
+        ("9/10s, token-bucket", 1, 2),
+        ("9/10s, sliding-log", 9, 12),
+        ("9/10s, sliding-buckets", 9, 12),
+        ("9/day", 86_000, 2 * 86_400 + 2),
+        ("9/minute, fixed-window", 86_000, 2 * 86_400 + 2),
+        ("9/3653d, sliding-log", 315_600_000, 315_700_000),
+        ("9/s", 315_600_000, 315_700_000),
+    ] {
+        let usage = take(&store, &alice, &counter("rule", quota)).await.unwrap();
+        assert!(usage.is_allowed());
+        let keys = server.keys();
+        let left: i64 = server.run(&["PTTL", &keys[0]]);
+        let seconds = left / 1_000;
+        assert!(
+            (at_least..=at_most).contains(&seconds),
+            "{quota}: {left} ms"
+        );
+    }
+}
+
+/// By the server's clock, too, a counter is there until the last instant and gone then.
+#[tokio::test]
+async fn a_key_ends_by_itself() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (alice, short) = (user("alice"), counter("short", "1/10ms, fixed-window"));
+    assert!(take(&store, &alice, &short).await.unwrap().is_allowed());
+    assert_eq!(server.keys().len(), 1);
+    let started = std::time::Instant::now();
+    while !server.keys().is_empty() {
+        assert!(started.elapsed() < super::PATIENCE, "it does not end");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Somebody takes the end of a key away (`PERSIST`, a restore, a copy). Whoever is decided about
+/// next gives it back, allowed or denied, and no other counter of the key is lost by it.
+#[tokio::test]
+async fn a_key_without_an_end_gets_it_back() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (alice, monthly) = (user("alice"), counter("monthly", "9/month, sliding-log"));
+    for quota in FIVE_A_DAY {
+        let daily = counter("daily", quota);
+        take(&store, &alice, &monthly).await.unwrap();
+        for round in 0..7 {
+            let key = &server.keys()[0];
+            server.run::<i64>(&["PERSIST", key]);
+            assert_eq!(server.run::<i64>(&["PTTL", key]), -1);
+            let usage = take(&store, &alice, &daily).await.unwrap();
+            assert_eq!(usage.is_allowed(), round < 5, "{quota}");
+            let left: i64 = server.run(&["PTTL", key]);
+            let needed = 29 * 86_400_000..=31 * 86_400_000;
+            assert!(needed.contains(&left), "{quota}, round {round}: {left} ms");
+        }
+        store.reset_subject(&alice).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_another_type_gives_way() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (alice, daily) = (user("alice"), counter("daily", "2/day"));
+    take(&store, &alice, &daily).await.unwrap();
+    let key = server.keys().remove(0);
+    for wrong in [
+        vec!["SET", &key, "hello"],
+        vec!["RPUSH", &key, "a", "b"],
+        vec!["SADD", &key, "a"],
+        vec!["ZADD", &key, "1", "a"],
+    ] {
+        server.run::<i64>(&["DEL", &key]);
+        let _: redis::Value = server.run(&wrong);
+        assert_eq!(look(&store, &alice, &daily).await.used(), 0);
+        let checks = [Check::new(&alice, &daily)];
+        let batch = Batch::new(&checks).unwrap();
+        store.give_back(&batch, NEW_YEAR, NEW_YEAR).await.unwrap();
+        for left in [1, 0] {
+            let usage = take(&store, &alice, &daily).await.unwrap();
+            assert_eq!(
+                (usage.is_allowed(), usage.remaining()),
+                (true, left),
+                "{wrong:?}"
+            );
+        }
+        assert!(!take(&store, &alice, &daily).await.unwrap().is_allowed());
+        assert_eq!(server.run::<String>(&["TYPE", &key]), "hash");
+    }
+    // Forgetting such a key is as good as any, and counting does not stumble over it.
+    let _: redis::Value = server.run(&["SET", &key, "hello"]);
+    let checks = [Check::new(&alice, &daily)];
+    store.reset(&Batch::new(&checks).unwrap()).await.unwrap();
+    assert_eq!(store.len().await.unwrap(), 0);
+    store.reset_subject(&alice).await.unwrap();
+    assert!(server.keys().is_empty());
+}
+
+/// A record that is not one of ours must not stop a counter for ever, nor the server for a second.
+#[tokio::test]
+async fn a_record_of_another_shape_is_as_good_as_none() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let alice = user("alice");
+    for quota in FIVE {
+        let five = counter("five", quota);
+        take_at(&store, &Check::new(&alice, &five), NEW_YEAR)
+            .await
+            .unwrap();
+        let key = server.keys().remove(0);
+        let field: Vec<Vec<u8>> = server.run(&["HKEYS", &key]);
+        for length in 0..130 {
+            for byte in [0_u8, 1, 0x20, 0x7f, 0xff] {
+                let mut connection = server.connect();
+                let mut set = redis::cmd("HSET");
+                set.arg(&key).arg(&field[0]).arg(vec![byte; length]);
+                set.query::<i64>(&mut connection).unwrap();
+                // Whatever it says, it says something, and ends.
+                let check = Check::new(&alice, &five);
+                for verb in 0..4 {
+                    let checks = [check];
+                    let batch = Batch::new(&checks).unwrap();
+                    let answered = match verb {
+                        0 => store.peek(&batch, NEW_YEAR).await.map(drop),
+                        1 => store.decide(&batch, NEW_YEAR).await.map(drop),
+                        2 => store.record(&batch, NEW_YEAR).await.map(drop),
+                        _ => store.give_back(&batch, NEW_YEAR, NEW_YEAR).await,
+                    };
+                    answered.unwrap_or_else(|error| panic!("{quota}, {length} × {byte}: {error}"));
+                }
+            }
+        }
+        store.reset_subject(&alice).await.unwrap();
+    }
+}
+
+/// Rules come and go while a subject stays: what has expired of them does not stay with it.
+#[tokio::test]
+async fn counters_that_are_worth_nothing_leave_a_crowded_key() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let alice = user("alice");
+    let long = counter("long", "200/day, sliding-log");
+    let charge = async |rule: usize, seconds: u64| {
+        let short = counter(&format!("rule-{rule}"), FIVE[rule % 5]);
+        let checks = [Check::new(&alice, &short), Check::new(&alice, &long)];
+        let batch = Batch::new(&checks).unwrap();
+        assert!(
+            store
+                .decide(&batch, later(seconds))
+                .await
+                .unwrap()
+                .is_allowed()
+        );
+    };
+    for rule in 0..100 {
+        charge(rule, rule as u64).await;
+    }
+    let key = server.keys().remove(0);
+    assert!(server.run::<u64>(&["HLEN", &key]) > 100);
+    charge(100, 4 * 3_600).await;
+    // Two that count, and a chunk of the long one's log.
+    assert!(server.run::<u64>(&["HLEN", &key]) < 6);
+    let checks = [Check::new(&alice, &long)];
+    let batch = Batch::new(&checks).unwrap();
+    let stands = store.peek(&batch, later(4 * 3_600)).await.unwrap();
+    assert_eq!(stands.usages()[0].used(), 101);
+    server.assert_that_every_key_ends();
+}
+
+/// A long log is in several fields. Whoever forgets it forgets them all.
+#[tokio::test]
+async fn a_long_log_is_forgotten_as_a_whole() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let (alice, log) = (user("alice"), counter("log", "1000/hour, sliding-log"));
+    let other = counter("other", "9/hour");
+    let fill = async || {
+        for second in 0..300 {
+            take_at(&store, &Check::new(&alice, &log), later(second))
+                .await
+                .unwrap();
+        }
+        take_at(&store, &Check::new(&alice, &other), later(1))
+            .await
+            .unwrap();
+    };
+    fill().await;
+    let key = server.keys().remove(0);
+    assert_eq!(server.run::<u64>(&["HLEN", &key]), 2 + 4);
+    assert_eq!(
+        store.len().await.unwrap(),
+        2,
+        "two counters, whatever they are kept in"
+    );
+    let checks = [Check::new(&alice, &log)];
+    store.reset(&Batch::new(&checks).unwrap()).await.unwrap();
+    assert_eq!(server.run::<u64>(&["HLEN", &key]), 1);
+    assert_eq!(look(&store, &alice, &other).await.used(), 1);
+
+    fill().await;
+    assert_eq!(store.sweep(later(3_600 + 200)).await.unwrap(), 0);
+    assert_eq!(
+        store.sweep(later(2 * 3_600 - 1)).await.unwrap(),
+        1,
+        "the log"
+    );
+    assert_eq!(server.run::<u64>(&["HLEN", &key]), 1);
+}
+
+/// The clock of a server stood in another year for a while, and somebody was charged then. When it
+/// is put right, that counter stands still; but it ends with its window, not in that year.
+#[tokio::test]
+async fn who_was_charged_in_another_year_does_not_wait_for_it() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let (alice, hourly) = (user("alice"), counter("hourly", "1/hour"));
+    let check = Check::new(&alice, &hourly);
+    let (now, ahead) = (NEW_YEAR, later(10 * 365 * 86_400));
+    assert!(take_at(&store, &check, ahead).await.unwrap().is_allowed());
+    let key = server.keys().remove(0);
+    // What the server had written then: an end in that year.
+    let ten_years = 10 * 365 * 86_400_000_u64;
+    server.run::<i64>(&["PEXPIRE", &key, &ten_years.to_string()]);
+    let usage = take_at(&store, &check, now).await.unwrap();
+    assert_eq!(usage.outcome(), Outcome::Denied);
+    let left: u64 = server.run(&["PTTL", &key]);
+    assert!(left < 3 * 3_600_000, "{left} ms");
+}
+
+#[tokio::test]
+async fn a_batch_over_several_subjects_is_charged_as_one() {
+    let server = Server::start();
+    let store = server.store().build().unwrap();
+    let (per_user, per_tenant) = (counter("user", "9/day"), counter("tenant", "2/day"));
+    let (total, monthly) = (counter("all", "9/day"), counter("user", "9/month"));
+    let names = ["a", "b", "c"];
+    let (users, all) = (names.map(user), Subject::all());
+    let acme = Subject::from([("tenant", "acme")]);
+    for (round, alice) in users.iter().enumerate() {
+        // Not in the order of their subjects.
+        let checks = [
+            Check::new(alice, &per_user),
+            Check::new(&acme, &per_tenant),
+            Check::new(alice, &monthly).with_cost(2),
+            Check::new(&all, &total),
+        ];
+        let batch = Batch::new(&checks).unwrap();
+        let verdict = store.decide(&batch, NEW_YEAR).await.unwrap();
+        let found: Vec<_> = verdict.usages().iter().map(Usage::used).collect();
+        match round {
+            0 => assert_eq!(found, [1, 1, 2, 1]),
+            1 => assert_eq!(found, [1, 2, 2, 2]),
+            _ => assert_eq!(found, [0, 2, 0, 2], "nobody is charged when one is denied"),
+        }
+        assert_eq!(verdict.is_allowed(), round < 2);
+    }
+    let keys: HashSet<_> = server.keys().into_iter().collect();
+    assert_eq!(keys.len(), 4, "who was denied leaves nothing");
+}

@@ -1,0 +1,55 @@
+//! Counters in Redis. Every test starts a server of its own, which ends with it.
+
+mod calls;
+mod contract;
+mod faults;
+mod fleet;
+mod keys;
+mod overrides;
+mod proxy;
+mod server;
+
+use std::time::Duration;
+
+use tollgate::{Batch, Check, Counter, RedisStore, Store, StoreError, Subject, Timestamp, Usage};
+
+pub(crate) use self::server::Server;
+
+/// More than a busy machine needs, and less than a person waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What the store promises: back within this after the server is.
+const RECOVERY: Duration = Duration::from_secs(2);
+
+/// A counter of this quota.
+fn counter(rule: &str, quota: &str) -> Counter {
+    Counter::new(rule, quota.parse().unwrap()).unwrap()
+}
+
+fn user(name: &str) -> Subject<'_> {
+    Subject::from([("user", name)])
+}
+
+/// Takes one, by whatever clock the store goes by.
+async fn take(
+    store: &RedisStore,
+    subject: &Subject<'_>,
+    counter: &Counter,
+) -> Result<Usage, StoreError> {
+    take_at(store, &Check::new(subject, counter), Timestamp::EPOCH).await
+}
+
+async fn take_at(
+    store: &RedisStore,
+    check: &Check<'_>,
+    now: Timestamp,
+) -> Result<Usage, StoreError> {
+    Ok(store.decide_one(check, now).await?.0)
+}
+
+/// How a counter stands.
+async fn look(store: &RedisStore, subject: &Subject<'_>, counter: &Counter) -> Usage {
+    let checks = [Check::new(subject, counter)];
+    let batch = Batch::new(&checks).unwrap();
+    let verdict = store.peek(&batch, Timestamp::EPOCH).await.unwrap();
+    verdict.usages()[0]
+}

@@ -1,0 +1,177 @@
+//! Limits that are set at run time: one process sets them, all know them.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use tollgate::{Override, Overrides, RedisStore, Store as _, Subject, Timestamp};
+
+use super::{PATIENCE, Server};
+
+const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
+/// A second is what the fleet is promised; a busy machine may add one.
+const WITHIN: Duration = Duration::from_secs(2);
+
+fn list(store: &RedisStore) -> Vec<Override> {
+    store.overrides().unwrap().list(NOW)
+}
+
+fn same(found: &[Override], wanted: &[Override]) -> bool {
+    found.len() == wanted.len() && wanted.iter().all(|one| found.contains(one))
+}
+
+/// Waits until a process knows these and no others.
+async fn knows(store: &RedisStore, wanted: &[Override], within: Duration) {
+    let started = Instant::now();
+    while !same(&list(store), wanted) {
+        let passed = started.elapsed();
+        assert!(passed < within, "after {passed:?}: {:?}", list(store));
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn store(server: &Server, prefix: &str) -> RedisStore {
+    server.store().prefix(prefix).build().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_process_sets_all_know_within_a_second() {
+    let server = Server::start();
+    let (one, two) = (store(&server, "app"), store(&server, "app"));
+    let other_application = store(&server, "other");
+    let acme = Override::new([("tenant", "acme")], "outbound", "2000/hour").unwrap();
+    let mallory = Override::new([("user", "mallory")], "global", "blocked").unwrap();
+    let mallory = mallory.until(Timestamp::from_secs(4_000_000_000));
+    one.set_override(acme.clone()).await.unwrap();
+    assert!(
+        same(&list(&one), std::slice::from_ref(&acme)),
+        "at once where it was set"
+    );
+    knows(&two, std::slice::from_ref(&acme), WITHIN).await;
+    two.set_override(mallory.clone()).await.unwrap();
+    knows(&one, &[acme.clone(), mallory.clone()], WITHIN).await;
+    // One that starts later knows them from the beginning.
+    let late = store(&server, "app");
+    knows(&late, &[acme.clone(), mallory.clone()], WITHIN).await;
+
+    let subject = acme.subject();
+    assert!(late.remove_override(&subject, "outbound").await.unwrap());
+    assert!(!late.remove_override(&subject, "outbound").await.unwrap());
+    for store in [&one, &two, &late] {
+        knows(store, std::slice::from_ref(&mallory), WITHIN).await;
+    }
+    assert!(list(&other_application).is_empty());
+    // Counters come and go without them.
+    one.clear().await.unwrap();
+    knows(&store(&server, "app"), &[mallory], WITHIN).await;
+}
+
+/// Whatever is set and removed, one after the other, what is kept is what a table in memory has.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_is_what_a_table_would_have() {
+    let server = Server::start();
+    let (changing, table) = (store(&server, "app"), Overrides::new());
+    let subjects = [
+        Subject::from([("user", "a")]),
+        Subject::from([("tenant", "a")]),
+        Subject::all(),
+    ];
+    // Names that are the beginning of others, with what comes after the name in a field.
+    let rules = ["a", "a:1h", "a:*"];
+    let quotas = ["5/hour", "6/hour", "7/minute", "blocked", "unlimited"];
+    for round in 0..300_usize {
+        let (subject, rule) = (subjects[round * 7 % 3], rules[round * 5 / 3 % 3]);
+        if round % 6 == 5 {
+            let removed = changing.remove_override(&subject, rule).await.unwrap();
+            assert_eq!(removed, table.remove(&subject, rule), "round {round}");
+        } else {
+            let new = Override::new(subject, rule, quotas[round * 11 % 5]).unwrap();
+            changing.set_override(new.clone()).await.unwrap();
+            table.set(new);
+        }
+        if round % 50 == 49 {
+            knows(&store(&server, "app"), &table.list(NOW), PATIENCE).await;
+        }
+    }
+}
+
+/// What ends takes its key along; what is for good keeps it.
+#[tokio::test(flavor = "multi_thread")]
+async fn overrides_end_by_themselves() {
+    let server = Server::start();
+    let store = store(&server, "app");
+    let key = "app:v1:overrides";
+    let (seconds, _): (u64, u64) = server.run(&["TIME"]);
+    let until = |more: u64| Timestamp::from_secs(seconds + more);
+    let soon = Override::new("alice", "api", "5/hour")
+        .unwrap()
+        .until(until(100));
+    let later = Override::new("bob", "api", "5/hour")
+        .unwrap()
+        .until(until(1_000));
+    let over = Override::new("carol", "api", "5/hour")
+        .unwrap()
+        .until(until(0));
+    for (new, left) in [(&later, 1_000), (&over, 1_000), (&soon, 1_000)] {
+        store.set_override(new.clone()).await.unwrap();
+        let ends_in: u64 = server.run(&["TTL", key]);
+        assert!((left - 30..=left).contains(&ends_in), "{ends_in}");
+    }
+    // Who was over when another came is gone: two, and the version.
+    assert_eq!(server.run::<u64>(&["HLEN", key]), 3);
+    let for_good = Override::new("dora", "api", "unlimited").unwrap();
+    store.set_override(for_good.clone()).await.unwrap();
+    assert_eq!(server.run::<i64>(&["TTL", key]), -1);
+    assert!(
+        store
+            .remove_override(&for_good.subject(), "api")
+            .await
+            .unwrap()
+    );
+    assert!(server.run::<i64>(&["TTL", key]) > 900);
+    for gone in [&soon, &later] {
+        assert!(store.remove_override(&gone.subject(), "api").await.unwrap());
+    }
+    assert!(server.keys().is_empty());
+}
+
+/// Without Redis nothing can be set; what was known is still known.
+#[tokio::test(flavor = "multi_thread")]
+async fn overrides_outlive_the_connection() {
+    let mut server = Server::start();
+    let store = store(&server, "app");
+    let acme = Override::new([("tenant", "acme")], "outbound", "2000/hour").unwrap();
+    store.set_override(acme.clone()).await.unwrap();
+    server.kill();
+    let mallory = Override::new([("user", "mallory")], "global", "blocked").unwrap();
+    assert!(store.set_override(mallory).await.is_err());
+    assert!(same(&list(&store), &[acme]));
+    // This one comes back empty, and so is what is known then.
+    server.launch();
+    knows(&store, &[], PATIENCE).await;
+}
+
+/// Somebody has put something else there: it is not taken for an override, and gives way to one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_override_does_no_harm() {
+    let server = Server::start();
+    let store = store(&server, "app");
+    let (key, acme) = (
+        "app:v1:overrides",
+        Override::new("acme", "api", "5/hour").unwrap(),
+    );
+    server.run::<u64>(&[
+        "HSET",
+        key,
+        "version",
+        "x",
+        "a",
+        "b",
+        "c",
+        "- api 5%2F1h a=ghost:x",
+    ]);
+    store.set_override(acme.clone()).await.unwrap();
+    knows(&store, std::slice::from_ref(&acme), PATIENCE).await;
+    server.run::<String>(&["SET", key, "hello"]);
+    store.set_override(acme.clone()).await.unwrap();
+    assert_eq!(server.run::<String>(&["TYPE", key]), "hash");
+}

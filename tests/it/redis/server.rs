@@ -1,0 +1,185 @@
+//! A Redis server that nobody else uses, and that does not outlive its test.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use redis::{Connection, FromRedisValue, Value};
+use tollgate::{RedisStore, RedisStoreBuilder};
+
+use super::PATIENCE;
+
+/// A server on a socket of its own.
+pub(crate) struct Server {
+    child: Option<Child>,
+    directory: PathBuf,
+    port: u16,
+    settings: Vec<String>,
+}
+
+impl Server {
+    /// Starts it; returns when it answers.
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with settings such as `--requirepass`, `word`.
+    pub(crate) fn start_with(settings: &[&str]) -> Self {
+        let mut server = Self::absent(settings);
+        server.launch();
+        server
+    }
+
+    /// The same, on a port as well.
+    pub(crate) fn start_on_tcp() -> Self {
+        // Somebody else may take the port in between; then there is another one.
+        for _ in 0..20 {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut server = Self::absent(&[]);
+            server.port = free.local_addr().unwrap().port();
+            drop(free);
+            if server.try_launch() {
+                return server;
+            }
+        }
+        panic!("there is no free port");
+    }
+
+    /// One that is not there yet.
+    pub(crate) fn absent(settings: &[&str]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let directory = env::temp_dir().join(format!("tollgate-{}-{number}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        Self {
+            child: None,
+            directory,
+            port: 0,
+            settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
+        }
+    }
+
+    /// Starts it where it should be; returns when it answers.
+    pub(crate) fn launch(&mut self) {
+        assert!(self.try_launch(), "redis-server does not start");
+    }
+
+    fn try_launch(&mut self) -> bool {
+        let port = self.port.to_string();
+        let child = Command::new("redis-server")
+            .args([
+                "--port",
+                &port,
+                "--bind",
+                "127.0.0.1",
+                "--unixsocket",
+                "redis.sock",
+            ])
+            .args(["--save", "", "--appendonly", "no", "--dir", "."])
+            .args(&self.settings)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server is needed for these tests; scripts/test installs it");
+        let child = self.child.insert(child);
+        let started = Instant::now();
+        loop {
+            if answers(&format!(
+                "redis+unix://{}",
+                self.directory.join("redis.sock").display()
+            )) {
+                return true;
+            }
+            if child.try_wait().unwrap().is_some() || started.elapsed() > PATIENCE {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Ends it without a word, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// `STOP`: it is there, takes connections and says nothing. `CONT`: it goes on.
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill")
+            .args([&format!("-{signal}"), &id])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!(
+            "redis+unix://{}",
+            self.directory.join("redis.sock").display()
+        )
+    }
+
+    /// A store with counters of its own, which has more patience than a request would.
+    pub(crate) fn store(&self) -> RedisStoreBuilder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        RedisStore::builder(&self.url())
+            .prefix(&format!("test-{number}"))
+            .deadline(PATIENCE)
+    }
+
+    /// A connection to look behind the store's back.
+    pub(crate) fn connect(&self) -> Connection {
+        let client = redis::Client::open(self.url()).unwrap();
+        client.get_connection().unwrap()
+    }
+
+    /// Runs a command behind the store's back.
+    pub(crate) fn run<T: FromRedisValue>(&self, command: &[&str]) -> T {
+        let (name, arguments) = command.split_first().unwrap();
+        let mut connection = self.connect();
+        let mut command = redis::cmd(name);
+        command.arg(arguments).query(&mut connection).unwrap()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.run(&["KEYS", "*"])
+    }
+
+    /// Nothing that was written stays for ever.
+    pub(crate) fn assert_that_every_key_ends(&self) {
+        for key in self.keys() {
+            let left: i64 = self.run(&["PTTL", &key]);
+            // Or it has ended meanwhile.
+            assert!(left >= 0 || left == -2, "{key} has no end");
+        }
+    }
+}
+
+/// Whether there is somebody who says anything at all, be it that he wants a password.
+fn answers(url: &str) -> bool {
+    let client = redis::Client::open(url).unwrap();
+    let Ok(mut connection) = client.get_connection() else {
+        return false;
+    };
+    let answer = redis::cmd("PING").query::<Value>(&mut connection);
+    !answer.is_err_and(|error| error.is_io_error())
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
