@@ -2,7 +2,7 @@
 //! logins that nobody can buy more of.
 //!
 //! ```sh
-//! cargo run --example gateway --features config
+//! cargo run --example gateway --features config,redis
 //! ```
 //!
 //! The limits are in `gateway.toml` beside this file. Change it while the program runs, and they
@@ -13,6 +13,7 @@
 //! | `PORT` | 3000; 0 is any free one |
 //! | `JWT_SECRET` | what tokens are signed with (HS256); claims are `sub`, `app_metadata.plan`, `roles` |
 //! | `TOLLGATE_CONFIG` | another file of limits |
+//! | `REDIS_URL` | where to count, together with others; else in memory |
 //! | `TRUSTED_PROXIES` | networks whose `X-Forwarded-For` counts, separated by commas |
 //! | `TOLLGATE_…` | single settings of the file, such as `TOLLGATE_GLOBAL__ANONYMOUS=50/hour` |
 
@@ -27,9 +28,9 @@ use axum::http::Method;
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tollgate::RateLimitLayer;
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, Jwt, JwtBuilder};
+use tollgate::{RateLimitLayer, RateLimitLayerBuilder};
 
 /// Every endpoint says which one it is: what matters here is what is counted before.
 async fn answer(method: Method, route: MatchedPath) -> Json<Value> {
@@ -91,9 +92,34 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
         Some(client_ip) => limits.client_ip(client_ip),
         None => limits,
     };
+    let limits = match env::var("REDIS_URL") {
+        Ok(url) => on_redis(limits, &url),
+        Err(_) => limits,
+    };
     let limits = limits.build()?;
     limits.watch()?;
     Ok(limits)
+}
+
+/// Counts in Redis, together with all others that do. If it is not there, the limits hold in
+/// this process until it is.
+#[cfg(feature = "redis")]
+fn on_redis(limits: RateLimitLayerBuilder, url: &str) -> RateLimitLayerBuilder {
+    match tollgate::RedisStore::builder(url).prefix("gateway").build() {
+        Ok(store) => limits.store(store),
+        Err(wrong) => common::refuse("REDIS_URL", without_password(url), wrong.expected()),
+    }
+}
+
+#[cfg(not(feature = "redis"))]
+fn on_redis(_: RateLimitLayerBuilder, url: &str) -> RateLimitLayerBuilder {
+    let allowed = "nothing, because this program was built without the feature `redis`";
+    common::refuse("REDIS_URL", without_password(url), allowed)
+}
+
+/// What may be shown of it.
+fn without_password(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, server)| server)
 }
 
 fn trusted_proxies() -> Option<ClientIp> {
@@ -134,10 +160,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "a secret, which is neither empty nor a PEM text",
         |text| tokens(text).build().ok().map(|_| text.to_owned()),
     );
-    if let Some(url) = env::var_os("REDIS_URL") {
-        let allowed = "nothing yet, because counters are kept in memory only; unset it";
-        common::refuse("REDIS_URL", &url.to_string_lossy(), allowed);
-    }
     check_admin_token();
     let app = api()
         .layer(limits(tokens(&secret).build()?)?)

@@ -1,6 +1,7 @@
 //! The gateway, driven from outside: every endpoint, every tier, every setting.
 
 mod answers;
+mod redis;
 mod reload;
 mod rows;
 mod settings;

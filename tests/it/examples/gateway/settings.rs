@@ -28,7 +28,8 @@ async fn wrong_values_are_refused_by_name() {
         ("TRUSTED_PROXIES", "127.0.0.1;10.0.0.1", NETWORKS),
         ("ADMIN_TOKEN", "", "at least 8 visible characters"),
         ("ADMIN_TOKEN", "hush hush hush", "without spaces"),
-        ("REDIS_URL", "redis://127.0.0.1:6379", "kept in memory only"),
+        ("REDIS_URL", "127.0.0.1:6379", "redis://"),
+        ("REDIS_URL", "rediss://127.0.0.1:6379", "redis://"),
         ("TOLLGATE_CONFIG", "", "the path of a file of limits"),
         ("TOLLGATE_CONFIG", "no-such-file.toml", "the path of a file"),
     ];
