@@ -224,7 +224,7 @@ impl Gate {
             let verdict = answer.await;
             let trials = match &verdict {
                 Ok(verdict) if verdict.is_allowed() => {
-                    trial::decide(trials, tier, &*store, &*clock).await
+                    trial::decide(trials, tier, &*store, &*clock, &watch).await
                 }
                 // Whoever is turned away anyway is not counted by what is tried out either.
                 _ => Vec::new(),

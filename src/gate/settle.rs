@@ -57,7 +57,7 @@ impl Gate {
 /// A charge could not be given back: the caller has one less. That is no reason to fail.
 pub(crate) fn settled(result: Result<(), StoreError>) {
     if let Err(error) = result {
-        observe::store_failed(&error);
+        observe::not_given_back(&error);
     }
 }
 

@@ -29,8 +29,8 @@ impl Gate {
         head: &Head<'_>,
         keep: impl FnOnce() -> Case,
     ) -> Asked {
-        observe::store_failed(error);
         let now = self.clock.now();
+        self.watch.store_failed(error, now);
         if case.needs_store() {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, now);
             return Asked::Denied(self.render(&denial, case.rules().style()));

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::decision::{Decision, Verdict};
 use crate::head::Head;
 use crate::headers::Standing;
-use crate::observe;
+use crate::observe::{self, Watch};
 use crate::response::Denial;
 use crate::store::{Answer, Store};
 
@@ -27,6 +27,7 @@ pub(super) async fn decide(
     tier: usize,
     store: &dyn Store,
     clock: &dyn Clock,
+    watch: &Watch,
 ) -> Vec<Trial> {
     let mut trials = Vec::with_capacity(cases.len());
     for case in cases {
@@ -34,7 +35,7 @@ pub(super) async fn decide(
         let case = case.with_tier(tier).with_overrides(store, now);
         match case.decide(store, now).await {
             Ok(verdict) => trials.push(Trial { case, verdict }),
-            Err(error) => observe::store_failed(&error),
+            Err(error) => watch.store_failed(&error, now),
         }
     }
     trials

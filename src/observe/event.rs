@@ -91,10 +91,11 @@ mod told {
     }
 
     #[cold]
-    pub(crate) fn store_failed(error: &StoreError) {
+    pub(in crate::observe) fn store_failed(error: &StoreError, untold: u64) {
         tracing::error!(
             target: "tollgate",
             error = error as &dyn std::error::Error,
+            untold,
             "rate_limit_store_failed"
         );
     }
@@ -112,5 +113,5 @@ mod told {
     pub(crate) fn overridden(_: &str, _: Option<&Quota>, _: Option<Timestamp>) {}
     pub(in crate::observe) fn reloaded(_: u64) {}
     pub(in crate::observe) fn reload_failed(_: &ReloadError) {}
-    pub(crate) fn store_failed(_: &StoreError) {}
+    pub(in crate::observe) fn store_failed(_: &StoreError, _: u64) {}
 }

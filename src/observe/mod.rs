@@ -6,6 +6,7 @@ mod metric;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::{ReloadError, StoreError};
@@ -17,11 +18,41 @@ use crate::quota::Quota;
 pub(crate) struct Watch {
     no_peer_address: AtomicBool,
     unknown_tiers: Mutex<HashSet<Box<str>>>,
+    store_failures: Mutex<Failures>,
+}
+
+/// How a store fails.
+#[derive(Debug, Default)]
+struct Failures {
+    told_at: Option<Timestamp>,
+    /// How many were not told of since.
+    untold: u64,
 }
 
 impl Watch {
     /// Names beyond this many are not told of: they may be made up.
     const MOST_TIERS: usize = 64;
+
+    /// A store that fails is told of so often, and not for every request.
+    const TELLS_OF_FAILURES_EVERY: Duration = Duration::from_secs(1);
+
+    /// The store could not answer. Said once a second, with how often it was so in between.
+    #[cold]
+    pub(crate) fn store_failed(&self, error: &StoreError, now: Timestamp) {
+        let mut failures = self
+            .store_failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_due = failures
+            .told_at
+            .is_none_or(|told| now.duration_since(told) >= Self::TELLS_OF_FAILURES_EVERY);
+        if is_due {
+            failures.told_at = Some(now);
+            event::store_failed(error, std::mem::take(&mut failures.untold));
+        } else {
+            failures.untold += 1;
+        }
+    }
 
     /// Nobody has told where requests come from. Said once, with what to do about it.
     #[cold]
@@ -61,7 +92,13 @@ pub(crate) struct Exceeded<'a> {
     pub(crate) request_id: &'a str,
 }
 
-pub(crate) use event::{exceeded, exempt, overridden, store_failed, would_exceed};
+pub(crate) use event::{exceeded, exempt, overridden, would_exceed};
+
+/// A charge could not be given back.
+#[cold]
+pub(crate) fn not_given_back(error: &StoreError) {
+    event::store_failed(error, 0);
+}
 
 /// Another policy is in force.
 pub(crate) fn reloaded(version: u64) {

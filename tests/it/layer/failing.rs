@@ -125,6 +125,28 @@ async fn while_the_store_fails_limits_hold_in_memory() {
     }
 }
 
+/// Ten thousand requests a second must not be ten thousand lines a second.
+#[tokio::test]
+async fn a_store_that_fails_is_told_of_once_a_second() {
+    let (log, _listening) = crate::log::Log::listen();
+    let clock = ManualClock::new();
+    let layer = RateLimitLayer::builder("1000/hour")
+        .store(Broken)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    let app = echo().layer(layer);
+    for _ in 0..50 {
+        send(&app, "GET /", &[]).await;
+    }
+    assert_eq!(log.about("rate_limit_store_failed").len(), 1);
+    clock.advance(std::time::Duration::from_secs(1));
+    send(&app, "GET /", &[]).await;
+    let told = log.about("rate_limit_store_failed");
+    assert_eq!(told.len(), 2);
+    assert!(told[1].contains("untold=49"), "{told:?}");
+}
+
 #[tokio::test]
 async fn handlers_that_see_decisions_work_without_a_store() {
     let rule = Rule::new("5/hour").on_store_failure(OnStoreFailure::Allow);
