@@ -45,7 +45,6 @@ pub(crate) struct Change {
 pub struct PolicyStatus {
     version: u64,
     since: Timestamp,
-    reloads: u64,
     failures: u64,
     problem: Option<Arc<str>>,
 }
@@ -67,7 +66,7 @@ impl PolicyStatus {
     /// How often another policy was put in place.
     #[must_use]
     pub const fn reloads(&self) -> u64 {
-        self.reloads
+        self.version - 1
     }
 
     /// How often one was refused, and the old one stayed.
@@ -87,10 +86,10 @@ impl PolicyStatus {
 #[derive(Debug)]
 pub(super) struct Reloads {
     origin: Option<Arc<dyn Origin>>,
-    /// Held while a policy is read and put in place, so that they come in order.
+    /// Held while a policy is read and put in place, so that they come in order. Those who only
+    /// look at the status need not wait for a disk.
+    changing: Mutex<()>,
     status: Mutex<PolicyStatus>,
-    /// The same for those who only look, who need not wait for a disk.
-    shown: Mutex<PolicyStatus>,
     #[cfg(feature = "config")]
     is_watched: std::sync::atomic::AtomicBool,
 }
@@ -100,13 +99,12 @@ impl Reloads {
         let status = PolicyStatus {
             version: 1,
             since: now,
-            reloads: 0,
             failures: 0,
             problem: None,
         };
         Self {
             origin,
-            shown: Mutex::new(status.clone()),
+            changing: Mutex::new(()),
             status: Mutex::new(status),
             #[cfg(feature = "config")]
             is_watched: std::sync::atomic::AtomicBool::new(false),
@@ -156,19 +154,19 @@ impl Gate {
     }
 
     pub(crate) fn policy_status(&self) -> PolicyStatus {
-        locked(&self.reloads.shown).clone()
+        locked(&self.reloads.status).clone()
     }
 
     fn replaced(
         &self,
         read: impl FnOnce() -> Result<Change, ReloadError>,
     ) -> Result<PolicyStatus, ReloadError> {
-        let mut status = locked(&self.reloads.status);
+        let _changing = locked(&self.reloads.changing);
         let replaced = read().and_then(|change| Ok(self.put_in_place(change)?));
+        let mut status = locked(&self.reloads.status);
         match &replaced {
             Ok(()) => {
                 status.version += 1;
-                status.reloads += 1;
                 status.since = self.clock.now();
                 status.problem = None;
                 observe::reloaded(status.version);
@@ -179,7 +177,6 @@ impl Gate {
                 observe::reload_failed(error);
             }
         }
-        locked(&self.reloads.shown).clone_from(&status);
         replaced.map(|()| status.clone())
     }
 

@@ -21,38 +21,33 @@ mod told {
         tracing::warn!(target: "tollgate", tier = name, "unknown tier, taken for the default one");
     }
 
-    /// A request was turned away. What is told of it is worked out only if somebody listens.
+    /// Tells of a limit that was reached. What is told is worked out only if somebody listens.
+    macro_rules! tell_of_limit {
+        ($level:ident, $event:literal, $exceeded:expr) => {{
+            let exceeded = LazyCell::new($exceeded);
+            tracing::$level!(
+                target: "tollgate",
+                policy = exceeded.policy,
+                endpoint = exceeded.head.path(),
+                method = exceeded.head.method().as_str(),
+                limit = exceeded.limit,
+                used = exceeded.used,
+                window = exceeded.window,
+                retry_after = exceeded.retry_after,
+                request_id = exceeded.request_id,
+                $event
+            );
+        }};
+    }
+
+    /// A request was turned away.
     pub(crate) fn exceeded<'a>(exceeded: impl FnOnce() -> Exceeded<'a>) {
-        let exceeded = LazyCell::new(exceeded);
-        tracing::warn!(
-            target: "tollgate",
-            policy = exceeded.policy,
-            endpoint = exceeded.head.path(),
-            method = exceeded.head.method().as_str(),
-            limit = exceeded.limit,
-            used = exceeded.used,
-            window = exceeded.window,
-            retry_after = exceeded.retry_after,
-            request_id = exceeded.request_id,
-            "rate_limit_exceeded"
-        );
+        tell_of_limit!(warn, "rate_limit_exceeded", exceeded);
     }
 
     /// A rule that is only tried out would have turned a request away.
     pub(crate) fn would_exceed<'a>(exceeded: impl FnOnce() -> Exceeded<'a>) {
-        let exceeded = LazyCell::new(exceeded);
-        tracing::info!(
-            target: "tollgate",
-            policy = exceeded.policy,
-            endpoint = exceeded.head.path(),
-            method = exceeded.head.method().as_str(),
-            limit = exceeded.limit,
-            used = exceeded.used,
-            window = exceeded.window,
-            retry_after = exceeded.retry_after,
-            request_id = exceeded.request_id,
-            "rate_limit_dry_run"
-        );
+        tell_of_limit!(info, "rate_limit_dry_run", exceeded);
     }
 
     /// A request was not counted. Where somebody decided that for a person or for a while, it is

@@ -190,10 +190,8 @@ impl Table {
     }
 
     fn insert(&mut self, new: Override) {
-        let place = self
-            .by_hash
-            .entry(self.hasher.hash_one((&new.subject(), new.rule())))
-            .or_default();
+        let hash = self.hash(&new.subject(), new.rule());
+        let place = self.by_hash.entry(hash).or_default();
         place.retain(|known| !known.is_replaced_by(&new));
         place.push(Arc::new(new));
     }

@@ -5,6 +5,7 @@ mod everything;
 mod hostile;
 mod order;
 mod print;
+mod readme;
 mod schema;
 mod secrets;
 mod sources;
