@@ -1,13 +1,30 @@
 //! Guides. Every example in them is run as a test.
+//!
+//! | to begin | to go on | to know |
+//! |---|---|---|
+//! | [Getting started](getting_started) | [Tokens and tiers](tokens_and_tiers) | [Choosing an algorithm](algorithms) |
+//! | [Behind a proxy](proxies) | [Every key of a policy file](configuration) | [Security](security) |
+//! | [Testing your limits](testing) | [The command line](command_line) | [Questions and answers](faq) |
+//! | [Going distributed](distributed) | [Writing a store](writing_a_store) | [The design, and its reasons](design) |
 
-#[doc = include_str!("algorithms.md")]
-pub mod algorithms {}
+macro_rules! guides {
+    ($($name:ident from $file:literal;)*) => {$(
+        #[doc = include_str!($file)]
+        pub mod $name {}
+    )*};
+}
 
-#[doc = include_str!("command_line.md")]
-pub mod command_line {}
-
-#[doc = include_str!("configuration.md")]
-pub mod configuration {}
-
-#[doc = include_str!("design.md")]
-pub mod design {}
+guides! {
+    algorithms from "algorithms.md";
+    command_line from "command_line.md";
+    configuration from "configuration.md";
+    design from "design.md";
+    distributed from "distributed.md";
+    faq from "faq.md";
+    getting_started from "getting_started.md";
+    proxies from "proxies.md";
+    security from "security.md";
+    testing from "testing.md";
+    tokens_and_tiers from "tokens_and_tiers.md";
+    writing_a_store from "writing_a_store.md";
+}

@@ -5,6 +5,7 @@ mod gateway;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod hyper_server;
+mod pictures;
 mod process;
 mod quickstart;
 mod readme;
