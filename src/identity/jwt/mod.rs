@@ -1,7 +1,6 @@
 //! Callers known by a JSON Web Token: [`Jwt`].
 
 mod algorithm;
-mod base64url;
 mod builder;
 mod cache;
 mod claims;

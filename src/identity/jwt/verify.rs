@@ -1,11 +1,12 @@
 //! One token, from its text to what it says.
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jsonwebtoken::DecodingKey;
 use jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER;
 use serde_json::Value;
 
 use super::algorithm::JwtAlgorithm;
-use super::base64url;
 use super::keys::JwtKeys;
 
 /// How many signatures are computed for one token, at most.
@@ -59,7 +60,7 @@ impl<'a> Parts<'a> {
             Some(id) => Some(id.as_str()?),
             None => None,
         };
-        let signature = base64url::decode(self.signature)?;
+        let signature = decoded(self.signature)?;
         let mut candidates = keys.candidates(algorithm, id).take(MAX_TRIES);
         candidates
             .any(|key| verifies(key, algorithm, self.message, &signature))
@@ -75,6 +76,28 @@ fn verifies(key: &DecodingKey, by: JwtAlgorithm, message: &[u8], signature: &Vec
 }
 
 fn object(part: &[u8]) -> Option<Value> {
-    let json: Value = serde_json::from_slice(&base64url::decode(part)?).ok()?;
+    let json: Value = serde_json::from_slice(&decoded(part)?).ok()?;
     json.is_object().then_some(json)
+}
+
+/// Strictly: bits that are left over must be zero, else one signature would have several
+/// spellings, each a token of its own.
+fn decoded(part: &[u8]) -> Option<Vec<u8>> {
+    BASE64_URL_SAFE_NO_PAD.decode(part).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn one_spelling_only() {
+        assert_eq!(decoded(b"-_-_").unwrap(), [0xfb, 0xff, 0xbf]);
+        assert_eq!(decoded(b"Zg").unwrap(), b"f");
+        for text in [
+            "Zg==", "Zh", "Zm9=", "Zm9", "Z", "Zm9vY", "Zm 9v", "+/+/", "Zm9v\n", "é",
+        ] {
+            assert_eq!(decoded(text.as_bytes()), None, "{text}");
+        }
+    }
 }
