@@ -6,10 +6,12 @@
 //! | [Behind a proxy](proxies) | [Every key of a policy file](configuration) | [Security](security) |
 //! | [Testing your limits](testing) | [The command line](command_line) | [Questions and answers](faq) |
 //! | [Going distributed](distributed) | [Writing a store](writing_a_store) | [The design, and its reasons](design) |
+//! |  | | [The others, and when to pick them](compare) |
 
 macro_rules! guides {
-    ($($name:ident from $file:literal;)*) => {$(
+    ($($(#[$lint:meta])* $name:ident from $file:literal;)*) => {$(
         #[doc = include_str!($file)]
+        $(#[$lint])*
         pub mod $name {}
     )*};
 }
@@ -17,6 +19,8 @@ macro_rules! guides {
 guides! {
     algorithms from "algorithms.md";
     command_line from "command_line.md";
+    #[expect(clippy::doc_markdown, reason = "crates have names, underscores or not")]
+    compare from "compare.md";
     configuration from "configuration.md";
     design from "design.md";
     distributed from "distributed.md";

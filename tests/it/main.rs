@@ -5,6 +5,7 @@ mod cli;
 mod concurrency;
 #[cfg(feature = "config")]
 mod config;
+mod docs;
 mod examples;
 mod explain;
 mod extremes;

@@ -1,0 +1,3 @@
+//! The guides, as far as doctests do not see them.
+
+mod compare;
