@@ -78,7 +78,7 @@
 //! | know why a request is counted as it is | [`policy::Policy::explain`] |
 //! | know who is asking | [`identity`], [`tier`] |
 //! | choose headers and answers | [`headers`], [`response`] |
-//! | limit something else | [`Limiter`] |
+//! | limit something else | [`Limiter`], [`docs::programmatic`] |
 //! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
 //! | keep the limits in a file | `config`, with the feature of that name |
@@ -174,7 +174,7 @@ pub use self::gate::{Charge, PolicyStatus};
 pub use self::head::Head;
 pub use self::key::{Counter, MAX_DIMENSIONS, Subject, Value};
 pub use self::layer::{RateLimitLayer, RateLimitLayerBuilder};
-pub use self::limiter::{Ask, Limiter, LimiterBuilder};
+pub use self::limiter::{Ask, Limiter, LimiterBuilder, Reservation, Reserve};
 pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
 pub use self::store::{Answer, MemoryStore, MemoryStoreBuilder, Override, Overrides, Store};

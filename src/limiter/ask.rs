@@ -3,9 +3,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use super::in_force::InForce;
 use super::{Inner, Limiter};
 use crate::batch::{Batch, Check};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::decision::{Decision, Usage};
 use crate::error::{Error, Invalid};
 use crate::key::Subject;
@@ -68,7 +69,8 @@ impl<'a> Ask<'a> {
         self
     }
 
-    /// For this call, the first quota allows `amount`; the burst of a token bucket changes in
+    /// For this call, the first quota allows `amount`, whatever was
+    /// [set at run time](Limiter::set_override); the burst of a token bucket changes in
     /// proportion. What was counted stays counted.
     pub fn limit(mut self, amount: u64) -> Self {
         self.instead = Instead::Amount(amount);
@@ -113,19 +115,11 @@ impl<'a> Ask<'a> {
     /// [`peek`](Limiter::peek) and [`record`](Limiter::record), which have nothing to wait
     /// for.
     pub async fn until_ready(self, within: Duration) -> Result<Decision, Error> {
-        let clock = &self.limiter.inner.clock;
-        let deadline = clock.now().saturating_add(within);
-        loop {
-            let decision = self.ask().await?;
-            let Some(wait) = decision.retry_after().filter(|_| self.verb == Verb::Check) else {
-                return Ok(decision);
-            };
-            let ready_at = clock.now().saturating_add(wait);
-            if ready_at > deadline {
-                return Ok(decision);
-            }
-            clock.sleep_until(ready_at).await;
-        }
+        let wait = |decision: &Decision| match self.verb {
+            Verb::Check => decision.retry_after(),
+            Verb::Peek | Verb::Record => None,
+        };
+        ask_until_ready(&*self.limiter.inner.clock, within, || self.ask(), wait).await
     }
 
     /// [`until_ready`](Ask::until_ready) where there is no runtime, blocking this thread.
@@ -153,7 +147,9 @@ impl<'a> Ask<'a> {
             clock,
         } = &*self.limiter.inner;
         match (&**counters, self.verb, self.instead) {
-            ([counter], Verb::Check, Instead::Nothing) => {
+            ([counter], Verb::Check, Instead::Nothing)
+                if self.limiter.known_overrides().is_none() =>
+            {
                 let check = Check::new(&self.subject, counter).with_cost(self.cost);
                 Some(store.decide_one(&check, clock.now()))
             }
@@ -162,36 +158,35 @@ impl<'a> Ask<'a> {
     }
 
     fn ask_all(&self) -> Answer<Decision, Error> {
-        self.try_ask_all()
+        let now = self.limiter.inner.clock.now();
+        self.in_force(now)
+            .and_then(|in_force| self.ask_under(&in_force, now))
             .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())))
     }
 
-    fn try_ask_all(&self) -> Result<Answer<Decision, Error>, Invalid> {
+    /// The quotas that this call is about.
+    pub(super) fn in_force(&self, now: Timestamp) -> Result<InForce<'a>, Invalid> {
+        let counters = self.limiter.counters();
+        match self.instead {
+            Instead::Nothing => Ok(self.limiter.in_force(&self.subject, now)),
+            Instead::Amount(amount) => InForce::amount(counters, amount),
+            Instead::Quotas(quotas) => InForce::each(counters, quotas),
+        }
+    }
+
+    /// Asks about these quotas and no others.
+    pub(super) fn ask_under(
+        &self,
+        in_force: &InForce<'_>,
+        now: Timestamp,
+    ) -> Result<Answer<Decision, Error>, Invalid> {
         let Inner {
-            counters,
-            store,
-            clock,
+            counters, store, ..
         } = &*self.limiter.inner;
         let mut checks = self.limiter.checks(&self.subject, self.cost);
-        let amount;
-        match self.instead {
-            Instead::Nothing => {}
-            Instead::Amount(other) => {
-                amount = counters[0].quota().with_amount(other)?;
-                checks[0] = checks[0].with_quota(&amount);
-            }
-            Instead::Quotas(quotas) => {
-                if quotas.len() != counters.len() {
-                    let expected = format!("{}, as many as the limiter has", counters.len());
-                    return Err(Invalid::new("number of quotas", quotas.len(), expected));
-                }
-                for (check, quota) in checks.iter_mut().zip(quotas) {
-                    *check = check.with_quota(quota);
-                }
-            }
-        }
-        let batch = Batch::new(&checks[..counters.len()])?;
-        let now = clock.now();
+        let checks = &mut checks[..counters.len()];
+        in_force.apply(checks);
+        let batch = Batch::new(checks)?;
         let answer = match self.verb {
             Verb::Check => store.decide(&batch, now),
             Verb::Peek => store.peek(&batch, now),
@@ -213,6 +208,35 @@ impl<'a> Ask<'a> {
         }
         let order: Vec<_> = batch.order().collect();
         Ok(answer.map(move |verdict| Ok(Decision::new(&verdict?, order.into_iter()).map(note)?)))
+    }
+
+    pub(super) const fn limiter(&self) -> &'a Limiter {
+        self.limiter
+    }
+
+    pub(super) const fn subject(&self) -> &Subject<'a> {
+        &self.subject
+    }
+}
+
+/// Asks again and again, as long as `wait` says that waiting helps and there is time for it.
+pub(super) async fn ask_until_ready<T: Unpin>(
+    clock: &dyn Clock,
+    within: Duration,
+    ask: impl Fn() -> Answer<T, Error>,
+    wait: impl Fn(&T) -> Option<Duration>,
+) -> Result<T, Error> {
+    let deadline = clock.now().saturating_add(within);
+    loop {
+        let answer = ask().await?;
+        let Some(wait) = wait(&answer) else {
+            return Ok(answer);
+        };
+        let ready_at = clock.now().saturating_add(wait);
+        if ready_at > deadline {
+            return Ok(answer);
+        }
+        clock.sleep_until(ready_at).await;
     }
 }
 

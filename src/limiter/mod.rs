@@ -2,6 +2,9 @@
 
 mod ask;
 mod builder;
+mod in_force;
+mod overrides;
+mod reserve;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +20,8 @@ use crate::store::{Answer, Store};
 pub use self::ask::Ask;
 use self::ask::Verb;
 pub use self::builder::LimiterBuilder;
+use self::in_force::InForce;
+pub use self::reserve::{Reservation, Reserve};
 
 /// One rule, counted per key: what to use where there is no HTTP request to look at.
 ///
@@ -134,13 +139,20 @@ impl Limiter {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn standing<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<Verdict, Error> {
-        let now = self.inner.clock.now();
-        self.with_batch(&key.into(), 0, |store, batch| store.peek(batch, now))
+        let (subject, now) = (key.into(), self.inner.clock.now());
+        let in_force = self.in_force(&subject, now);
+        self.with_batch(&subject, &in_force, 0, |store, batch| {
+            store.peek(batch, now)
+        })
     }
 
     /// Takes back what `decision` has [`charged`](Decision::charged) `key`, as far as it still
     /// counts. Once: a decision that is cloned and given back twice takes back what others
     /// were charged.
+    ///
+    /// By the quotas that apply to `key` now. What was charged under others, said
+    /// [for one call](Ask::quotas), is given back exactly by a [reservation](Self::reserve), which
+    /// also cannot be forgotten.
     ///
     /// ```
     /// # use tollgate::Limiter;
@@ -162,18 +174,14 @@ impl Limiter {
         key: impl Into<Subject<'a>>,
         decision: Decision,
     ) -> Answer<(), Error> {
-        if decision.charged() == 0 {
-            return Answer::ready(Ok(()));
-        }
-        let now = self.inner.clock.now();
-        self.with_batch(&key.into(), decision.charged(), |store, batch| {
-            store.give_back(batch, decision.at(), now)
-        })
+        let subject = key.into();
+        let in_force = self.in_force(&subject, self.inner.clock.now());
+        self.give_back_under(&subject, &in_force, decision.charged(), decision.at())
     }
 
     /// Forgets what this limiter has counted for `key`.
     pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<(), Error> {
-        self.with_batch(&key.into(), 0, Store::reset)
+        self.with_batch(&key.into(), &InForce::Own, 0, Store::reset)
     }
 
     /// Forgets everything in the store, also what other limiters have counted there.
@@ -209,11 +217,14 @@ impl Limiter {
     fn with_batch<T: Unpin + Send + 'static>(
         &self,
         subject: &Subject<'_>,
+        in_force: &InForce<'_>,
         cost: u64,
         call: impl FnOnce(&dyn Store, &Batch<'_>) -> Answer<T>,
     ) -> Answer<T, Error> {
-        let checks = self.checks(subject, cost);
-        match Batch::new(&checks[..self.counters().len()]) {
+        let mut checks = self.checks(subject, cost);
+        let checks = &mut checks[..self.counters().len()];
+        in_force.apply(checks);
+        match Batch::new(checks) {
             Ok(batch) => call(&*self.inner.store, &batch).map(|answer| answer.map_err(Error::from)),
             Err(invalid) => Answer::ready(Err(invalid.into())),
         }

@@ -16,7 +16,8 @@ use crate::error::StoreError;
 /// answer from memory is ready; neither costs it an allocation or a switch.
 ///
 /// Asking is what counts, not waiting: a decision is on its way once it was asked for, and
-/// dropping the answer does not take a charge back.
+/// dropping the answer does not take a charge back. (To have it given back when it is dropped,
+/// [reserve](crate::Limiter::reserve).)
 #[must_use = "await the answer or wait for it"]
 pub struct Answer<T, E = StoreError>(Inner<T, E>);
 
@@ -95,6 +96,24 @@ impl<T, E> Answer<T, E> {
             Inner::Ready(Some(result)) => result,
             pending => block_on(Self(pending)),
         }
+    }
+}
+
+impl<T: Send + Unpin + 'static, E: Send + Unpin + 'static> Answer<T, E> {
+    /// Sees to it that the answer comes although nobody waits for it, as far as that is possible
+    /// here: on a runtime, in a task. Without one it is polled once, which starts what had not
+    /// been started; most stores are at work from the moment they are asked.
+    pub(crate) fn detach(self) {
+        let Err(mut pending) = self.try_ready() else {
+            return;
+        };
+        #[cfg(feature = "redis")]
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(pending);
+            return;
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = Pin::new(&mut pending).poll(&mut context);
     }
 }
 

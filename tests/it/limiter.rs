@@ -1,5 +1,11 @@
 //! The limiter as its users use it.
 
+mod overrides;
+#[cfg(feature = "redis")]
+mod pending;
+mod reserve;
+mod reserve_properties;
+
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;

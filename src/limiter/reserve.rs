@@ -1,0 +1,306 @@
+//! Checked first, counted only if it happens: [`Reserve`], which asks, and [`Reservation`].
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::Limiter;
+use super::ask::{Ask, ask_until_ready};
+use super::in_force::InForce;
+use crate::clock::Timestamp;
+use crate::decision::Decision;
+use crate::error::{Error, Invalid};
+use crate::key::{OwnedSubject, Subject};
+use crate::quota::Quota;
+use crate::store::{Answer, block_on};
+
+/// A reservation that has not been asked for yet: `.await` it, [`wait`](Reserve::wait) for it, or
+/// say more first. See [`Limiter::reserve`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nothing is reserved before it is awaited or waited for"]
+pub struct Reserve<'a>(Ask<'a>);
+
+impl<'a> Reserve<'a> {
+    pub(super) const fn new(ask: Ask<'a>) -> Self {
+        Self(ask)
+    }
+
+    /// Reserves this much instead of 1.
+    pub fn cost(self, cost: u64) -> Self {
+        Self(self.0.cost(cost))
+    }
+
+    /// For this call, the first quota allows `amount`: see [`Ask::limit`].
+    pub fn limit(self, amount: u64) -> Self {
+        Self(self.0.limit(amount))
+    }
+
+    /// For this call, these quotas apply: see [`Ask::quotas`].
+    pub fn quotas(self, quotas: &'a [Quota]) -> Self {
+        Self(self.0.quotas(quotas))
+    }
+
+    /// The reservation, blocking this thread until it is there. Needs no runtime, so it must not
+    /// be called from a task on one unless the store is in memory.
+    pub fn wait(&self) -> Result<Reservation, Error> {
+        self.ask().wait()
+    }
+
+    /// Asks again when there is room, for as long as `within`: see [`Ask::until_ready`].
+    pub async fn until_ready(self, within: Duration) -> Result<Reservation, Error> {
+        let wait = |reservation: &Reservation| reservation.decision().retry_after();
+        let clock = &*self.0.limiter().inner.clock;
+        ask_until_ready(clock, within, || self.ask(), wait).await
+    }
+
+    /// [`until_ready`](Reserve::until_ready) where there is no runtime, blocking this thread.
+    pub fn wait_until_ready(self, within: Duration) -> Result<Reservation, Error> {
+        block_on(self.until_ready(within))
+    }
+
+    fn ask(&self) -> Answer<Reservation, Error> {
+        self.try_ask()
+            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())))
+    }
+
+    fn try_ask(&self) -> Result<Answer<Reservation, Error>, Invalid> {
+        let Self(ask) = self;
+        let now = ask.limiter().inner.clock.now();
+        let in_force = ask.in_force(now)?;
+        let answer = ask.ask_under(&in_force, now)?;
+        let (limiter, subject) = (ask.limiter().clone(), OwnedSubject::from(ask.subject()));
+        let in_force = in_force.into_owned();
+        let answer = answer.map(move |decision| {
+            let decision = decision?;
+            Ok(Reservation {
+                held: decision.charged(),
+                limiter,
+                subject,
+                in_force,
+                decision,
+            })
+        });
+        Ok(match answer.try_ready() {
+            Ok(there) => Answer::ready(there),
+            Err(pending) => Answer::pending(Arriving(Some(pending))),
+        })
+    }
+}
+
+impl IntoFuture for Reserve<'_> {
+    type Output = Result<Reservation, Error>;
+    type IntoFuture = Answer<Reservation, Error>;
+
+    /// Asks for it.
+    fn into_future(self) -> Self::IntoFuture {
+        self.ask()
+    }
+}
+
+/// A reservation on its way. Whoever asked may be gone when it comes: then it is dropped there
+/// and then, as if it had come and been dropped.
+struct Arriving(Option<Answer<Reservation, Error>>);
+
+impl Future for Arriving {
+    type Output = Result<Reservation, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(answer) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        let poll = Pin::new(answer).poll(cx);
+        if poll.is_ready() {
+            self.0 = None;
+        }
+        poll
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        if let Some(answer) = self.0.take() {
+            answer.detach();
+        }
+    }
+}
+
+/// Room that is kept for something that may or may not happen.
+///
+/// It is charged from the beginning, so nobody else can take it. [`commit`](Self::commit) it when
+/// the thing has happened. Otherwise the charge is given back: by [`cancel`](Self::cancel), or when
+/// the reservation is dropped, also by a `?` or a panic on the way. See [`Limiter::reserve`].
+///
+/// ```
+/// use tollgate::Limiter;
+///
+/// fn send(mail: &str) -> Result<(), String> {
+///     if mail.contains('@') { Ok(()) } else { Err(format!("no address: {mail}")) }
+/// }
+///
+/// let mails = Limiter::new("2/hour")?;
+/// for (mail, left) in [("ada@example.com", 1), ("nobody", 1), ("bob@example.com", 0)] {
+///     let room = mails.reserve("all").wait()?;
+///     assert!(room.is_allowed());
+///     if send(mail).is_ok() {
+///         room.commit();
+///     } else {
+///         drop(room); // as the end of the block would
+///     }
+///     assert_eq!(mails.remaining("all").wait()?, left);
+/// }
+/// assert!(mails.reserve("all").wait()?.is_denied());
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+///
+/// # What is given back
+///
+/// Exactly what was charged, by the quotas that it was charged under, as far as it still counts:
+/// if its window is over meanwhile, nothing, and never anything out of another window.
+///
+/// # When
+///
+/// In memory, at once. Over a network, dropping sends word and does not wait for an answer;
+/// `cancel().await` does, and says if it failed. The same goes for a reservation that was asked for
+/// and not waited for: when it comes, it is given back. For that, stores that begin to work only
+/// when they are awaited need a runtime of tokio, and the feature `redis`. What is not given back,
+/// because the process or the connection is gone, stays charged until its window is over: then
+/// there is less room for a while, never more than the limit.
+#[must_use = "it is given back when it is dropped: commit it when the thing has happened"]
+pub struct Reservation {
+    limiter: Limiter,
+    subject: OwnedSubject,
+    in_force: InForce<'static>,
+    decision: Decision,
+    /// What is to be given back.
+    held: u64,
+}
+
+impl Reservation {
+    /// Whether there was room.
+    #[must_use]
+    pub const fn is_allowed(&self) -> bool {
+        self.decision.is_allowed()
+    }
+
+    /// Whether there was none. Then nothing is held, and there is nothing to give back.
+    #[must_use]
+    pub const fn is_denied(&self) -> bool {
+        self.decision.is_denied()
+    }
+
+    /// Where things stand, this reservation included.
+    pub const fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// It has happened: the charge stays.
+    pub fn commit(mut self) {
+        self.held = 0;
+    }
+
+    /// It has happened, and what it costs is known only now: the rest of what was reserved is
+    /// given back, or the difference is charged, whether there is room for it or not.
+    ///
+    /// ```
+    /// # use tollgate::Limiter;
+    /// let tokens = Limiter::new("1000/hour")?;
+    /// let most = tokens.reserve("ada").cost(400).wait()?;
+    /// let answer_took = 150;
+    /// most.commit_cost(answer_took).wait()?;
+    /// assert_eq!(tokens.remaining("ada").wait()?, 850);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    ///
+    /// Of a denied reservation nothing is held, so all of the cost is charged.
+    pub fn commit_cost(mut self, cost: u64) -> Answer<(), Error> {
+        let held = std::mem::take(&mut self.held);
+        if cost <= held {
+            return self.give_back(held - cost);
+        }
+        let subject = self.subject.as_subject();
+        let now = self.limiter.inner.clock.now();
+        let more = self.limiter.record(subject).cost(cost - held);
+        more.ask_under(&self.in_force, now)
+            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())))
+            .map(|recorded| recorded.map(drop))
+    }
+
+    /// It will not happen: gives the charge back. Once it was called it is under way, also if
+    /// nobody waits for the answer.
+    pub fn cancel(mut self) -> Answer<(), Error> {
+        let held = std::mem::take(&mut self.held);
+        self.give_back(held)
+    }
+
+    fn give_back(&self, cost: u64) -> Answer<(), Error> {
+        let subject = self.subject.as_subject();
+        self.limiter
+            .give_back_under(&subject, &self.in_force, cost, self.decision.at())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.give_back(self.held).detach();
+    }
+}
+
+/// Shows how things stand, and not whose.
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("subject", &self.subject.as_subject())
+            .field("decision", &self.decision)
+            .field("held", &self.held)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Limiter {
+    /// Keeps room for something that may or may not happen, if there is any.
+    ///
+    /// To look first and charge later, in two steps, is a race: between [`peek`](Self::peek) and
+    /// [`record`](Self::record) others look as well, and all of them go ahead. A reservation is
+    /// charged when it is made, and given back unless it is [committed](Reservation::commit).
+    ///
+    /// ```
+    /// use tollgate::Limiter;
+    ///
+    /// # async fn deliver(mail: &str) -> Result<(), Box<dyn std::error::Error>> { Ok(()) }
+    /// # async fn send(mail: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let outbound = Limiter::builder().quota("60/minute").quota("1000/hour").build()?;
+    ///
+    /// let room = outbound.reserve("all").await?;
+    /// if room.is_denied() {
+    ///     return Err(format!("try again in {:?}", room.decision().retry_after()).into());
+    /// }
+    /// deliver(mail).await?; // if this fails, nothing was sent, and nothing counts
+    /// room.commit();
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(send("hello")).unwrap();
+    /// ```
+    #[inline]
+    pub fn reserve<'a>(&'a self, key: impl Into<Subject<'a>>) -> Reserve<'a> {
+        Reserve::new(self.check(key))
+    }
+
+    /// Takes back a charge that was made then, under these quotas.
+    pub(super) fn give_back_under(
+        &self,
+        subject: &Subject<'_>,
+        in_force: &InForce<'_>,
+        cost: u64,
+        charged_at: Timestamp,
+    ) -> Answer<(), Error> {
+        if cost == 0 {
+            return Answer::ready(Ok(()));
+        }
+        let now = self.inner.clock.now();
+        self.with_batch(subject, in_force, cost, |store, batch| {
+            store.give_back(batch, charged_at, now)
+        })
+    }
+}

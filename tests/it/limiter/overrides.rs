@@ -1,0 +1,169 @@
+//! Limits of a limiter that are set at run time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::{Clock, Error, Limiter, ManualClock, MemoryStore, Override, Store};
+
+/// Ten a minute for each member of a group.
+fn agent(quotas: &[&str]) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let builder = Limiter::builder().name("agent").clock(clock.clone());
+    let builder = quotas
+        .iter()
+        .fold(builder, |builder, quota| builder.quota(*quota));
+    (builder.build().unwrap(), clock)
+}
+
+fn member<'a>(group: &'a str, user: &'a str) -> [(&'static str, &'a str); 2] {
+    [("group", group), ("user", user)]
+}
+
+fn set(limiter: &Limiter, new: Result<Override, tollgate::Invalid>) {
+    limiter.set_override(new.unwrap()).wait().unwrap();
+}
+
+fn limit_of(limiter: &Limiter, group: &str, user: &str) -> u64 {
+    limiter.peek(member(group, user)).wait().unwrap().limit()
+}
+
+#[test]
+fn a_group_has_a_limit_of_its_own_at_once() {
+    let (agent, _clock) = agent(&["10/minute, sliding-log"]);
+    for _ in 0..3 {
+        let decision = agent.check(member("c1", "ada")).wait().unwrap();
+        assert!(decision.is_allowed());
+    }
+    set(
+        &agent,
+        Override::new([("group", "c1")], "agent", "4/minute"),
+    );
+    // What was counted stays counted, and everybody in the group has their own counter.
+    for user in ["ada", "bob"] {
+        let left = agent.remaining(member("c1", user)).wait().unwrap();
+        assert_eq!(left, if user == "ada" { 1 } else { 4 });
+    }
+    assert!(
+        agent
+            .check(member("c1", "ada"))
+            .wait()
+            .unwrap()
+            .is_allowed()
+    );
+    let denied = agent.check(member("c1", "ada")).wait().unwrap();
+    assert_eq!((denied.is_denied(), denied.limit()), (true, 4));
+    assert_eq!(limit_of(&agent, "c2", "ada"), 10);
+
+    set(
+        &agent,
+        Override::new([("group", "c1")], "agent", "20/minute"),
+    );
+    assert_eq!(limit_of(&agent, "c1", "ada"), 20);
+    assert_eq!(agent.overrides().len(), 1);
+    assert!(agent.remove_override([("group", "c1")]).wait().unwrap());
+    assert!(!agent.remove_override([("group", "c1")]).wait().unwrap());
+    assert_eq!(limit_of(&agent, "c1", "ada"), 10);
+}
+
+#[test]
+fn what_is_for_the_subject_itself_comes_first_and_a_call_before_all() {
+    let (agent, _clock) = agent(&["10/minute"]);
+    set(
+        &agent,
+        Override::new([("user", "ada")], "agent", "7/minute"),
+    );
+    assert_eq!(limit_of(&agent, "c1", "ada"), 7);
+    set(
+        &agent,
+        Override::new([("group", "c1")], "agent", "5/minute"),
+    );
+    assert_eq!(limit_of(&agent, "c1", "ada"), 5);
+    set(
+        &agent,
+        Override::new(member("c1", "ada"), "agent", "6/minute"),
+    );
+    assert_eq!(limit_of(&agent, "c1", "ada"), 6);
+    let ask = agent.peek(member("c1", "ada")).limit(3);
+    assert_eq!(ask.wait().unwrap().limit(), 3);
+}
+
+/// Dimensions without a name are told apart by their place, so one of them is nobody.
+#[test]
+fn a_part_of_a_nameless_subject_is_not_meant() {
+    let (agent, _clock) = agent(&["10/minute"]);
+    set(&agent, Override::new("c1", "agent", "5/minute"));
+    let pair = agent.peek(("c1", "ada")).wait().unwrap();
+    assert_eq!(pair.limit(), 10);
+    assert_eq!(agent.peek("c1").wait().unwrap().limit(), 5);
+}
+
+#[test]
+fn its_window_says_which_quota_is_meant() {
+    let (agent, clock) = agent(&["10/minute", "100/hour"]);
+    let hour = Override::new("ada", "agent", "50/hour").unwrap();
+    let until = clock.now().saturating_add(Duration::from_mins(5));
+    agent.set_override(hour.until(until)).wait().unwrap();
+    let limits = |agent: &Limiter| {
+        let standing = agent.standing("ada").wait().unwrap();
+        let usages = standing.usages().iter();
+        usages.map(tollgate::Usage::limit).collect::<Vec<u64>>()
+    };
+    assert_eq!(limits(&agent), [10, 50]);
+    clock.set(until);
+    assert_eq!(limits(&agent), [10, 100]);
+    assert!(agent.overrides().is_empty());
+    set(&agent, Override::new("ada", "agent", "blocked"));
+    assert!(agent.check("ada").wait().unwrap().is_hopeless());
+}
+
+#[test]
+fn what_cannot_apply_is_refused() {
+    let (agent, _clock) = agent(&["10/minute, sliding-log", "100/hour"]);
+    for (new, says) in [
+        (
+            Override::new("ada", "chat", "5/minute"),
+            "the name of the limiter, `agent`",
+        ),
+        (
+            Override::new("ada", "agent", "5/day"),
+            "in the window of `10/1m, sliding-log` or `100/1h`",
+        ),
+        (
+            Override::new("ada", "agent", "1000000/minute"),
+            "an amount that can be counted",
+        ),
+    ] {
+        let error = agent.set_override(new.unwrap()).wait().unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)));
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert!(agent.overrides().is_empty());
+}
+
+#[test]
+fn limiters_that_share_a_store_do_not_share_limits() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let [mail, chat] = ["mail", "chat"].map(|name| {
+        let builder = Limiter::builder().name(name).quota("5/hour");
+        builder.store(Arc::clone(&store)).build().unwrap()
+    });
+    set(&mail, Override::new("ada", "mail", "7/hour"));
+    assert_eq!(mail.remaining("ada").wait().unwrap(), 7);
+    assert_eq!(chat.remaining("ada").wait().unwrap(), 5);
+    assert_eq!((mail.overrides().len(), chat.overrides().len()), (1, 0));
+    assert!(!chat.remove_override("ada").wait().unwrap());
+    assert_eq!(mail.remaining("ada").wait().unwrap(), 7);
+}
+
+/// What was taken for free is not given back out of what others paid: as long as the limit is
+/// lifted, nothing is counted.
+#[test]
+fn nothing_is_given_back_of_what_was_not_counted() {
+    let (agent, _clock) = agent(&["10/minute"]);
+    assert_eq!(agent.check("ada").cost(4).wait().unwrap().charged(), 4);
+    set(&agent, Override::new("ada", "agent", "unlimited"));
+    let free = agent.check("ada").cost(3).wait().unwrap();
+    agent.give_back("ada", free).wait().unwrap();
+    assert!(agent.remove_override("ada").wait().unwrap());
+    assert_eq!(agent.peek("ada").wait().unwrap().used(), 4);
+}
