@@ -6,7 +6,7 @@
 //! | [Behind a proxy](proxies) | [Every key of a policy file](configuration) | [Security](security) |
 //! | [Testing your limits](testing) | [The command line](command_line) | [Questions and answers](faq) |
 //! | [Going distributed](distributed) | [Writing a store](writing_a_store) | [The design, and its reasons](design) |
-//! | [Moving here from another limiter](migrating) | | [The others, and when to pick them](compare) |
+//! | [Moving here from another limiter](migrating) | [Without HTTP](programmatic) | [The others, and when to pick them](compare) |
 
 macro_rules! guides {
     ($($(#[$lint:meta])* $name:ident from $file:literal;)*) => {$(
@@ -28,6 +28,7 @@ guides! {
     getting_started from "getting_started.md";
     #[expect(clippy::doc_markdown, reason = "crates have names, underscores or not")]
     migrating from "migrating.md";
+    programmatic from "programmatic.md";
     proxies from "proxies.md";
     security from "security.md";
     testing from "testing.md";
