@@ -1,16 +1,27 @@
 //! The examples as people meet them: started, asked over a socket, stopped.
 
+#[cfg(feature = "test-util")]
+mod custom_store;
 #[cfg(feature = "config")]
 mod gateway;
+mod group_agent;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod hyper_server;
+mod outbound_email;
 mod pictures;
 mod process;
 mod quickstart;
 mod readme;
+mod telegram_webhook;
+mod tenant_chat;
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::Value;
 
 use self::process::{Example, ended};
+use crate::layer::Answer;
 use crate::wire::{Client, Version};
 
 /// Those that serve, and all they have in common.
@@ -19,9 +30,27 @@ const SERVERS: &[&str] = &[
     "gateway",
     #[cfg(feature = "grpc")]
     "grpc",
+    "group_agent",
     "hyper_server",
+    "outbound_email",
     "quickstart",
+    "telegram_webhook",
+    "tenant_chat",
 ];
+
+/// The answer to a request with a JSON body: `POST /path`, and headers.
+async fn send_json(client: &Client, line: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+    let (method, path) = line.split_once(' ').unwrap();
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Body::from(body.to_string())).unwrap();
+    client.send_request(request).await
+}
 
 #[tokio::test]
 async fn a_wrong_port_is_refused_by_name() {

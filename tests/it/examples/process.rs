@@ -46,8 +46,23 @@ fn binary(name: &str) -> PathBuf {
 
 /// Whether an example looks at a variable.
 fn is_setting(name: &str) -> bool {
-    let names = ["JWT_SECRET", "REDIS_URL", "TRUSTED_PROXIES", "ADMIN_TOKEN"];
-    names.contains(&name) || name.starts_with("TOLLGATE_")
+    let names = [
+        "ADMIN_TOKEN",
+        "ALLOWED_USERS",
+        "JWT_SECRET",
+        "LOG_LEVEL",
+        "REDIS_URL",
+        "TELEGRAM_API_URL",
+        "TENANT_CONFIG",
+        "TRUSTED_PROXIES",
+    ];
+    let families = [
+        "GLOBAL_SEND_RATE_LIMIT_",
+        "MERCURY_",
+        "RATE_LIMIT_",
+        "TOLLGATE_",
+    ];
+    names.contains(&name) || families.iter().any(|family| name.starts_with(family))
 }
 
 /// Ready to run, on any free port and with none of this machine's settings.
@@ -64,6 +79,19 @@ fn command(name: &str, variables: &[(&str, &str)]) -> Command {
         .stdout(Stdio::piped())
         .kill_on_drop(true);
     command
+}
+
+/// Starts it with each of these values in turn, none of which can be used.
+pub(super) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
+    for (variable, value, allowed) in wrong {
+        let end = ended(name, &[(variable, value)]).await;
+        assert_eq!(end.code, Some(2), "{variable}={value}: {}", end.stderr);
+        assert_eq!(end.stdout, "", "{variable}={value} and it listened");
+        let expected = format!("{variable}={value:?} cannot be used");
+        for expected in [&*expected, allowed] {
+            assert!(end.stderr.contains(expected), "{variable}: {}", end.stderr);
+        }
+    }
 }
 
 /// Runs a program that is to end by itself.

@@ -188,8 +188,8 @@ mod in_redis {
         }
         let allowed = held.iter().filter(|room| room.is_allowed()).count();
         assert_eq!(allowed, 5);
-        held.pop();
-        held.remove(0);
+        drop(held.pop());
+        drop(held.remove(0));
         until_left(&other, 1).await;
     }
 }

@@ -86,7 +86,7 @@ fn nothing_is_taken_out_of_another_window() {
 /// bucket that refills ten times as fast has less to give back.
 #[test]
 fn it_is_given_back_under_the_quotas_that_it_was_charged_under() {
-    let (limiter, clock) = limiter(&["60/minute, token-bucket", "100/hour"]);
+    let (limiter, clock) = limiter(&["60/minute, token-bucket", "1000/hour"]);
     let check = limiter.check("alice").cost(30).wait().unwrap();
     assert_eq!(check.charged(), 30);
     let unlimited = [Quota::unlimited(), Quota::unlimited()];

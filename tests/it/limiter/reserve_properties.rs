@@ -72,6 +72,11 @@ fn used(limiter: &Limiter) -> Vec<u64> {
     standing.usages().iter().map(Usage::used).collect()
 }
 
+fn charge(limiter: &Limiter, cost: u64) {
+    let recorded = limiter.record("all").cost(cost).wait().unwrap();
+    assert_eq!(recorded.charged(), cost);
+}
+
 /// Settles what is due, and tells the twin what it has cost in the end if that is more.
 fn settle(room: Reservation, step: Step, twin: &Limiter) {
     match step.fate {
@@ -79,7 +84,7 @@ fn settle(room: Reservation, step: Step, twin: &Limiter) {
         Fate::CommittedAs(cost) => {
             room.commit_cost(cost).wait().unwrap();
             if cost > step.cost {
-                twin.record("all").cost(cost - step.cost).wait().unwrap();
+                charge(twin, cost - step.cost);
             }
         }
         Fate::Cancelled => room.cancel().wait().unwrap(),
@@ -102,7 +107,7 @@ fn run(quotas: &[&str], steps: &[Step]) -> (Limiter, Limiter, ManualClock) {
                 Fate::CommittedAs(cost) => cost.min(step.cost),
                 Fate::Cancelled | Fate::Dropped => 0,
             };
-            twin.record("all").cost(happens).wait().unwrap();
+            charge(&twin, happens);
             held.push((index + step.settled_after, room, step));
         }
         let (due, later) = held.into_iter().partition(|(when, ..)| *when <= index);

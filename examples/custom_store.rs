@@ -1,0 +1,199 @@
+//! A store of one's own: counters in a plain map under one lock, with the arithmetic of the crate.
+//!
+//! ```sh
+//! cargo run --example custom_store
+//! ```
+//!
+//! What is counted exactly is not up to a store, so a database or a cache takes no more than this.
+//! The test `tests/it/examples/custom_store.rs` puts it through the contract of stores, which comes
+//! with the feature `test-util`, and so should yours.
+
+#![expect(clippy::print_stdout, reason = "an example talks to people")]
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tollgate::algorithm::State;
+use tollgate::{
+    Answer, Batch, Check, Limiter, Override, Overrides, Quota, Store, Subject, Timestamp, Verdict,
+};
+
+/// Counters by subject and number. Whose they are is not kept: 128 bits that nobody outside can
+/// foresee tell subjects apart.
+type Key = ([u64; 2], u64);
+
+#[derive(Debug, Default)]
+pub(crate) struct MapStore {
+    hashers: [RandomState; 2],
+    table: Mutex<Table>,
+    overrides: Overrides,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    counters: HashMap<Key, (Quota, State)>,
+    /// The latest instant that was seen. Time does not go back, whatever a clock says.
+    now: Timestamp,
+}
+
+impl MapStore {
+    fn fingerprint(&self, subject: &Subject<'_>) -> [u64; 2] {
+        self.hashers
+            .each_ref()
+            .map(|hasher| hasher.hash_one(subject))
+    }
+
+    fn key(&self, check: &Check<'_>) -> Key {
+        (self.fingerprint(check.subject()), check.counter().id())
+    }
+
+    /// One lock for all of it: a batch is decided at one instant, and nobody comes in between.
+    fn lock(&self, now: Timestamp) -> MutexGuard<'_, Table> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.now = table.now.max(now);
+        table
+    }
+
+    fn stand(&self, table: &Table, batch: &Batch<'_>, now: Timestamp) -> Verdict {
+        let mut verdict = Verdict::new(now);
+        for check in batch.checks() {
+            let state = table.state(&self.key(check), check.quota());
+            verdict.push(state.peek(check.quota(), now, check.cost()));
+        }
+        verdict
+    }
+}
+
+impl Table {
+    /// What is known of a counter, or a fresh one.
+    fn state(&self, key: &Key, quota: &Quota) -> State {
+        let known = self.counters.get(key).map(|(_, state)| state.clone());
+        known.unwrap_or_else(|| State::fresh(quota))
+    }
+
+    /// Changes a counter. The amount may be another than last time, the count goes on.
+    fn change(&mut self, key: Key, quota: &Quota, change: impl FnOnce(&mut State)) {
+        let mut state = self.state(&key, quota);
+        change(&mut state);
+        self.counters.insert(key, (*quota, state));
+    }
+}
+
+impl Store for MapStore {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        let mut table = self.lock(now);
+        let now = table.now;
+        let mut verdict = Verdict::new(now);
+        for check in batch.checks() {
+            let state = table.state(&self.key(check), check.quota());
+            verdict.push(state.assess(check.quota(), now, check.cost()));
+        }
+        if !verdict.is_allowed() {
+            // Nothing is charged, so those that had room stand where they stood.
+            return Answer::ready(Ok(self.stand(&table, batch, now)));
+        }
+        for check in batch.checks() {
+            table.change(self.key(check), check.quota(), |state| {
+                state.charge(check.quota(), now, check.cost());
+            });
+        }
+        Answer::ready(Ok(verdict))
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        // Nothing changes, not even the time.
+        let table = self.lock(Timestamp::EPOCH);
+        Answer::ready(Ok(self.stand(&table, batch, table.now.max(now))))
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        let mut table = self.lock(now);
+        let now = table.now;
+        let mut verdict = Verdict::new(now);
+        for check in batch.checks() {
+            table.change(self.key(check), check.quota(), |state| {
+                state.charge(check.quota(), now, check.cost());
+                verdict.push(state.assess(check.quota(), now, 0));
+            });
+        }
+        Answer::ready(Ok(verdict))
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        let mut table = self.lock(now);
+        let now = table.now;
+        for check in batch.checks() {
+            table.change(self.key(check), check.quota(), |state| {
+                state.give_back(check.quota(), charged_at, now, check.cost());
+            });
+        }
+        Answer::ready(Ok(()))
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        let mut table = self.lock(Timestamp::EPOCH);
+        for check in batch.checks() {
+            table.counters.remove(&self.key(check));
+        }
+        Answer::ready(Ok(()))
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        let of = self.fingerprint(subject);
+        let mut table = self.lock(Timestamp::EPOCH);
+        table.counters.retain(|(subject, _), _| *subject != of);
+        Answer::ready(Ok(()))
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.lock(Timestamp::EPOCH).counters.clear();
+        Answer::ready(Ok(()))
+    }
+
+    fn len(&self) -> Answer<usize> {
+        Answer::ready(Ok(self.lock(Timestamp::EPOCH).counters.len()))
+    }
+
+    /// Call it now and then: whoever can make up keys can fill a map that is never swept. (The
+    /// memory store that comes with the crate sweeps as it goes, and has a cap.)
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        let mut table = self.lock(now);
+        let (now, before) = (table.now, table.counters.len());
+        let counts = |(quota, state): &mut (Quota, State)| state.expires_at(quota) > now;
+        table.counters.retain(|_, counter| counts(counter));
+        Answer::ready(Ok(before - table.counters.len()))
+    }
+
+    fn overrides(&self) -> Option<&Overrides> {
+        Some(&self.overrides)
+    }
+
+    fn set_override(&self, new: Override) -> Answer<()> {
+        self.overrides.set(new);
+        Answer::ready(Ok(()))
+    }
+
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        Answer::ready(Ok(self.overrides.remove(subject, rule)))
+    }
+}
+
+pub(crate) fn main() -> Result<(), tollgate::Error> {
+    let messages = Limiter::builder()
+        .quota("3/minute")
+        .quota("100/day, fixed-window")
+        .store(MapStore::default())
+        .build()?;
+    for number in 1..=4 {
+        let decision = messages.check("alice").wait()?;
+        let answer = if decision.is_allowed() {
+            "sent"
+        } else {
+            "too many"
+        };
+        println!("message {number}: {answer}, {} left", decision.remaining());
+    }
+    println!("{} counters are kept", messages.len().wait()?);
+    Ok(())
+}

@@ -1,0 +1,330 @@
+//! The chat of many tenants: whose limits apply, and that nobody uses up another's.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jsonwebtoken::{EncodingKey, Header, encode};
+use serde_json::{Value, json};
+
+use super::process::{Example, ended, refuses};
+use super::quickstart::{commands, replay};
+use super::send_json;
+use crate::layer::Answer;
+use crate::wire::Client;
+
+const SECRET: &str = "the secret of these tests";
+const DEFAULT_SECRET: &str = "for development only, known to everybody";
+
+/// A file of this test's own.
+fn file(text: &str) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let path = directory.join(format!("tenants-{}-{number}.json", std::process::id()));
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn seconds() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap().as_secs()
+}
+
+/// What a token says, signed with this secret.
+fn bearer(secret: &str, mut claims: Value) -> String {
+    claims["exp"] = json!(seconds() + 3_600);
+    let key = EncodingKey::from_secret(secret.as_bytes());
+    format!(
+        "Bearer {}",
+        encode(&Header::default(), &claims, &key).unwrap()
+    )
+}
+
+fn user(tenant: &str, name: &str) -> String {
+    bearer(SECRET, json!({ "sub": name, "tenant_id": tenant }))
+}
+
+struct Chat {
+    _example: Example,
+    client: Client,
+}
+
+impl Chat {
+    /// With these numbers per minute and at once.
+    async fn start(tenants: &[(&str, u64, u64)]) -> Self {
+        Self::start_with(tenants, &[]).await
+    }
+
+    async fn start_with(tenants: &[(&str, u64, u64)], variables: &[(&str, &str)]) -> Self {
+        let limits = |&(name, per_minute, burst): &(&str, u64, u64)| {
+            let limits = json!({ "rateLimit": { "perMinute": per_minute, "burst": burst } });
+            (name.to_owned(), limits)
+        };
+        let config: Value = tenants
+            .iter()
+            .map(limits)
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        let config = file(&config.to_string());
+        let own = [("TENANT_CONFIG", config.as_str()), ("JWT_SECRET", SECRET)];
+        let example = Example::start("tenant_chat", &[&own, variables].concat()).await;
+        Self {
+            client: example.version_1(),
+            _example: example,
+        }
+    }
+
+    async fn say(&self, headers: &[(&str, &str)]) -> Answer {
+        let message = json!({ "message": "how are you?" });
+        let answer = send_json(&self.client, "POST /chat", headers, &message).await;
+        if answer.status == 200 {
+            assert_eq!(answer.json(), json!({ "reply": "how are you?" }));
+        }
+        answer
+    }
+
+    async fn say_as(&self, token: &str) -> Answer {
+        self.say(&[("authorization", token)]).await
+    }
+
+    /// Says so many things, and one too many, about which it is told this limit.
+    async fn exhaust(&self, token: &str, times: u64, limit: u64) {
+        for left in (0..times).rev() {
+            let answer = self.say_as(token).await;
+            assert_eq!(answer.status, 200, "{left} left");
+            assert!(answer.number("x-ratelimit-remaining") >= left);
+        }
+        let denied = self.say_as(token).await;
+        assert_eq!(denied.status, 429);
+        assert_eq!(denied.number("x-ratelimit-limit"), limit);
+        assert_eq!(denied.number("x-ratelimit-remaining"), 0);
+    }
+}
+
+#[tokio::test]
+async fn so_many_in_a_minute() {
+    // The minute is the tighter one for acme, the burst for others.
+    let chat = Chat::start(&[("default", 3, 2), ("acme", 3, 50), ("duo", 3, 2)]).await;
+    for left in (0..3).rev() {
+        let answer = chat.say_as(&user("acme", "alice")).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.number("x-ratelimit-limit"), 3);
+        assert_eq!(answer.number("x-ratelimit-remaining"), left);
+        let reset = answer.number("x-ratelimit-reset");
+        assert!((seconds()..=seconds() + 61).contains(&reset), "{reset}");
+        let policy = answer.header("x-ratelimit-policy");
+        assert_eq!(policy, Some("tenant+user:global:1m"));
+    }
+    let denied = chat.say_as(&user("acme", "alice")).await;
+    assert_eq!(denied.status, 429);
+    assert!((1..=60).contains(&denied.number("retry-after")));
+    assert_eq!(denied.number("x-ratelimit-limit"), 3);
+    for tenant in ["duo", "nobody-has-heard-of"] {
+        chat.exhaust(&user(tenant, "alice"), 2, 2).await;
+    }
+}
+
+/// A token refills in its own time, a minute's worth in a minute.
+#[tokio::test]
+async fn so_many_at_once() {
+    let chat = Chat::start(&[("default", 3, 2)]).await;
+    chat.exhaust(&user("acme", "alice"), 2, 2).await;
+    let denied = chat.say_as(&user("acme", "alice")).await;
+    // Three a minute is one every twenty seconds.
+    assert!((1..=20).contains(&denied.number("retry-after")));
+}
+
+#[tokio::test]
+async fn tenants_and_users_never_affect_each_other() {
+    let chat = Chat::start(&[("default", 1, 1), ("acme", 2, 2)]).await;
+    chat.exhaust(&user("acme", "alice"), 2, 2).await;
+    for (tenant, name, limit) in [
+        ("acme", "bob", 2),
+        ("globex", "alice", 1),
+        // The same letters, if they were only put together.
+        ("acme:ratelimit", "alice", 1),
+        ("acme", "ratelimit:alice", 2),
+    ] {
+        chat.exhaust(&user(tenant, name), limit, limit).await;
+    }
+    // A user of no tenant is nobody else either.
+    let of_none = bearer(SECRET, json!({ "sub": "alice" }));
+    chat.exhaust(&of_none, 1, 1).await;
+}
+
+#[tokio::test]
+async fn the_anonymous_are_counted_by_address_with_the_limits_of_public() {
+    for (tenants, limit) in [
+        (&[("default", 1, 1), ("public", 3, 3)][..], 3),
+        (&[("default", 2, 2)], 2),
+    ] {
+        let chat = Chat::start(tenants).await;
+        for left in (0..limit).rev() {
+            let answer = chat.say(&[]).await;
+            assert_eq!(answer.status, 200);
+            assert_eq!(answer.number("x-ratelimit-remaining"), left);
+            assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1m"));
+        }
+        assert_eq!(chat.say(&[]).await.status, 429);
+        // A forged token is as good as none: it picks no counter, and no fresh one either.
+        let forged = bearer(
+            "another secret",
+            json!({ "sub": "alice", "tenant_id": "acme" }),
+        );
+        assert_eq!(chat.say_as(&forged).await.status, 429);
+        assert_eq!(chat.say_as(&user("public", "alice")).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_denied_gets_the_envelope_with_the_trace() {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let chat = Chat::start(&[("default", 1, 1)]).await;
+    let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
+    let token = user("acme", "alice");
+    let headers = [("authorization", &*token), ("traceparent", &*parent)];
+    assert_eq!(chat.say(&headers).await.status, 200);
+    let denied = chat.say(&headers).await;
+    assert_eq!(denied.status, 429);
+    let error = &denied.json()["error"];
+    assert_eq!(error["code"], "RATE_LIMIT_EXCEEDED");
+    assert_eq!(error["request_id"], TRACE);
+    assert_eq!(error["details"]["limit"], 1);
+    assert_eq!(
+        error["details"]["retry_after"],
+        denied.number("retry-after")
+    );
+    assert_eq!(denied.header("x-request-id"), Some(TRACE));
+    assert!(!denied.body.contains("alice") && !denied.body.contains("acme"));
+}
+
+#[tokio::test]
+async fn wrong_tenants_are_refused_with_what_is_wrong() {
+    let limit = |limit: Value| json!({ "default": { "rateLimit": limit } }).to_string();
+    let good = json!({ "rateLimit": { "perMinute": 60, "burst": 10 } });
+    for (text, why) in [
+        ("{".to_owned(), "EOF"),
+        ("[]".to_owned(), "expected a map"),
+        ("{}".to_owned(), "there is no tenant `default`"),
+        (json!({ "acme": good }).to_string(), "no tenant `default`"),
+        (
+            json!({ "default": {} }).to_string(),
+            "missing field `rateLimit`",
+        ),
+        (limit(json!({ "perMinute": 60 })), "missing field `burst`"),
+        (limit(json!({ "burst": 60 })), "missing field `perMinute`"),
+        (limit(json!({ "perMinute": 0, "burst": 1 })), "quota amount"),
+        (limit(json!({ "perMinute": 1, "burst": 0 })), "quota burst"),
+        (
+            limit(json!({ "perMinute": -1, "burst": 1 })),
+            "integer `-1`",
+        ),
+        (limit(json!({ "perMinute": 1.5, "burst": 1 })), "1.5"),
+        (
+            limit(json!({ "perMinute": "60", "burst": 1 })),
+            "expected u64",
+        ),
+        (
+            limit(json!({ "perMinute": 200_000, "burst": 1 })),
+            "at most 100000",
+        ),
+        (
+            limit(json!({ "perMinute": 1, "burst": 1, "perHour": 1 })),
+            "perHour",
+        ),
+        (
+            json!({ "default": good, "acme": { "rateLimit": { "perMinute": 0, "burst": 1 } } })
+                .to_string(),
+            "acme: ",
+        ),
+    ] {
+        let path = file(&text);
+        let end = ended("tenant_chat", &[("TENANT_CONFIG", &path)]).await;
+        assert_eq!((end.code, &*end.stdout), (Some(2), ""), "{text}");
+        for expected in [&format!("TENANT_CONFIG={path:?}"), why, "perMinute"] {
+            assert!(end.stderr.contains(expected), "{text}: {}", end.stderr);
+        }
+    }
+}
+
+#[tokio::test]
+async fn wrong_values_are_refused_by_name() {
+    let form = "a file of the form";
+    refuses(
+        "tenant_chat",
+        &[
+            ("TENANT_CONFIG", "", form),
+            ("TENANT_CONFIG", "no-such-file.json", form),
+            ("JWT_SECRET", "", "neither empty nor a PEM text"),
+            ("REDIS_URL", "rediss:/", "redis://"),
+        ],
+    )
+    .await;
+}
+
+/// Any number of tenants, and what else is said of them is for others.
+#[tokio::test]
+async fn a_file_may_have_many_tenants() {
+    let limits = |number: u64| {
+        let limits = json!({ "perMinute": 1 + number % 7, "burst": 1 + number % 5 });
+        json!({ "name": "Tenant", "rateLimit": limits })
+    };
+    let tenants = (0..2_000).map(|number| (format!("tenant-{number}"), limits(number)));
+    let mut tenants: serde_json::Map<_, _> = tenants.collect();
+    tenants.insert("default".to_owned(), limits(0));
+    let path = file(&Value::from(tenants).to_string());
+    let variables = [("TENANT_CONFIG", path.as_str()), ("JWT_SECRET", SECRET)];
+    let example = Example::start("tenant_chat", &variables).await;
+    let client = example.version_1();
+    let token = user("tenant-1004", "alice");
+    let answer = client
+        .send("POST /chat", &[("authorization", &token)])
+        .await;
+    // 1 + 1004 % 7 and 1 + 1004 % 5: the minute is the tighter one.
+    assert_eq!(answer.number("x-ratelimit-limit"), 4);
+}
+
+#[tokio::test]
+async fn its_commands_do_what_it_says() {
+    let mut example = Example::start("tenant_chat", &[]).await;
+    let [alice, anybody] = commands(&mut example).await;
+    let answers = replay(&example, &alice).await;
+    assert_eq!(answers[0].status, 200);
+    assert_eq!(answers[0].number("x-ratelimit-limit"), 10);
+    let answers = replay(&example, &anybody).await;
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [200, 200, 200, 429]);
+    let known = bearer(
+        DEFAULT_SECRET,
+        json!({ "sub": "bob", "tenant_id": "other" }),
+    );
+    let client = example.version_1();
+    let answer = client
+        .send("POST /chat", &[("authorization", &known)])
+        .await;
+    assert_eq!(answer.number("x-ratelimit-limit"), 5);
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn two_chats_share_one_limit() {
+    let redis = crate::redis::Server::start();
+    let url = redis.url();
+    let (tenants, variables) = ([("default", 4, 4)], [("REDIS_URL", url.as_str())]);
+    let one = Chat::start_with(&tenants, &variables).await;
+    let other = Chat::start_with(&tenants, &variables).await;
+    let token = user("acme", "alice");
+    for left in (0..4).rev() {
+        let chat = if left % 2 == 0 { &one } else { &other };
+        let answer = chat.say_as(&token).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.number("x-ratelimit-remaining"), left);
+    }
+    for chat in [&one, &other] {
+        assert_eq!(chat.say_as(&token).await.status, 429);
+        assert_eq!(chat.say_as(&user("globex", "alice")).await.status, 200);
+    }
+    redis.assert_that_every_key_ends();
+}
