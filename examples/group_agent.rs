@@ -27,7 +27,6 @@ mod service;
 use std::error::Error;
 use std::time::Duration;
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -97,18 +96,6 @@ impl From<tollgate::Error> for Failure {
     }
 }
 
-impl From<JsonRejection> for Failure {
-    fn from(wrong: JsonRejection) -> Self {
-        Self(wrong.status(), wrong.body_text())
-    }
-}
-
-impl From<QueryRejection> for Failure {
-    fn from(wrong: QueryRejection) -> Self {
-        Self(wrong.status(), wrong.body_text())
-    }
-}
-
 /// Two named dimensions: no `:` in a name can make two of them one, as in `group:user`.
 fn member<'a>(group: &'a str, user: &'a str) -> [(&'static str, &'a str); 2] {
     [("group", group), ("user", user)]
@@ -116,9 +103,8 @@ fn member<'a>(group: &'a str, user: &'a str) -> [(&'static str, &'a str); 2] {
 
 async fn message(
     State(agent): State<Limiter>,
-    message: Result<Json<Message>, JsonRejection>,
+    Json(Message { group, user, text }): Json<Message>,
 ) -> Result<Json<Value>, Failure> {
-    let Json(Message { group, user, text }) = message?;
     let answer = match Kind::of(&text) {
         Kind::Command(command) => json!({ "type": "command", "command": command }),
         Kind::Ignored => json!({ "type": "ignore" }),
@@ -142,7 +128,7 @@ async fn message(
 async fn configure(
     State(agent): State<Limiter>,
     headers: HeaderMap,
-    setting: Result<Json<Setting>, JsonRejection>,
+    Json(Setting { key, value }): Json<Setting>,
 ) -> Result<Json<Value>, Failure> {
     let header = |name: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok());
@@ -150,7 +136,6 @@ async fn configure(
         value.ok_or_else(|| Failure(StatusCode::BAD_REQUEST, format!("{name} is missing")))
     };
     let (group, caller) = (header("x-mercury-group")?, header("x-mercury-caller")?);
-    let Json(Setting { key, value }) = setting?;
     let wrong = |what: String| Failure(StatusCode::BAD_REQUEST, what);
     if key != "rate_limit" {
         return Err(wrong(format!("key is {key:?}. Allowed: \"rate_limit\"")));
@@ -163,23 +148,22 @@ async fn configure(
         let allowed = "a whole number from 1 to 1000, as text";
         wrong(format!("value is {value:?}. Allowed: {allowed}"))
     })?;
-    let set = || {
-        let quota = agent.counters()[0].quota().with_amount(limit)?;
-        Override::new([("group", group)], RULE, quota)
-    };
-    agent
-        .set_override(set().map_err(tollgate::Error::from)?)
-        .await?;
+    agent.set_override(of_group(&agent, group, limit)?).await?;
     tracing::info!(group, caller, limit, "rate limit of a group set");
     Ok(Json(json!({ "group": group, "key": key, "value": value })))
 }
 
+/// Another amount in the same window, for whoever is in the group.
+fn of_group(agent: &Limiter, group: &str, limit: u64) -> Result<Override, tollgate::Error> {
+    let quota = agent.counters()[0].quota().with_amount(limit)?;
+    Ok(Override::new([("group", group)], RULE, quota)?)
+}
+
 async fn rate_limit(
     State(agent): State<Limiter>,
-    member: Result<Query<Member>, QueryRejection>,
+    Query(Member { group, user }): Query<Member>,
 ) -> Result<Json<Value>, Failure> {
-    let Query(Member { group, user }) = member?;
-    let stand = agent.peek(self::member(&group, &user)).cost(0).await?;
+    let stand = agent.peek(member(&group, &user)).cost(0).await?;
     Ok(Json(json!({
         "group": group,
         "user": user,

@@ -84,7 +84,10 @@ impl<'a> Reserve<'a> {
         });
         Ok(match answer.try_ready() {
             Ok(there) => Answer::ready(there),
-            Err(pending) => Answer::pending(Arriving(Some(pending))),
+            Err(pending) => Answer::pending(Arriving {
+                answer: Some(pending),
+                arrived: false,
+            }),
         })
     }
 }
@@ -101,26 +104,28 @@ impl IntoFuture for Reserve<'_> {
 
 /// A reservation on its way. Whoever asked may be gone when it comes: then it is dropped there
 /// and then, as if it had come and been dropped.
-struct Arriving(Option<Answer<Reservation, Error>>);
+struct Arriving {
+    /// There until this is dropped.
+    answer: Option<Answer<Reservation, Error>>,
+    arrived: bool,
+}
 
 impl Future for Arriving {
     type Output = Result<Reservation, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(answer) = &mut self.0 else {
+        let Some(answer) = &mut self.answer else {
             return Poll::Pending;
         };
         let poll = Pin::new(answer).poll(cx);
-        if poll.is_ready() {
-            self.0 = None;
-        }
+        self.arrived |= poll.is_ready();
         poll
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        if let Some(answer) = self.0.take() {
+        if let Some(answer) = self.answer.take().filter(|_| !self.arrived) {
             answer.detach();
         }
     }

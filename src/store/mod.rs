@@ -73,6 +73,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Takes back charges made at `charged_at` (the [`Verdict::at`] of the decision), as far
     /// as they still count. Never below zero, never out of another window.
+    ///
+    /// Nobody may be there to wait for the answer: a [`Reservation`](crate::Reservation) that is
+    /// dropped cannot. So be at work from the moment this is called, if you can.
     fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()>;
 
     /// Forgets the counters of these checks.

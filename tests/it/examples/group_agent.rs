@@ -207,7 +207,6 @@ async fn wrong_settings_of_a_group_change_nothing() {
     )
     .await;
     assert_eq!(half.status, 422);
-    assert!(half.json()["error"].is_string());
 }
 
 /// What was asked longest ago leaves the window first, and buckets that are over are not kept.
