@@ -78,6 +78,26 @@ async fn a_port_that_is_taken_is_refused_by_name() {
     }
 }
 
+/// Those that count in Redis if they are told where it is.
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn a_wrong_redis_is_refused_by_name_and_without_its_password() {
+    for name in [
+        "group_agent",
+        "outbound_email",
+        "telegram_webhook",
+        "tenant_chat",
+    ] {
+        for url in ["", "localhost", "http://127.0.0.1:6379", "redis://:6379x"] {
+            process::refuses(name, &[("REDIS_URL", url, "redis://")]).await;
+        }
+        let url = ("REDIS_URL", "http://ada:hush@127.0.0.1");
+        let end = ended(name, &[url]).await;
+        assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{name}");
+        assert!(!end.stderr.contains("hush"), "{name}: {}", end.stderr);
+    }
+}
+
 /// Also while somebody has a connection open, and says nothing.
 #[cfg(unix)]
 #[tokio::test]

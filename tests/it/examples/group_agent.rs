@@ -234,7 +234,6 @@ async fn wrong_values_are_refused_by_name() {
             (WINDOW, "999", window),
             (WINDOW, "3600001", window),
             (WINDOW, "1m", window),
-            ("REDIS_URL", "6379", "redis://"),
         ],
     )
     .await;

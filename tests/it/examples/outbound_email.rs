@@ -207,8 +207,6 @@ async fn wrong_values_are_refused_by_name() {
         .flat_map(|name| wrong.map(|value| (name, value, allowed)))
         .collect();
     refuses("outbound_email", &values).await;
-    let redis = ("REDIS_URL", "http://127.0.0.1", "redis://");
-    refuses("outbound_email", &[redis]).await;
 }
 
 #[cfg(feature = "redis")]

@@ -241,7 +241,6 @@ async fn wrong_values_are_refused_by_name() {
                 "https://api.telegram.org",
                 "without TLS",
             ),
-            ("REDIS_URL", "localhost", "redis://"),
             ("LOG_LEVEL", "loud", "error, warn, info, debug or trace"),
         ],
     )

@@ -258,7 +258,6 @@ async fn wrong_values_are_refused_by_name() {
             ("TENANT_CONFIG", "", form),
             ("TENANT_CONFIG", "no-such-file.json", form),
             ("JWT_SECRET", "", "neither empty nor a PEM text"),
-            ("REDIS_URL", "rediss:/", "redis://"),
         ],
     )
     .await;
