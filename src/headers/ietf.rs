@@ -7,8 +7,8 @@ use super::number::Decimal;
 use super::{Report, Standing};
 use crate::quota::Quota;
 
-const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(super) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// The largest integer of Structured Fields.
 const MOST: u64 = 999_999_999_999_999;

@@ -35,6 +35,8 @@
 //! # Ok::<(), tollgate::Invalid>(())
 //! ```
 //!
+//! With the feature `client`, `Limits` reads what others write: these families and more.
+//!
 //! # What the numbers say
 //!
 //! - A denial always shows 0 remaining, even if a smaller request would still fit: the caller
@@ -58,6 +60,8 @@ mod ietf;
 mod label;
 pub(crate) mod legacy;
 mod number;
+#[cfg(feature = "client")]
+mod read;
 mod recent;
 mod retry_after;
 mod style;
@@ -68,6 +72,8 @@ use crate::clock::Timestamp;
 use crate::decision::{Outcome, Usage};
 
 pub use self::label::Label;
+#[cfg(feature = "client")]
+pub use self::read::{Limits, read_retry_after};
 pub use self::retry_after::retry_after_secs;
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 

@@ -2,6 +2,10 @@
 
 mod ietf;
 mod legacy;
+#[cfg(feature = "client")]
+mod read;
+#[cfg(feature = "client")]
+mod round_trip;
 mod stacked;
 
 use http::HeaderMap;
