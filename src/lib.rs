@@ -81,6 +81,7 @@
 //! | limit something else | [`Limiter`], [`docs::programmatic`] |
 //! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
+//! | call an API that is limited | `client`, with the feature of that name |
 //! | keep the limits in a file | `config`, with the feature of that name |
 //! | share counters with other processes | `RedisStore` (feature `redis`) |
 //! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
@@ -114,6 +115,7 @@
 //! | `axum` (default) | routes and peer addresses of axum, extractors |
 //! | `jwt` (default) | identity from JSON Web Tokens |
 //! | `tracing` (default) | events |
+//! | `client` | a layer for outbound requests that keeps to the limits it is told |
 //! | `config` | policies from TOML and JSON files, [key by key](docs::configuration) |
 //! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
@@ -136,6 +138,9 @@ pub mod algorithm;
 mod batch;
 mod calendar;
 mod calm;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+pub mod client;
 mod clock;
 #[cfg(feature = "config")]
 pub mod config;

@@ -7,6 +7,10 @@
 //! | [Testing your limits](testing) | [The command line](command_line) | [Questions and answers](faq) |
 //! | [Going distributed](distributed) | [Writing a store](writing_a_store) | [The design, and its reasons](design) |
 //! | [Moving here from another limiter](migrating) | [Without HTTP](programmatic) | [The others, and when to pick them](compare) |
+#![cfg_attr(
+    feature = "client",
+    doc = "| | [Calling APIs that have limits](client) | |"
+)]
 
 macro_rules! guides {
     ($($(#[$lint:meta])* $name:ident from $file:literal;)*) => {$(
@@ -35,3 +39,8 @@ guides! {
     tokens_and_tiers from "tokens_and_tiers.md";
     writing_a_store from "writing_a_store.md";
 }
+
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+#[doc = include_str!("client.md")]
+pub mod client {}

@@ -10,6 +10,8 @@ mod grpc;
 mod hyper_server;
 mod outbound_email;
 mod pictures;
+#[cfg(all(feature = "axum", feature = "client"))]
+mod polite_client;
 mod process;
 mod quickstart;
 mod readme;

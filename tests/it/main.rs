@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "client")]
+mod client;
 mod concurrency;
 #[cfg(feature = "config")]
 mod config;

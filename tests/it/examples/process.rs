@@ -49,9 +49,12 @@ fn is_setting(name: &str) -> bool {
     let names = [
         "ADMIN_TOKEN",
         "ALLOWED_USERS",
+        "CALLS",
+        "CLIENTS",
         "JWT_SECRET",
         "LOG_LEVEL",
         "REDIS_URL",
+        "TARGET_URL",
         "TELEGRAM_API_URL",
         "TENANT_CONFIG",
         "TRUSTED_PROXIES",

@@ -1,0 +1,175 @@
+//! Bodies of requests that can be sent again, and those that cannot.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http::Request;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
+use http_body_util::{BodyExt as _, Either, Empty, Full};
+use pin_project_lite::pin_project;
+
+/// A body of requests that may be sent once more, if it is still all there.
+///
+/// A request that was turned away is only sent again if its body can be: bytes can, a stream
+/// that has been read cannot, a boxed body can if it is empty. Implemented for the usual ones;
+/// for your own it is three lines, and [`Once`] goes around those of others:
+///
+/// ```
+/// use bytes::Bytes;
+/// use tollgate::client::Resend;
+///
+/// enum MyBody {
+///     Bytes(Bytes),
+///     File(std::fs::File),
+/// }
+///
+/// impl Resend for MyBody {
+///     fn resend(&self) -> Option<Self> {
+///         match self {
+///             Self::Bytes(bytes) => Some(Self::Bytes(bytes.clone())),
+///             Self::File(_) => None,
+///         }
+///     }
+/// }
+/// ```
+pub trait Resend: Sized {
+    /// The same body once more. Asked before the first is sent.
+    fn resend(&self) -> Option<Self>;
+}
+
+macro_rules! resent_by_cloning {
+    ($($type:ty),+) => {
+        $(impl Resend for $type {
+            fn resend(&self) -> Option<Self> {
+                Some(self.clone())
+            }
+        })+
+    };
+}
+
+resent_by_cloning!((), Bytes, String, Vec<u8>, &'static str, &'static [u8]);
+
+impl<D: Buf + Clone> Resend for Full<D> {
+    fn resend(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+}
+
+impl<D> Resend for Empty<D> {
+    fn resend(&self) -> Option<Self> {
+        Some(Self::new())
+    }
+}
+
+impl<B: Resend> Resend for Option<B> {
+    fn resend(&self) -> Option<Self> {
+        match self {
+            Some(body) => body.resend().map(Some),
+            None => Some(None),
+        }
+    }
+}
+
+impl<L: Resend, R: Resend> Resend for Either<L, R> {
+    fn resend(&self) -> Option<Self> {
+        match self {
+            Self::Left(body) => body.resend().map(Self::Left),
+            Self::Right(body) => body.resend().map(Self::Right),
+        }
+    }
+}
+
+/// If it is empty.
+impl<E: 'static> Resend for BoxBody<Bytes, E> {
+    fn resend(&self) -> Option<Self> {
+        let empty = || Empty::new().map_err(|never| match never {}).boxed();
+        self.is_end_stream().then(empty)
+    }
+}
+
+/// If it is empty.
+impl<E: 'static> Resend for UnsyncBoxBody<Bytes, E> {
+    fn resend(&self) -> Option<Self> {
+        let empty = || Empty::new().map_err(|never| match never {}).boxed_unsync();
+        self.is_end_stream().then(empty)
+    }
+}
+
+/// If it is empty.
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+impl Resend for axum::body::Body {
+    fn resend(&self) -> Option<Self> {
+        self.is_end_stream().then(Self::empty)
+    }
+}
+
+/// If it is empty.
+#[cfg(feature = "grpc")]
+#[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
+impl Resend for tonic::body::Body {
+    fn resend(&self) -> Option<Self> {
+        self.is_end_stream().then(Self::empty)
+    }
+}
+
+pin_project! {
+    /// A body that is never sent again: for types that have no [`Resend`] of their own, such as
+    /// what a proxy has received.
+    #[derive(Clone, Debug, Default)]
+    pub struct Once<B> {
+        #[pin]
+        body: B,
+    }
+}
+
+impl<B> Once<B> {
+    /// This body, once.
+    pub const fn new(body: B) -> Self {
+        Self { body }
+    }
+
+    /// The body.
+    pub fn into_inner(self) -> B {
+        self.body
+    }
+}
+
+impl<B> Resend for Once<B> {
+    fn resend(&self) -> Option<Self> {
+        None
+    }
+}
+
+impl<B: Body> Body for Once<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The same request once more, if its body can be sent again.
+pub(super) fn copy<B: Resend>(request: &Request<B>) -> Option<Request<B>> {
+    let mut copy = Request::new(request.body().resend()?);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    copy.headers_mut().clone_from(request.headers());
+    copy.extensions_mut().clone_from(request.extensions());
+    Some(copy)
+}

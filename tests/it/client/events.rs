@@ -1,0 +1,66 @@
+//! What those are told who watch.
+
+use tollgate::ManualClock;
+use tollgate::client::Once;
+
+use super::{Server, get, polite, send, told};
+use crate::log::Log;
+
+#[tokio::test]
+async fn waits_retries_and_giving_up_are_told() {
+    let (log, _listening) = Log::listen();
+    let clock = ManualClock::new();
+    let layer = polite(&clock).build().unwrap();
+    let secret = || super::request("GET http://api.test/items?token=hidden");
+
+    let server = Server::new(&clock).then(429, &[("retry-after", "5")]);
+    send(&layer, &server, secret(), &clock).await;
+    let lines = log.about("client_rate_limit_retry");
+    assert_eq!(lines.len(), 1, "{}", log.text());
+    for part in [
+        " INFO ",
+        "host=\"api.test\"",
+        "status=429",
+        "attempt=1",
+        "wait=5.",
+    ] {
+        assert!(lines[0].contains(part), "{}", lines[0]);
+    }
+
+    let server = Server::new(&clock)
+        .then(200, &told("100", "0", "30"))
+        .then(429, &[("retry-after", "5")]);
+    send(&layer, &server, secret(), &clock).await;
+    send(&layer, &server, secret().map(Once::new), &clock).await;
+    let lines = log.about("client_rate_limit_wait");
+    assert_eq!(lines.len(), 1, "{}", log.text());
+    assert!(
+        lines[0].contains("DEBUG") && lines[0].contains("wait=3"),
+        "{}",
+        lines[0]
+    );
+    let lines = log.about("client_rate_limit_gave_up");
+    assert_eq!(lines.len(), 1, "{}", log.text());
+    for part in [
+        " WARN ",
+        "status=429",
+        "why=\"the body cannot be sent again\"",
+    ] {
+        assert!(lines[0].contains(part), "{}", lines[0]);
+    }
+    // Paths and queries may hold secrets.
+    assert!(!log.text().contains("items") && !log.text().contains("hidden"));
+}
+
+/// What is fine is not told at all.
+#[tokio::test]
+async fn who_has_plenty_is_quiet() {
+    let (log, _listening) = Log::listen();
+    let clock = ManualClock::new();
+    let layer = polite(&clock).build().unwrap();
+    let server = Server::new(&clock).then(200, &told("100", "99", "30"));
+    for _ in 0..3 {
+        send(&layer, &server, get(), &clock).await;
+    }
+    assert_eq!(log.about("client_rate_limit"), [""; 0]);
+}

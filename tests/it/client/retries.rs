@@ -1,0 +1,264 @@
+//! Sent again, when it may be, and not too often.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty, Full};
+use tollgate::ManualClock;
+use tollgate::client::{Once, PoliteLayer, Resend};
+
+use super::{Body, Server, get, polite, request, send};
+
+const WAIT: &[(&str, &str)] = &[("retry-after", "7")];
+
+fn setting() -> (ManualClock, PoliteLayer) {
+    let clock = ManualClock::new();
+    let layer = polite(&clock).build().unwrap();
+    (clock, layer)
+}
+
+/// The status that the caller sees, and when requests came.
+async fn outcome(answers: &[(u16, &[(&str, &str)])], line: &str) -> (u16, Vec<f64>) {
+    let (clock, layer) = setting();
+    let server = answers
+        .iter()
+        .fold(Server::new(&clock), |server, (status, headers)| {
+            server.then(*status, headers)
+        });
+    let status = send(&layer, &server, request(line), &clock).await;
+    (status, server.arrivals())
+}
+
+#[tokio::test]
+async fn the_denied_come_back_after_retry_after() {
+    for header in ["7", "Wed, 01 Jan 2025 00:00:07 GMT"] {
+        for line in ["GET http://api.test/", "POST http://api.test/"] {
+            let denial: &[_] = &[("retry-after", header)];
+            let (status, arrivals) = outcome(&[(429, denial)], line).await;
+            assert_eq!((status, arrivals.len()), (200, 2), "{line}");
+            // A quarter later at most.
+            assert!((7.0..=8.8).contains(&arrivals[1]), "{arrivals:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_word_waits_double() {
+    let (status, arrivals) =
+        outcome(&[(429, &[]), (429, &[]), (429, &[])], "GET http://a.test/").await;
+    assert_eq!((status, arrivals.len()), (200, 4));
+    let waits: Vec<f64> = arrivals.windows(2).map(|two| two[1] - two[0]).collect();
+    for (wait, most) in waits.iter().zip([1.0, 2.0, 4.0]) {
+        assert!(
+            (most / 2.0..=most * 1.25 + 0.26).contains(wait),
+            "{waits:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_reset_says_when_nothing_else_does() {
+    let denial = super::told("100", "0", "30");
+    let (status, arrivals) = outcome(&[(429, &denial)], "GET http://a.test/").await;
+    assert_eq!(status, 200);
+    assert!((30.0..=40.1).contains(&arrivals[1]), "{arrivals:?}");
+}
+
+#[tokio::test]
+async fn it_is_sent_four_times_and_no_more() {
+    let (status, arrivals) = outcome(&[(429, WAIT); 9], "GET http://a.test/").await;
+    assert_eq!((status, arrivals.len()), (429, 4));
+}
+
+/// A server that could not serve may have begun to.
+#[tokio::test]
+async fn what_met_trouble_is_sent_again_if_that_does_no_harm() {
+    for (line, headers, times) in [
+        ("GET http://a.test/", &[][..], 2),
+        ("PUT http://a.test/", &[], 2),
+        ("DELETE http://a.test/", &[], 2),
+        ("POST http://a.test/", &[], 1),
+        ("PATCH http://a.test/", &[], 1),
+        // Who says when to come back has not served it.
+        ("POST http://a.test/", WAIT, 2),
+    ] {
+        let (status, arrivals) = outcome(&[(503, headers)], line).await;
+        assert_eq!(arrivals.len(), times, "{line} {headers:?}");
+        assert_eq!(status, if times == 2 { 200 } else { 503 });
+    }
+}
+
+#[tokio::test]
+async fn other_answers_are_answers() {
+    for status in [200, 301, 400, 401, 404, 500, 502, 504] {
+        let (seen, arrivals) = outcome(&[(status, WAIT)], "GET http://a.test/").await;
+        assert_eq!((seen, arrivals.len()), (status, 1));
+    }
+}
+
+/// Its secondary limits have a `Retry-After`, the primary ones a reset.
+#[tokio::test]
+async fn github_denies_with_403() {
+    let primary = [
+        ("x-ratelimit-limit", "5000"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", "1735689630"),
+        ("x-ratelimit-resource", "core"),
+    ];
+    for (headers, times) in [
+        (WAIT, 2),
+        (&primary[..], 2),
+        // Somebody else's 403, on the last request of a window.
+        (&primary[..3], 1),
+        (&[], 1),
+    ] {
+        let (_, arrivals) = outcome(&[(403, headers)], "GET http://a.test/").await;
+        assert_eq!(arrivals.len(), times, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn stripe_says_when_it_is_of_no_use() {
+    let no = [("stripe-should-retry", "false"), ("retry-after", "1")];
+    let (status, arrivals) = outcome(&[(429, &no)], "GET http://a.test/").await;
+    assert_eq!((status, arrivals.len()), (429, 1));
+    let yes = [("stripe-should-retry", "true")];
+    let (status, arrivals) = outcome(&[(429, &yes)], "GET http://a.test/").await;
+    assert_eq!((status, arrivals.len()), (200, 2));
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_given_back_at_once() {
+    let long: &[_] = &[("retry-after", "121")];
+    let (status, arrivals) = outcome(&[(429, long)], "GET http://a.test/").await;
+    assert_eq!((status, arrivals.len()), (429, 1));
+}
+
+/// Also those that come after it.
+#[tokio::test]
+async fn a_host_that_was_told_to_be_left_alone_is() {
+    let (clock, layer) = setting();
+    let server = Server::new(&clock).then(429, WAIT);
+    let first = send(
+        &layer,
+        &server,
+        request("GET http://a.test/").map(Once::new),
+        &clock,
+    )
+    .await;
+    assert_eq!(first, 429);
+    assert_eq!(
+        send(&layer, &server, request("GET http://a.test/"), &clock).await,
+        200
+    );
+    let arrivals = server.arrivals();
+    assert!(arrivals[1] >= 7.0, "{arrivals:?}");
+    // And another is not.
+    let (clock, layer) = setting();
+    let server = Server::new(&clock).then(429, WAIT);
+    send(
+        &layer,
+        &server,
+        request("GET http://a.test/").map(Once::new),
+        &clock,
+    )
+    .await;
+    send(&layer, &server, request("GET http://b.test/"), &clock).await;
+    assert!(server.arrivals()[1] < 1e-9);
+}
+
+#[tokio::test]
+async fn among_many_requests_few_are_retries() {
+    let (clock, layer) = setting();
+    let headers: &[_] = &[("retry-after", "1")];
+    let server = (0..10_000).fold(Server::new(&clock), |server, _| server.then(429, headers));
+    for _ in 0..100 {
+        assert_eq!(send(&layer, &server, get(), &clock).await, 429);
+    }
+    let retries = server.arrivals().len() - 100;
+    assert_eq!(retries, 10 + 19, "a fifth, and ten");
+    // No budget, no retries.
+    let layer = polite(&clock).retry_budget(0.0).build().unwrap();
+    let server = Server::new(&clock).then(429, headers);
+    assert_eq!(send(&layer, &server, get(), &clock).await, 429);
+}
+
+/// A body that can only be read once, and tells how often it was asked for a copy.
+struct Stream(Arc<AtomicUsize>);
+
+impl Resend for Stream {
+    fn resend(&self) -> Option<Self> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_never_sent_again() {
+    let (clock, layer) = setting();
+    let server = Server::new(&clock).then(429, WAIT);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let request = Request::put("http://a.test/")
+        .body(Stream(Arc::clone(&asked)))
+        .unwrap();
+    assert_eq!(send(&layer, &server, request, &clock).await, 429);
+    assert_eq!(server.arrivals().len(), 1);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn bodies_say_whether_they_can_be_sent_again() {
+    fn can<B: Resend>(body: &B) -> bool {
+        body.resend().is_some()
+    }
+    let full = || Full::new(Bytes::from_static(b"text"));
+    assert!(can(&()) && can(&"text") && can(&Bytes::new()) && can(&vec![1_u8]));
+    assert!(can(&full()) && can(&Empty::<Bytes>::new()) && can(&Some(full())));
+    assert!(can(&None::<Once<Body>>) && !can(&Some(Once::new(full()))));
+    // A box does not say what is in it; but whether it is empty.
+    assert!(!can(&full().boxed()) && !can(&full().boxed_unsync()));
+    assert!(can(&Full::<Bytes>::default().boxed()));
+    assert!(can(&Full::<Bytes>::default().boxed_unsync()));
+    #[cfg(feature = "axum")]
+    {
+        assert!(can(&axum::body::Body::empty()) && !can(&axum::body::Body::from("text")));
+    }
+}
+
+/// The second is the first: method, headers, extensions, body.
+#[tokio::test]
+async fn what_is_sent_again_is_the_same() {
+    let (clock, layer) = setting();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let server = tower::service_fn(move |request: Request<&'static str>| {
+        let (head, body) = request.into_parts();
+        let mut seen = log.lock().unwrap();
+        let status = if seen.is_empty() { 429 } else { 200 };
+        seen.push((
+            head.method,
+            head.uri,
+            head.version,
+            head.headers,
+            head.extensions.get::<u8>().copied(),
+            body,
+        ));
+        let response = Response::builder().status(status).body(Body::default());
+        std::future::ready(Ok::<_, Infallible>(response.unwrap()))
+    });
+    let request = Request::patch("http://a.test/x?y=1")
+        .version(http::Version::HTTP_2)
+        .header("a", "1")
+        .header("a", "2")
+        .extension(7_u8)
+        .body("text")
+        .unwrap();
+    assert_eq!(send(&layer, &server, request, &clock).await, 200);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 2);
+    assert_eq!(seen[0], seen[1]);
+    assert_eq!((seen[1].4, seen[1].5), (Some(7), "text"));
+}
