@@ -63,7 +63,7 @@ impl PoliteLayerBuilder {
     }
 
     /// Which share of a limit is little, from 0 to 1: 0.05, if nothing is said. With 1, requests
-    /// are always spread evenly over the time until the reset.
+    /// are always spread evenly over the time until the reset, if that is within five minutes.
     pub const fn slow_below(mut self, share: f64) -> Self {
         self.slow_below = share;
         self

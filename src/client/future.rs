@@ -218,13 +218,11 @@ where
                         Ok(response) => errand.arrive(response),
                         Err(_) => None,
                     };
-                    match again {
-                        Some(sleep) => Stage::Waiting { sleep },
-                        None => {
-                            errand.trip = None;
-                            return Poll::Ready(result);
-                        }
-                    }
+                    let Some(sleep) = again else {
+                        errand.trip = None;
+                        return Poll::Ready(result);
+                    };
+                    Stage::Waiting { sleep }
                 }
             };
             stage.set(next);

@@ -13,6 +13,7 @@ use super::dice::Dice;
 use super::host::Host;
 use super::hosts::{Hosts, host_of, keyed};
 use super::service::Polite;
+use crate::calm::calmly;
 use crate::clock::Clock;
 use crate::head::Head;
 use crate::headers::Limits;
@@ -120,7 +121,9 @@ impl Shared {
     /// Whom a request is for.
     pub(super) fn host<B>(&self, request: &Request<B>) -> Arc<Host> {
         let mut name = host_of(request);
-        if let Some(key) = self.key.as_ref().and_then(|key| key(&Head::of(request))) {
+        let key = self.key.as_ref();
+        // Should it panic, the request counts for the host.
+        if let Some(key) = key.and_then(|key| calmly(|| key(&Head::of(request))).flatten()) {
             name = keyed(name, &key);
         }
         let budget = || Budget::new(self.retry_share);

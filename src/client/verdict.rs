@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::headers::{Limits, read_retry_after};
 
 const GITHUB: HeaderName = HeaderName::from_static("x-ratelimit-resource");
+const GRPC: HeaderName = HeaderName::from_static("grpc-status");
 const STRIPE: HeaderName = HeaderName::from_static("stripe-should-retry");
 
 /// A response, judged.
@@ -43,6 +44,11 @@ impl Verdict {
             // not say how long.
             StatusCode::FORBIDDEN => {
                 told.is_some() || (has_nothing_left && headers.contains_key(GITHUB))
+            }
+            // Errors of gRPC are answered with 200; the eighth is that something is exhausted.
+            StatusCode::OK => {
+                (told.is_some() || has_nothing_left)
+                    && headers.get(GRPC).is_some_and(|status| status == "8")
             }
             _ => false,
         };

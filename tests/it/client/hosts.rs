@@ -65,6 +65,17 @@ async fn keys_tell_limits_of_one_host_apart() {
     assert!(server.arrivals()[2] >= 60.0);
 }
 
+/// The panic is the closure's, and told by the hook; the request goes on.
+#[tokio::test]
+async fn a_key_that_panics_is_none() {
+    let clock = ManualClock::new();
+    let key = |_: &tollgate::Head<'_>| -> Option<String> { panic!("no key") };
+    let layer = polite(&clock).key_with(key).build().unwrap();
+    let server = Server::new(&clock).then(200, &told("10", "9", "60"));
+    assert_eq!(send(&layer, &server, get(), &clock).await, 200);
+    assert!(layer.limits("api.test").is_some());
+}
+
 #[tokio::test]
 async fn a_list_of_links_fills_no_memory() {
     let clock = ManualClock::new();

@@ -120,6 +120,19 @@ async fn github_denies_with_403() {
     }
 }
 
+/// What our own server answers to gRPC; an exhausted disk has no limit to tell of.
+#[tokio::test]
+async fn grpc_denies_with_200() {
+    for (headers, times) in [
+        (&[("grpc-status", "8"), ("retry-after", "7")][..], 2),
+        (&[("grpc-status", "8")], 1),
+        (&[("grpc-status", "0"), ("x-ratelimit-remaining", "0")], 1),
+    ] {
+        let (_, arrivals) = outcome(&[(200, headers)], "POST http://a.test/").await;
+        assert_eq!(arrivals.len(), times, "{headers:?}");
+    }
+}
+
 #[tokio::test]
 async fn stripe_says_when_it_is_of_no_use() {
     let no = [("stripe-should-retry", "false"), ("retry-after", "1")];
