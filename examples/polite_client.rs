@@ -25,6 +25,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tollgate::client::PoliteLayer;
+use tollgate::headers::Limits;
 use tollgate::{Clock, Identity, RateLimitLayer, SystemClock};
 use tower::{Layer, ServiceExt};
 
@@ -116,8 +117,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             },
             _ = every_second.tick() => {
                 let told = polite.limits(&host);
-                let left = told.as_ref().and_then(|limits| limits.remaining());
-                let limit = told.as_ref().and_then(|limits| limits.limit());
+                let left = told.as_ref().and_then(Limits::remaining);
+                let limit = told.as_ref().and_then(Limits::limit);
                 if let (Some(left), Some(limit)) = (left, limit) {
                     common::say(&format!("{:5.1} s: {left} of {limit} left\n", seconds(&clock)));
                 }

@@ -9,7 +9,7 @@ use tollgate::{Clock, ManualClock};
 use super::{Body, Server, get, polite, send_in_steps, told};
 use crate::headers::config;
 
-const MOST: Duration = Duration::from_secs(60);
+const MOST: Duration = Duration::from_mins(1);
 
 const STEP: Duration = Duration::from_millis(500);
 
