@@ -10,8 +10,13 @@ use super::verdict::Verdict;
 use crate::clock::Timestamp;
 use crate::headers::Limits;
 
-/// How much a new observation counts against all before it.
-const NEWS: f64 = 0.25;
+/// How much it counts against all before it that there seem to be more of us, or fewer. To be
+/// too many costs more than to be too few.
+const MORE: f64 = 0.5;
+const FEWER: f64 = 0.25;
+
+/// Who is turned away has thought that there were fewer: so many times as many there are.
+const SURPRISE: f64 = 1.5;
 
 /// More than this many are never believed in.
 const LARGEST_CROWD: f64 = 10_000.0;
@@ -198,11 +203,16 @@ impl State {
             0.0
         };
         let sample = ((before + regained - after) / ours).clamp(1.0, LARGEST_CROWD);
-        self.crowd += (sample - self.crowd) * NEWS;
+        let weight = if sample > self.crowd { MORE } else { FEWER };
+        self.crowd += (sample - self.crowd) * weight;
     }
 
     /// What a denial says about the reset that was told before it.
     fn learn_from_denial(&mut self, until: Timestamp, now: Timestamp) {
+        // Those that were on their way together are turned away together.
+        if self.block.is_none_or(|block| block.until <= now) {
+            self.crowd = (self.crowd * SURPRISE).min(LARGEST_CROWD);
+        }
         let known = self.known.as_ref();
         let Some(reset) = known.and_then(|known| known.limits.reset_at()) else {
             return;
@@ -241,7 +251,9 @@ impl Trip {
         let mut state = self.host.state();
         if let Some(wait) = wait {
             let until = now.saturating_add(wait);
-            state.learn_from_denial(until, now);
+            if verdict.refusal.is_some_and(|refusal| refusal.is_denial) {
+                state.learn_from_denial(until, now);
+            }
             if state.block.is_none_or(|block| block.until < until) {
                 state.block = Some(Block {
                     until,

@@ -105,6 +105,40 @@ async fn a_client_may_be_more_careful() {
     assert!((0.05..=0.16).contains(&wait), "{wait}");
 }
 
+/// When the third request came after the second, if the first two were told this.
+async fn wait_after_two(first: &[(&str, &str)], second: &[(&str, &str)]) -> f64 {
+    let clock = ManualClock::new();
+    let server = Server::new(&clock).then(200, first).then(200, second);
+    let layer = polite(&clock).build().unwrap();
+    for _ in 0..3 {
+        send(&layer, &server, get(), &clock).await;
+    }
+    let arrivals = server.arrivals();
+    arrivals[2] - arrivals[1]
+}
+
+/// Twenty are gone where we sent one: what is left is not ours alone.
+#[tokio::test]
+async fn others_are_left_their_share() {
+    let alone = wait_after_two(&told("1000", "41", "100"), &told("1000", "40", "100")).await;
+    assert!((1.2..=3.8).contains(&alone), "{alone}");
+    let among = wait_after_two(&told("1000", "60", "100"), &told("1000", "40", "100")).await;
+    assert!((15.0..=55.0).contains(&among), "{among}");
+    // Another limit says nothing about it.
+    let other = wait_after_two(&told("900", "60", "100"), &told("1000", "40", "100")).await;
+    assert!((1.2..=3.8).contains(&other), "{other}");
+}
+
+/// We took one, and as much is left: it comes back all the time, a thousand in a hundred seconds.
+#[tokio::test]
+async fn what_comes_back_all_the_time_is_not_waited_for() {
+    let wait = wait_after_two(&told("1000", "40", "100"), &told("1000", "40", "98")).await;
+    assert!((0.04..=0.17).contains(&wait), "{wait}");
+    // What came past the reset proves nothing.
+    let wait = wait_after_two(&told("1000", "0", "100"), &told("1000", "0", "100")).await;
+    assert!(wait > 99.0, "{wait}");
+}
+
 /// Each of those that wait has a turn of its own.
 #[tokio::test]
 async fn those_who_wait_together_do_not_go_together() {
