@@ -37,6 +37,7 @@
 //! headers = "legacy"                # legacy | ietf | both | none
 //! reset = "unix-seconds"            # or delta-seconds
 //! on_store_failure = "local"        # local | allow | deny
+//! local_share = 0.25                # of each limit, for one process while the store is away
 //!
 //! [tiers]
 //! default = "free"

@@ -1,5 +1,7 @@
 //! One request that is counted: who asks, on which plan, at what cost.
 
+mod local;
+
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use crate::error::{Invalid, StoreError};
 use crate::head::Head;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
-use crate::policy::{Caller, Entry, OnStoreFailure, Plan};
+use crate::policy::{Caller, Entry, Plan};
 use crate::quota::Quota;
 use crate::store::{Answer, Overrides, Store};
 use crate::who::Identity;
@@ -35,13 +37,14 @@ pub(crate) struct Case<R = Arc<Rules>> {
     costs: [u64; MAX_CHECKS],
     /// Which entries of the plan apply to the caller: a bit for each.
     applying: u8,
-    /// Quotas that were set for this caller at run time, by entry.
+    /// Quotas that were set for this caller at run time, or that hold only in this process, by
+    /// entry.
     overridden: Option<Arc<Overridden>>,
     /// Whether it was decided in the memory of this process, since the store could not answer.
     local: bool,
 }
 
-/// For each entry of a plan that has one, the quota that was set at run time, and its label.
+/// For each entry of a plan that has one, the quota that replaces the policy's, and its label.
 type Overridden = [Option<(Quota, Label)>; MAX_CHECKS];
 
 const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bits");
@@ -139,13 +142,20 @@ impl<R: Deref<Target = Rules>> Case<R> {
             let mut subjects = per.subject(&caller).into_iter().chain(caller.subjects());
             let quota =
                 subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), now));
-            let who = Some(per.who(&caller)).filter(|who| Label::can_name(who));
-            let who = who.unwrap_or(Labels::UNNAMED);
-            let label = |quota: &Quota| Label::new(who, counter, quota).ok();
-            found[index] = quota.and_then(|quota| Some((quota, label(&quota)?)));
+            found[index] = quota.and_then(|quota| self.with_label(entry, quota));
         }
         self.overridden = found.iter().any(Option::is_some).then(|| Arc::new(found));
         self
+    }
+
+    /// Another quota for an entry, with the label that callers see.
+    fn with_label(&self, entry: &Entry, quota: Quota) -> Option<(Quota, Label)> {
+        let caller = self.caller();
+        let who = self.plan().subjects[entry.subject].who(&caller);
+        let who = Some(who).filter(|who| Label::can_name(who));
+        let who = who.unwrap_or(Labels::UNNAMED);
+        let counter = &self.rules.policy.line(entry).counter;
+        Some((quota, Label::new(who, counter, &quota).ok()?))
     }
 
     /// What was set for an entry at run time.
@@ -187,36 +197,6 @@ impl<R: Deref<Target = Rules>> Case<R> {
     /// Whether some of it depends on the response.
     pub(super) fn is_by_outcome(&self) -> bool {
         self.plan().by_outcome
-    }
-
-    /// What of it is counted in memory while the store cannot answer; `None` if nothing is.
-    pub(super) fn locally(&self) -> Option<Self>
-    where
-        R: Clone,
-    {
-        let is_local = |entry: &Entry| {
-            self.rules.policy.terms(entry).on_store_failure == OnStoreFailure::Local
-        };
-        let mut applying = 0;
-        for (index, entry) in self.entries() {
-            applying |= u8::from(is_local(entry)) << index;
-        }
-        (applying != 0).then(|| Self {
-            applying,
-            local: true,
-            ..self.clone()
-        })
-    }
-
-    /// The same, decided where `local` was.
-    pub(super) fn made_local<L>(mut self, local: &Case<L>) -> Self {
-        self.applying = local.applying;
-        self.local = local.local;
-        self
-    }
-
-    pub(super) const fn is_local(&self) -> bool {
-        self.local
     }
 
     /// The entries that apply to this caller, with their places in the plan.
@@ -372,13 +352,6 @@ impl<R: Deref<Target = Rules>> Case<R> {
         labels.get(policy, who, entry.line, self.tier)
     }
 
-    /// Whether one of its rules must not go on uncounted while the store cannot answer.
-    pub(super) fn needs_store(&self) -> bool {
-        self.entries().any(|(_, entry)| {
-            self.rules.policy.terms(entry).on_store_failure == OnStoreFailure::Deny
-        })
-    }
-
     fn check<'a>(&'a self, index: usize, entry: &Entry, subject: &'a Subject<'a>) -> Check<'a> {
         let line = self.rules.policy.line(entry);
         Check::new(subject, &line.counter)
@@ -420,6 +393,6 @@ fn with_checks<T: Unpin + Send + 'static>(
 ) -> Answer<T> {
     match Batch::new(checks) {
         Ok(batch) => call(&batch),
-        Err(invalid) => Answer::ready(Err(StoreError::new(invalid.to_string()))),
+        Err(invalid) => Answer::ready(Err(StoreError::refused(invalid.to_string()))),
     }
 }

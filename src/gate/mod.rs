@@ -183,6 +183,7 @@ impl Gate {
             return Asked::PASS;
         };
         if let Some(Ok((usage, at))) = answer.as_ready() {
+            self.heard();
             let decision = case.decision_of_only(*usage, *at);
             return self.decided(case, None, decision, head, || case.keep(rules));
         }
@@ -257,7 +258,10 @@ impl Gate {
     ) -> Asked {
         let decided = verdict.and_then(|verdict| Ok((case.decision(&verdict)?, verdict)));
         match decided {
-            Ok((decision, verdict)) => self.decided(case, Some(&verdict), decision, head, keep),
+            Ok((decision, verdict)) => {
+                self.heard();
+                self.decided(case, Some(&verdict), decision, head, keep)
+            }
             Err(error) => self.without_store(case, &error, head, keep),
         }
     }

@@ -20,6 +20,22 @@ use crate::response::{Denial, JsonEnvelope, Render};
 const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
 
 impl Gate {
+    /// The store has answered. If it had failed before, it is back, unless somebody in between
+    /// has answered in its place.
+    #[inline]
+    pub(super) fn heard(&self) {
+        if self.watch.is_store_failing() {
+            self.heard_again();
+        }
+    }
+
+    #[cold]
+    fn heard_again(&self) {
+        if self.store.health().is_healthy() {
+            self.watch.store_recovered(self.clock.now());
+        }
+    }
+
     /// The store could not answer.
     #[cold]
     pub(super) fn without_store<R: Deref<Target = Rules> + Clone>(
@@ -35,7 +51,7 @@ impl Gate {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, now);
             return Asked::Denied(self.render(&denial, case.rules().style()));
         }
-        let Some(local) = case.locally() else {
+        let Some(local) = case.locally(error.kind()) else {
             return Asked::PASS;
         };
         let verdict = local.decide(self.local(), now).wait();

@@ -5,6 +5,7 @@ pub(crate) use told::*;
 #[cfg(feature = "tracing")]
 mod told {
     use std::cell::LazyCell;
+    use std::time::Duration;
 
     use crate::observe::{Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
 
@@ -90,14 +91,27 @@ mod told {
         tracing::error!(
             target: "tollgate",
             error = error as &dyn std::error::Error,
+            kind = error.kind().name(),
             untold,
             "rate_limit_store_failed"
+        );
+    }
+
+    #[cold]
+    pub(in crate::observe) fn store_recovered(after: Duration, untold: u64) {
+        tracing::info!(
+            target: "tollgate",
+            after_secs = after.as_secs_f64(),
+            untold,
+            "rate_limit_store_recovered"
         );
     }
 }
 
 #[cfg(not(feature = "tracing"))]
 mod told {
+    use std::time::Duration;
+
     use crate::observe::{Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
 
     pub(in crate::observe) fn no_peer_address() {}
@@ -109,4 +123,5 @@ mod told {
     pub(in crate::observe) fn reloaded(_: u64) {}
     pub(in crate::observe) fn reload_failed(_: &ReloadError) {}
     pub(in crate::observe) fn store_failed(_: &StoreError, _: u64) {}
+    pub(in crate::observe) fn store_recovered(_: Duration, _: u64) {}
 }

@@ -19,11 +19,14 @@ pub(crate) struct Watch {
     no_peer_address: AtomicBool,
     unknown_tiers: Mutex<HashSet<Box<str>>>,
     store_failures: Mutex<Failures>,
+    /// Whether the store has failed and not answered since.
+    store_fails: AtomicBool,
 }
 
 /// How a store fails.
 #[derive(Debug, Default)]
 struct Failures {
+    since: Option<Timestamp>,
     told_at: Option<Timestamp>,
     /// How many were not told of since.
     untold: u64,
@@ -43,6 +46,8 @@ impl Watch {
             .store_failures
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        failures.since.get_or_insert(now);
+        self.store_fails.store(true, Ordering::Relaxed);
         let is_due = failures
             .told_at
             .is_none_or(|told| now.duration_since(told) >= Self::TELLS_OF_FAILURES_EVERY);
@@ -52,6 +57,27 @@ impl Watch {
         } else {
             failures.untold += 1;
         }
+    }
+
+    /// Whether the store has failed and not answered since.
+    #[inline]
+    pub(crate) fn is_store_failing(&self) -> bool {
+        self.store_fails.load(Ordering::Relaxed)
+    }
+
+    /// The store answers again. Said once for each time it had failed.
+    #[cold]
+    pub(crate) fn store_recovered(&self, now: Timestamp) {
+        let mut failures = self
+            .store_failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !self.store_fails.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let since = failures.since.take().unwrap_or(now);
+        let untold = std::mem::take(&mut failures.untold);
+        event::store_recovered(now.duration_since(since), untold);
     }
 
     /// Nobody has told where requests come from. Said once, with what to do about it.

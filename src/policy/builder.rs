@@ -28,6 +28,7 @@ pub struct PolicyBuilder {
     pub(crate) networks: Vec<String>,
     pub(crate) warn_at: f64,
     pub(crate) on_store_failure: OnStoreFailure,
+    pub(crate) local_share: f64,
     pub(crate) maintenance_until: Option<Timestamp>,
 }
 
@@ -45,6 +46,7 @@ impl Default for PolicyBuilder {
             networks: Vec::new(),
             warn_at: 0.8,
             on_store_failure: OnStoreFailure::default(),
+            local_share: 1.0,
             maintenance_until: None,
         }
     }
@@ -164,6 +166,22 @@ impl PolicyBuilder {
         self
     }
 
+    /// How much of each limit one process may admit on its own while the store cannot answer: with
+    /// four processes, `0.25` keeps the limits as they are for all of them together. The whole
+    /// limit, if nothing is said; never less than one request.
+    ///
+    /// ```
+    /// use tollgate::policy::Policy;
+    ///
+    /// let policy = Policy::builder().everyone("100/minute").local_share(0.25).build()?;
+    /// # let _ = policy;
+    /// # Ok::<(), tollgate::Problems>(())
+    /// ```
+    pub fn local_share(mut self, share: f64) -> Self {
+        self.local_share = share;
+        self
+    }
+
     /// Nobody is counted or denied before this instant; then the limits are back by themselves.
     /// Every request that goes on because of it leaves an event for the audit.
     pub fn maintenance_until(mut self, until: Timestamp) -> Self {
@@ -200,6 +218,11 @@ impl PolicyBuilder {
             let expected = "a share of the limit such as `0.8`; above 1 for never";
             let wrong = Invalid::new("warn_at", self.warn_at, expected);
             problems.push(wrong.at("defaults.warn_at"));
+        }
+        if !(self.local_share > 0.0 && self.local_share <= 1.0) {
+            let expected = "a share of the limit above 0 and up to 1, such as `0.25`";
+            let wrong = Invalid::new("local_share", self.local_share, expected);
+            problems.push(wrong.at("defaults.local_share"));
         }
         compile::compile(self, problems)
     }

@@ -69,6 +69,7 @@ mod cost;
 mod count;
 mod exempt;
 mod explain;
+mod local_share;
 mod overview;
 mod per;
 mod route;
@@ -80,6 +81,7 @@ use std::net::IpAddr;
 
 use self::about::About;
 use self::exempt::Exemptions;
+use self::local_share::LocalShare;
 use self::route::{Routes, Target};
 use crate::clock::Timestamp;
 use crate::decision::Usage;
@@ -116,6 +118,7 @@ pub struct Policy {
     routes: Routes,
     exempt: Exemptions,
     warn_thousandths: u64,
+    local_share: LocalShare,
     maintenance_until: Option<Timestamp>,
     about: About,
 }
@@ -238,6 +241,16 @@ impl Policy {
 
     pub(crate) const fn tiers(&self) -> &TierTable {
         &self.tiers
+    }
+
+    /// Whether one process may admit all of a limit on its own while the store cannot answer.
+    pub(crate) const fn has_whole_local_share(&self) -> bool {
+        self.local_share.is_whole()
+    }
+
+    /// How much of a quota one process may admit on its own.
+    pub(crate) fn local_share_of(&self, quota: &Quota) -> Quota {
+        self.local_share.of(quota)
     }
 
     /// Whether a warning is due.

@@ -171,6 +171,9 @@ fn defaults(policy: &PolicyBuilder, headers: HeaderStyle) -> Section {
     if policy.on_store_failure != said.on_store_failure {
         section.set("on_store_failure", &text(policy.on_store_failure.name()));
     }
+    if policy.local_share.to_bits() != said.local_share.to_bits() {
+        section.set("local_share", &policy.local_share.to_string());
+    }
     section
 }
 

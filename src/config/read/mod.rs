@@ -83,6 +83,10 @@ impl Reading<'_> {
             if let Some(outcome) = on_store_failure(&defaults) {
                 policy = policy.on_store_failure(outcome);
             }
+            let share = defaults.get("local_share");
+            if let Some(share) = share.and_then(|share| share.number()) {
+                policy = policy.local_share(share);
+            }
         }
         if let Some(tiers) = root.get("tiers") {
             policy = policy.tiers(self.tiers(&tiers));

@@ -104,6 +104,12 @@ static DEFAULTS: Table = Table::of(&[
         "What happens while the store cannot answer.",
     )
     .or("\"local\""),
+    Field::new(
+        "local_share",
+        Kind::Number("a share of the limit above 0 and up to 1, such as `0.25`"),
+        "How much of each limit one process may admit on its own while the store cannot answer.",
+    )
+    .or("1"),
 ]);
 
 static TIERS: Table = Table {

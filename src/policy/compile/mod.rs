@@ -9,6 +9,7 @@ use self::group::{Group, Place};
 use self::plan::Parts;
 use super::about::{About, RuleAbout, RuleKind};
 use super::builder::PolicyBuilder;
+use super::local_share::LocalShare;
 use super::route::{Route, Routes, Target};
 use super::rule::{OnStoreFailure, Rule};
 use super::tiers::TierTable;
@@ -114,6 +115,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         routes,
         exempt: builder.exempt,
         warn_thousandths: thousandths(builder.warn_at),
+        local_share: LocalShare::new(builder.local_share),
         maintenance_until: builder.maintenance_until,
         about,
     })

@@ -38,6 +38,7 @@ fn in_code() -> PolicyBuilder {
     Policy::builder()
         .warn_at(0.5)
         .on_store_failure(OnStoreFailure::Allow)
+        .local_share(0.25)
         .tiers(
             Tiers::new("free")
                 .tier("team", 5)

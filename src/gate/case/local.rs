@@ -1,0 +1,75 @@
+//! What becomes of a case while the store cannot answer.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::{Case, Overridden};
+use crate::error::StoreErrorKind;
+use crate::gate::Rules;
+use crate::policy::{Entry, OnStoreFailure};
+
+impl<R: Deref<Target = Rules>> Case<R> {
+    /// What of it is counted in memory while the store cannot answer; `None` if nothing is.
+    pub(in crate::gate) fn locally(&self, why: StoreErrorKind) -> Option<Self>
+    where
+        R: Clone,
+    {
+        let mut applying = 0;
+        for (index, entry) in self.entries() {
+            applying |= u8::from(self.is_counted_locally(entry, why)) << index;
+        }
+        (applying != 0).then(|| {
+            let local = Self {
+                applying,
+                local: true,
+                ..self.clone()
+            };
+            local.with_local_quotas()
+        })
+    }
+
+    /// Whether an entry is counted in memory meanwhile.
+    fn is_counted_locally(&self, entry: &Entry, why: StoreErrorKind) -> bool {
+        match self.rules.policy.terms(entry).on_store_failure {
+            OnStoreFailure::Local => true,
+            // Letting requests through is for outages, which end. A wrong password does not, and
+            // nobody has said that there should be no limit until somebody reads the log.
+            OnStoreFailure::Allow => why == StoreErrorKind::Refused,
+            OnStoreFailure::Deny => false,
+        }
+    }
+
+    /// With the share of each quota that this process may admit on its own.
+    fn with_local_quotas(mut self) -> Self {
+        let policy = &self.rules.policy;
+        if policy.has_whole_local_share() {
+            return self;
+        }
+        let mut shares = Overridden::default();
+        for (index, entry) in self.entries() {
+            let quota = policy.local_share_of(self.quota(index, entry));
+            shares[index] = self.with_label(entry, quota);
+        }
+        self.overridden = Some(Arc::new(shares));
+        self
+    }
+
+    /// The same, decided where `local` was.
+    pub(in crate::gate) fn made_local<L>(mut self, local: &Case<L>) -> Self {
+        self.applying = local.applying;
+        self.local = local.local;
+        self.overridden.clone_from(&local.overridden);
+        self
+    }
+
+    pub(in crate::gate) const fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// Whether one of its rules must not go on uncounted while the store cannot answer.
+    pub(in crate::gate) fn needs_store(&self) -> bool {
+        self.entries().any(|(_, entry)| {
+            self.rules.policy.terms(entry).on_store_failure == OnStoreFailure::Deny
+        })
+    }
+}
