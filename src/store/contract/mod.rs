@@ -25,6 +25,7 @@ mod all_or_nothing;
 mod bench;
 mod counting;
 mod identity;
+mod overrides;
 mod upkeep;
 mod vectors;
 
@@ -65,6 +66,11 @@ pub async fn verify(new_store: impl AsyncFn() -> Arc<dyn Store>) {
         upkeep::clears_everything;
         upkeep::counts_what_it_keeps;
         upkeep::answers_the_same_however_often_it_is_swept;
+        overrides::keeps_the_overrides_that_were_set;
+        overrides::replaces_an_override_by_one_for_the_same;
+        overrides::forgets_an_override_when_it_is_over;
+        overrides::removes_the_overrides_of_a_subject_under_a_rule;
+        overrides::keeps_overrides_when_counters_are_forgotten;
     }
     for case in vectors::cases() {
         case.run(&Bench::new(&case.title(), new_store().await))
