@@ -257,7 +257,7 @@ impl Decision {
     ) -> Result<Self, StoreError> {
         let usages = verdict.usages();
         if usages.len() != order.len() {
-            return Err(StoreError::new(format!(
+            return Err(StoreError::refused(format!(
                 "asked about {} counters, the store answered for {}",
                 order.len(),
                 usages.len(),

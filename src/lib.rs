@@ -182,7 +182,10 @@ pub use self::layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use self::limiter::{Ask, Limiter, LimiterBuilder, Reservation, Reserve};
 pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
-pub use self::store::{Answer, MemoryStore, MemoryStoreBuilder, Override, Overrides, Store};
+pub use self::store::{
+    Answer, DenyCache, DenyCacheBuilder, Failover, FailoverBuilder, MemoryStore,
+    MemoryStoreBuilder, Override, Overrides, Store, StoreHealth,
+};
 #[cfg(feature = "redis")]
 pub use self::store::{RedisStore, RedisStoreBuilder};
 pub use self::who::Identity;

@@ -5,6 +5,7 @@ use std::hash::BuildHasher as _;
 use std::net::IpAddr;
 
 use super::siphash::SipHash;
+use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::key::{Counter, Subject, Value};
 
 /// The secret of one store.
@@ -18,6 +19,10 @@ pub(super) struct Fingerprint {
     pub(super) place: u64,
     rest: u64,
 }
+
+/// A whole request: whose counters, which, at what cost, and what the limits were.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct RequestPrint(u64, u64);
 
 /// One counter of one subject: what a cell is found by.
 ///
@@ -64,6 +69,21 @@ impl Secret {
         Self(SipHash::new(first, second))
     }
 
+    /// The fingerprints of all subjects of a batch, in the order of its checks.
+    #[inline(always)]
+    pub(super) fn fingerprints(&self, batch: &Batch<'_>) -> [Fingerprint; MAX_CHECKS] {
+        let mut prints = [Fingerprint::default(); MAX_CHECKS];
+        let checks = batch.checks();
+        for (index, check) in checks.iter().enumerate() {
+            // Checks of one subject follow each other and point at the same one.
+            prints[index] = match index.checked_sub(1) {
+                Some(last) if std::ptr::eq(checks[last].subject(), check.subject()) => prints[last],
+                _ => self.fingerprint(check.subject()),
+            };
+        }
+        prints
+    }
+
     #[inline(always)]
     pub(super) fn fingerprint(&self, subject: &Subject<'_>) -> Fingerprint {
         match subject.only_text() {
@@ -93,6 +113,22 @@ impl Secret {
             }
         }
         words.finish()
+    }
+
+    /// The fingerprint of a request, of whose subjects these are the fingerprints.
+    #[inline]
+    pub(super) fn request(&self, checks: &[Check<'_>], prints: &[Fingerprint]) -> RequestPrint {
+        let (mut hash, mut words) = (self.0, 0);
+        for (check, print) in checks.iter().zip(prints) {
+            let Tag { place, rest } = print.tag(check.counter());
+            let quota = check.quota();
+            for word in [place, rest, check.cost(), quota.amount(), quota.burst()] {
+                hash = hash.absorb(word);
+                words += 1;
+            }
+        }
+        let (first, second) = hash.finish(words, 0);
+        RequestPrint(first, second)
     }
 
     /// A fingerprint that no subject has but by a chance of 2^-128.

@@ -1,13 +1,18 @@
 //! Where counters live: the [`Store`] trait and the stores that come with the crate.
 
 mod answer;
+mod chance;
 #[cfg(feature = "test-util")]
 pub mod contract;
+mod deny_cache;
+mod failover;
+mod fingerprint;
 mod health;
 mod memory;
 mod overrides;
 #[cfg(feature = "redis")]
 mod redis;
+mod siphash;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +25,8 @@ use crate::key::Subject;
 
 pub use self::answer::Answer;
 pub(crate) use self::answer::block_on;
+pub use self::deny_cache::{DenyCache, DenyCacheBuilder};
+pub use self::failover::{Failover, FailoverBuilder};
 pub use self::health::StoreHealth;
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::overrides::{Override, Overrides};
@@ -53,12 +60,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
         let batch = match Batch::new(std::slice::from_ref(check)) {
             Ok(batch) => batch,
-            Err(invalid) => return Answer::ready(Err(StoreError::new(invalid.to_string()))),
+            Err(invalid) => return Answer::ready(Err(StoreError::refused(invalid.to_string()))),
         };
         self.decide(&batch, now).map(|verdict| {
             let verdict = verdict?;
             let first = verdict.usages().first().copied();
-            let usage = first.ok_or_else(|| StoreError::new("the store answered no check"))?;
+            let usage = first.ok_or_else(|| StoreError::refused("the store answered no check"))?;
             Ok((usage, verdict.at()))
         })
     }
@@ -108,7 +115,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Sets a limit at run time, for all who share the store.
     fn set_override(&self, new: Override) -> Answer<()> {
         drop(new);
-        Answer::ready(Err(StoreError::new("this store keeps no overrides")))
+        Answer::ready(Err(StoreError::refused("this store keeps no overrides")))
     }
 
     /// Removes the limits that were set for a subject under a rule, and says whether there were

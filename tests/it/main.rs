@@ -28,6 +28,7 @@ mod reload;
 mod response;
 mod sockets;
 mod store_contract;
+mod stores;
 mod tier;
 mod vectors;
 mod wire;

@@ -1,7 +1,7 @@
 //! Four cells next to each other.
 
 use super::cell::Cell;
-use super::fingerprint::Tag;
+use crate::store::fingerprint::Tag;
 
 pub(super) const CELLS: usize = 4;
 

@@ -12,12 +12,12 @@
 //! they started. A token bucket needs the instant it was filled until, so its end is kept
 //! apart, as a short float of what lies in between, rounded up.
 
-use super::fingerprint::Tag;
 use crate::algorithm::fixed_window::FixedWindow;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::decision::{Outcome, Usage};
 use crate::quota::Quota;
+use crate::store::fingerprint::Tag;
 
 /// A state as a cell keeps it.
 pub(super) type Words = [u64; 2];

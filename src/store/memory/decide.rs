@@ -2,7 +2,6 @@
 
 use super::MemoryStore;
 use super::cell::Words;
-use super::fingerprint::{Fingerprint, Tag};
 use super::locked::{Locked, Pair, Tables};
 use super::room::NoRoom;
 use super::table::Place;
@@ -10,6 +9,7 @@ use super::weigh::{Mode, Write, charge_words, give_back, look_at, new_words, wei
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
+use crate::store::fingerprint::{Fingerprint, Tag};
 use crate::sync::{Ordering, lock};
 
 /// How much more sweeping is owed for a check that brings a new counter.
@@ -32,20 +32,6 @@ impl Plan {
 }
 
 impl MemoryStore {
-    #[inline(always)]
-    pub(super) fn fingerprints(&self, batch: &Batch<'_>) -> [Fingerprint; MAX_CHECKS] {
-        let mut prints = [Fingerprint::default(); MAX_CHECKS];
-        let checks = batch.checks();
-        for (index, check) in checks.iter().enumerate() {
-            // Checks of one subject follow each other and point at the same one.
-            prints[index] = match index.checked_sub(1) {
-                Some(last) if std::ptr::eq(checks[last].subject(), check.subject()) => prints[last],
-                _ => self.secret.fingerprint(check.subject()),
-            };
-        }
-        prints
-    }
-
     /// Fills in the verdict where it lies: it is large, and copying it about costs more than
     /// deciding it. That is also why this is not inlined.
     #[inline(never)]
@@ -56,7 +42,7 @@ impl MemoryStore {
         mode: Mode,
         verdict: &mut Verdict,
     ) {
-        let prints = self.fingerprints(batch);
+        let prints = self.secret.fingerprints(batch);
         if mode == Mode::Always || !self.charge_known(batch.checks(), &prints, now, verdict) {
             self.charge_all(batch, prints, now, mode, verdict);
         }
@@ -300,7 +286,7 @@ impl MemoryStore {
     }
 
     pub(super) fn look(&self, batch: &Batch<'_>, now: Timestamp) -> Verdict {
-        let mut prints = self.fingerprints(batch);
+        let mut prints = self.secret.fingerprints(batch);
         loop {
             match self.try_look(batch, &prints, now) {
                 Ok(verdict) => return verdict,
@@ -334,7 +320,7 @@ impl MemoryStore {
     }
 
     pub(super) fn discharge(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) {
-        let prints = self.fingerprints(batch);
+        let prints = self.secret.fingerprints(batch);
         let checks = batch.checks();
         let mut locked = Locked::none();
         locked.lock(self, &prints[..checks.len()]);

@@ -1,9 +1,9 @@
 //! All the shards that a batch touches, locked together.
 
 use super::MemoryStore;
-use super::fingerprint::Fingerprint;
 use super::table::Table;
 use crate::batch::MAX_CHECKS;
+use crate::store::fingerprint::Fingerprint;
 use crate::sync::{MutexGuard, lock};
 
 /// The tables of a batch, behind their locks.

@@ -3,21 +3,19 @@
 mod bucket;
 mod cell;
 mod decide;
-mod fingerprint;
 mod heap;
 mod locked;
 mod room;
-mod siphash;
 mod table;
 mod weigh;
 
 use std::fmt;
 use std::thread;
 
-use self::fingerprint::{Fingerprint, Secret};
 use self::locked::{Locked, Tables as _};
 use self::table::Table;
 use self::weigh::Mode;
+use super::fingerprint::{Fingerprint, Secret};
 use super::{Answer, Override, Overrides, Store};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
@@ -154,7 +152,7 @@ impl Store for MemoryStore {
     fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
         let batch = match Batch::new(std::slice::from_ref(check)) {
             Ok(batch) => batch,
-            Err(invalid) => return Answer::ready(Err(StoreError::new(invalid.to_string()))),
+            Err(invalid) => return Answer::ready(Err(StoreError::refused(invalid.to_string()))),
         };
         // What comes of the short way stays in registers, as long as nothing else is written to
         // the same place.
@@ -182,7 +180,7 @@ impl Store for MemoryStore {
     }
 
     fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
-        let prints = self.fingerprints(batch);
+        let prints = self.secret.fingerprints(batch);
         let checks = batch.checks();
         let mut locked = Locked::none();
         locked.lock(self, &prints[..checks.len()]);

@@ -3,10 +3,10 @@
 use super::MemoryStore;
 use super::cell::Words;
 use super::decide::Plan;
-use super::fingerprint::{Fingerprint, Tag};
 use super::locked::{Locked, Tables as _};
 use super::table::Table;
 use crate::batch::{Batch, MAX_CHECKS};
+use crate::store::fingerprint::{Fingerprint, Tag};
 use crate::sync::{Ordering, try_lock};
 
 /// There is no place for the counter of this check.

@@ -8,8 +8,8 @@
 
 use super::bucket::{Bucket, CELLS, occupied};
 use super::cell::{Cell, Rank, Words};
-use super::fingerprint::Tag;
 use super::heap::Heap;
+use crate::store::fingerprint::Tag;
 
 /// Where a cell is. Good until the table changes.
 #[derive(Clone, Copy, Default)]

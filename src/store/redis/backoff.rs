@@ -1,8 +1,8 @@
 //! How long to wait before the next attempt.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 use std::time::Duration;
+
+use crate::store::chance::chance;
 
 /// Waits that double, up to a second, each cut short by chance: a fleet that has lost its server
 /// must not come back all at once.
@@ -30,12 +30,6 @@ impl Backoff {
     pub(super) fn reset(&mut self) {
         self.attempts = 0;
     }
-}
-
-/// Anything from 0 to 1, by the operating system's randomness.
-fn chance() -> f64 {
-    let random = RandomState::new().hash_one(0);
-    f64::from((random >> 32) as u32) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod link;
 mod overrides;
 mod request;
 mod script;
+mod stack;
 mod trouble;
 mod upkeep;
 

@@ -1,0 +1,274 @@
+//! Denials that are known already are not asked about again.
+
+mod changes;
+mod denial;
+mod memory;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::changes::Slot;
+use self::memory::Memory;
+use super::{Answer, Override, Overrides, Store, StoreHealth};
+use crate::batch::{Batch, Check};
+use crate::clock::Timestamp;
+use crate::decision::{Usage, Verdict};
+use crate::error::{Invalid, StoreError};
+use crate::key::Subject;
+
+/// Remembers denials, so that those who hammer while they are blocked cost the store nothing.
+///
+/// ```
+/// use tollgate::store::DenyCache;
+/// use tollgate::{Limiter, ManualClock, MemoryStore};
+///
+/// // Worth it around a store that is far away; memory is as quick by itself.
+/// let store = DenyCache::new(MemoryStore::new());
+/// let limiter = Limiter::builder()
+///     .quota("1/minute")
+///     .store(store)
+///     .clock(ManualClock::new())
+///     .build()?;
+/// assert!(limiter.check("alice").wait()?.is_allowed());
+/// for _ in 0..1_000 {
+///     // Asked about once, and answered from memory from then on.
+///     assert!(limiter.check("alice").wait()?.is_denied());
+/// }
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+///
+/// # What is remembered
+///
+/// The store's whole answer to a request that it has denied: the same counters, of the same
+/// subjects, at the same cost, under the same limits. It is given again until it can change:
+/// until one of the quotas that denied it has room, or somebody
+///
+/// - gives back, records or resets what one of them counts,
+/// - sets or removes an [`Override`], or changes the limits by a reload or another tier,
+/// - is admitted at a smaller cost,
+///
+/// and not for longer than [a second](DenyCacheBuilder::longest). What is asked differently is
+/// asked of the store: a smaller cost may fit, and of a larger one the wait is not known.
+///
+/// # What is exact
+///
+/// Whatever happens through this store, what it denies is what the store would deny, with the
+/// same instant to come back at. Time is what has passed here since the answer, so the clocks of
+/// store and process need not agree.
+///
+/// What happens elsewhere may be noticed late, by no longer than a second: if *another process*
+/// gives back or resets what a remembered denial is about, those it concerns are denied for up
+/// to that much longer. What another process charges makes the wait that is told too short by as
+/// much as it would be if it had charged it a moment after the answer.
+///
+/// Two figures may be old without being wrong about the outcome. A counter that is further over
+/// than the request needs (it costs more than one, or was recorded past the limit) fades while it
+/// denies: it is looked at again every 10 milliseconds, and [`Usage::used`] is up to that old.
+/// And what a denial says of quotas that *had* room is as old as the denial.
+///
+/// # What it costs
+///
+/// At most as many denials are kept as [there is room](DenyCacheBuilder::capacity) for, in some
+/// 200 bytes each; what is forgotten is asked about again.
+pub struct DenyCache {
+    store: Arc<dyn Store>,
+    memory: Arc<Memory>,
+}
+
+impl DenyCache {
+    /// Remembers the denials of this store.
+    #[must_use]
+    pub fn new(store: impl Store) -> Self {
+        Self::builder(store).create()
+    }
+
+    /// The same, with settings.
+    pub fn builder(store: impl Store) -> DenyCacheBuilder {
+        DenyCacheBuilder {
+            store: Arc::new(store),
+            capacity: 65_536,
+            longest: Duration::from_secs(1),
+        }
+    }
+
+    /// How many requests were answered without asking the store.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.memory.answered()
+    }
+
+    /// Does what may make a remembered denial untrue.
+    fn change<T: Unpin + Send + 'static>(
+        &self,
+        slots: impl IntoIterator<Item = Slot>,
+        ask: impl FnOnce(&dyn Store) -> Answer<T>,
+    ) -> Answer<T> {
+        // Before it is asked, and after: a denial that is heard in between may be of either time.
+        let change = Memory::changing(&self.memory, slots);
+        match ask(&*self.store).try_ready() {
+            Ok(done) => {
+                drop(change);
+                Answer::ready(done)
+            }
+            Err(pending) => Answer::pending(async move {
+                let done = pending.await;
+                drop(change);
+                done
+            }),
+        }
+    }
+}
+
+impl Store for DenyCache {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        let prints = self.memory.fingerprints(batch);
+        let print = self.memory.request(batch.checks(), &prints);
+        if let Some(denial) = self.memory.recall(print, now) {
+            return Answer::ready(Ok(denial.verdict(now)));
+        }
+        let asked = self.memory.asked(batch.checks(), &prints, print, now);
+        let memory = Arc::clone(&self.memory);
+        self.store.decide(batch, now).map(move |answer| {
+            let verdict = answer?;
+            memory.heard(&asked, verdict.usages(), verdict.at());
+            Ok(verdict)
+        })
+    }
+
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+        let checks = std::slice::from_ref(check);
+        let batch = match Batch::new(checks) {
+            Ok(batch) => batch,
+            Err(invalid) => return Answer::ready(Err(StoreError::refused(invalid.to_string()))),
+        };
+        let prints = self.memory.fingerprints(&batch);
+        let print = self.memory.request(checks, &prints);
+        let recalled = self.memory.recall(print, now);
+        if let Some(only) = recalled.and_then(|denial| denial.only(now)) {
+            return Answer::ready(Ok(only));
+        }
+        let asked = self.memory.asked(checks, &prints, print, now);
+        let memory = Arc::clone(&self.memory);
+        self.store.decide_one(check, now).map(move |answer| {
+            let (usage, at) = answer?;
+            memory.heard(&asked, &[usage], at);
+            Ok((usage, at))
+        })
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.store.peek(batch, now)
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        let slots = self.memory.slots(batch);
+        self.change(slots, |store| store.record(batch, now))
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        let slots = self.memory.slots(batch);
+        self.change(slots, |store| store.give_back(batch, charged_at, now))
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        let slots = self.memory.slots(batch);
+        self.change(slots, |store| store.reset(batch))
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        let slot = self.memory.slot(subject);
+        self.change([slot], |store| store.reset_subject(subject))
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.change([Slot::EVERYTHING], |store| store.clear())
+    }
+
+    fn len(&self) -> Answer<usize> {
+        self.store.len()
+    }
+
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        self.store.sweep(now)
+    }
+
+    #[inline]
+    fn overrides(&self) -> Option<&Overrides> {
+        self.store.overrides()
+    }
+
+    // One for a tenant is one for each of its users, whoever they are. It is no everyday matter,
+    // so everything is asked about anew.
+    fn set_override(&self, new: Override) -> Answer<()> {
+        self.change([Slot::EVERYTHING], |store| store.set_override(new))
+    }
+
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        self.change([Slot::EVERYTHING], |store| {
+            store.remove_override(subject, rule)
+        })
+    }
+
+    fn health(&self) -> StoreHealth {
+        self.store.health()
+    }
+}
+
+impl fmt::Debug for DenyCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DenyCache")
+            .field("store", &self.store)
+            .field("remembered", &self.memory.len())
+            .field("answered", &self.answered())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Settings of a [`DenyCache`].
+#[derive(Debug)]
+#[must_use]
+pub struct DenyCacheBuilder {
+    store: Arc<dyn Store>,
+    capacity: usize,
+    longest: Duration,
+}
+
+impl DenyCacheBuilder {
+    const MAX_CAPACITY: usize = u32::MAX as usize;
+    const LONGEST: Duration = Duration::from_mins(1);
+
+    /// How many denials are kept at most; 65,536 by default.
+    pub fn capacity(mut self, denials: usize) -> Self {
+        self.capacity = denials;
+        self
+    }
+
+    /// For how long a denial is remembered at most; a second by default, which is also how soon
+    /// a fleet hears of overrides. It is how late this process may be to notice that another one
+    /// has given something back.
+    pub fn longest(mut self, longest: Duration) -> Self {
+        self.longest = longest;
+        self
+    }
+
+    /// Checks the settings and builds the store.
+    pub fn build(self) -> Result<DenyCache, Invalid> {
+        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
+            let expected = format!("1 to {} denials", Self::MAX_CAPACITY);
+            return Err(Invalid::new("deny cache capacity", self.capacity, expected));
+        }
+        if self.longest.is_zero() || self.longest > Self::LONGEST {
+            let found = format!("{:?}", self.longest);
+            return Err(Invalid::new("deny cache time", found, "up to 60 seconds"));
+        }
+        Ok(self.create())
+    }
+
+    fn create(self) -> DenyCache {
+        DenyCache {
+            store: self.store,
+            memory: Arc::new(Memory::new(self.capacity, self.longest)),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Denials that are remembered: what is asked of the store, and what is not.
+
+use std::time::Duration;
+
+use tollgate::store::DenyCache;
+use tollgate::{Batch, Check, Outcome, Override, Store as _, Subject, Usage};
+
+use super::{Counted, START, at, counter, take, user};
+
+const SECOND: u64 = 1_000_000;
+
+/// Whoever hammers while blocked is denied by memory, with the figures that the store would give.
+#[test]
+fn those_who_hammer_cost_the_store_nothing() {
+    let inner = Counted::default();
+    let store = DenyCache::new(inner.clone());
+    let (alice, hour) = (user("alice"), counter("rule", "3/hour"));
+    let check = Check::new(&alice, &hour);
+    for _ in 0..3 {
+        assert!(take(&store, check, START).is_allowed());
+    }
+    let first = take(&store, check, START + 1);
+    assert_eq!(inner.decisions(), 4);
+    for step in 0..1_000 {
+        let now = at(START + 2 + step);
+        let (usage, when) = store.decide_one(&check, now).wait().unwrap();
+        assert_eq!((usage, when), (first, now));
+        assert_eq!((usage.outcome(), usage.remaining()), (Outcome::Denied, 0));
+    }
+    assert_eq!((inner.decisions(), store.answered()), (4, 1_000));
+}
+
+/// Another process may have given something back: nothing is remembered for longer than a second.
+#[test]
+fn a_denial_is_looked_at_again_after_a_second() {
+    let inner = Counted::default();
+    let store = DenyCache::new(inner.clone());
+    let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
+    let check = Check::new(&alice, &hour);
+    take(&store, check, START);
+    take(&store, check, START);
+    // By somebody else, who shares the store.
+    inner.reset(&Batch::new(&[check]).unwrap()).wait().unwrap();
+    assert!(!take(&store, check, START + SECOND - 1).is_allowed());
+    assert_eq!(inner.decisions(), 2);
+    assert!(take(&store, check, START + SECOND).is_allowed());
+    assert_eq!(inner.decisions(), 3);
+}
+
+#[test]
+fn a_denial_ends_the_moment_there_is_room() {
+    for quota in [
+        "1/100ms, fixed-window",
+        "1/100ms, sliding-window",
+        "1/100ms, sliding-log",
+        "1/100ms, sliding-buckets, buckets 4",
+        "1/100ms, token-bucket",
+    ] {
+        let inner = Counted::default();
+        let store = DenyCache::new(inner.clone());
+        let (alice, counter) = (user("alice"), counter("rule", quota));
+        let check = Check::new(&alice, &counter);
+        take(&store, check, START);
+        let free = take(&store, check, START + 7).reset_at().as_micros();
+        let asked = inner.decisions();
+        assert!(!take(&store, check, free - 1).is_allowed(), "{quota}");
+        assert_eq!(inner.decisions(), asked, "{quota}");
+        assert!(take(&store, check, free).is_allowed(), "{quota}");
+    }
+}
+
+#[test]
+fn what_frees_a_counter_is_noticed_at_once() {
+    let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
+    let check = Check::new(&alice, &hour);
+    let checks = [check];
+    let batch = Batch::new(&checks).unwrap();
+    let freeing: [(&str, &dyn Fn(&DenyCache)); 4] = [
+        ("give back", &|store| {
+            store
+                .give_back(&batch, at(START), at(START))
+                .wait()
+                .unwrap();
+        }),
+        ("reset", &|store| store.reset(&batch).wait().unwrap()),
+        ("reset the subject", &|store| {
+            store.reset_subject(&alice).wait().unwrap();
+        }),
+        ("clear", &|store| store.clear().wait().unwrap()),
+    ];
+    for (how, free) in freeing {
+        let store = DenyCache::new(Counted::default());
+        assert!(take(&store, check, START).is_allowed());
+        for _ in 0..3 {
+            assert!(!take(&store, check, START).is_allowed());
+        }
+        assert_eq!(store.answered(), 2);
+        free(&store);
+        assert!(take(&store, check, START).is_allowed(), "{how}");
+    }
+}
+
+/// A denial is about one limit, one cost and one counter, and says nothing about others.
+#[test]
+fn what_is_asked_differently_is_asked_of_the_store() {
+    let inner = Counted::default();
+    let store = DenyCache::new(inner.clone());
+    let (alice, hour) = (user("alice"), counter("rule", "5/hour"));
+    let check = Check::new(&alice, &hour);
+    take(&store, check.with_cost(4), START);
+    for _ in 0..2 {
+        assert!(!take(&store, check.with_cost(2), START).is_allowed());
+    }
+    assert_eq!(inner.decisions(), 2);
+    // A smaller cost fits, and makes the others wait longer.
+    assert!(take(&store, check, START).is_allowed());
+    let denied = take(&store, check.with_cost(2), START);
+    assert_eq!((denied.used(), inner.decisions()), (5, 4));
+    // Another tier, an override or a reload: another amount.
+    let larger = hour.quota().with_amount(50).unwrap();
+    assert!(take(&store, check.with_cost(2).with_quota(&larger), START).is_allowed());
+    // A cost that never fits.
+    let never = take(&store, check.with_cost(6), START);
+    assert_eq!(never.outcome(), Outcome::Never);
+    // Somebody else, and another rule.
+    let (bob, other) = (user("bob"), counter("other", "5/hour"));
+    assert!(take(&store, Check::new(&bob, &hour), START).is_allowed());
+    assert!(take(&store, Check::new(&alice, &other), START).is_allowed());
+}
+
+#[test]
+fn an_override_makes_everything_be_asked_about_anew() {
+    let inner = Counted::default();
+    let store = DenyCache::new(inner.clone());
+    let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
+    let check = Check::new(&alice, &hour);
+    take(&store, check, START);
+    for _ in 0..3 {
+        take(&store, check, START);
+    }
+    assert_eq!(inner.decisions(), 2);
+    let new = Override::new([("tenant", "acme")], "rule", "9/hour").unwrap();
+    store.set_override(new).wait().unwrap();
+    take(&store, check, START);
+    assert_eq!(inner.decisions(), 3);
+    let acme = Subject::from([("tenant", "acme")]);
+    assert!(store.remove_override(&acme, "rule").wait().unwrap());
+    take(&store, check, START);
+    assert_eq!(inner.decisions(), 4);
+}
+
+/// A batch is answered alone only if the store has been heard on all of it: of the others nobody
+/// knows whether one of them would make it wait longer.
+#[test]
+fn a_batch_is_denied_as_a_whole_and_by_the_longest_wait() {
+    let inner = Counted::default();
+    let store = DenyCache::new(inner.clone());
+    let (alice, bob, acme) = (
+        user("alice"),
+        user("bob"),
+        Subject::from([("tenant", "acme")]),
+    );
+    let (mine, ours) = (counter("mine", "5/minute"), counter("ours", "1/hour"));
+    let of_alice = [Check::new(&alice, &mine), Check::new(&acme, &ours)];
+    let of_bob = [Check::new(&bob, &mine), Check::new(&acme, &ours)];
+    let [of_alice, of_bob] = [&of_alice, &of_bob].map(|checks| Batch::new(checks).unwrap());
+    assert!(
+        store
+            .decide(&of_alice, at(START))
+            .wait()
+            .unwrap()
+            .is_allowed()
+    );
+    for (batch, decisions) in [(&of_alice, 2), (&of_alice, 2), (&of_bob, 3), (&of_bob, 3)] {
+        let denied = store.decide(batch, at(START + 5)).wait().unwrap();
+        let used: Vec<u64> = denied.usages().iter().map(Usage::used).collect();
+        let own = if decisions == 2 { 1 } else { 0 };
+        assert_eq!((used, denied.is_allowed()), (vec![own, 1], false));
+        assert_eq!(inner.decisions(), decisions);
+    }
+    // What happens to those who had room makes no difference; what frees the tenant does.
+    take(&store, Check::new(&alice, &mine), START + 6);
+    let _ = store.decide(&of_alice, at(START + 7)).wait().unwrap();
+    assert_eq!(inner.decisions(), 4);
+    store.reset_subject(&acme).wait().unwrap();
+    assert!(
+        store
+            .decide(&of_bob, at(START + 8))
+            .wait()
+            .unwrap()
+            .is_allowed()
+    );
+}
+
+/// A counter that is further over than need be goes down while it denies.
+#[test]
+fn a_counter_that_fades_is_looked_at_again_soon() {
+    let inner = Counted::default();
+    let store = DenyCache::new(inner.clone());
+    let (alice, minute) = (user("alice"), counter("rule", "60/minute, token-bucket"));
+    let check = Check::new(&alice, &minute);
+    let debt = [check.with_cost(80)];
+    let debt = Batch::new(&debt).unwrap();
+    let _ = store.record(&debt, at(START)).wait().unwrap();
+    let denied = take(&store, check, START);
+    assert_eq!((denied.used(), denied.remaining()), (80, 0));
+    for now in [START, START + 5_000, START + 9_999] {
+        assert_eq!(take(&store, check, now).reset_at(), denied.reset_at());
+    }
+    assert_eq!(inner.decisions(), 1);
+    take(&store, check, START + 10_000);
+    assert_eq!(inner.decisions(), 2);
+    assert_eq!(take(&store, check, START + 2 * SECOND).used(), 78);
+}
+
+#[test]
+fn it_keeps_no_more_than_it_has_room_for() {
+    let inner = Counted::default();
+    let store = DenyCache::builder(inner.clone())
+        .capacity(100)
+        .build()
+        .unwrap();
+    let hour = counter("rule", "1/hour");
+    for round in 0..2 {
+        for number in 0..10_000_u64 {
+            let subject = Subject::from(number);
+            let allowed = take(&store, Check::new(&subject, &hour), START).is_allowed();
+            assert_eq!(allowed, round == 0);
+        }
+    }
+    let shown = format!("{store:?}");
+    let kept = shown.split("remembered: ").nth(1).unwrap();
+    let kept: usize = kept.split(',').next().unwrap().parse().unwrap();
+    assert!((1..=128).contains(&kept), "{shown}");
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let new = || DenyCache::builder(Counted::default());
+    assert_eq!(
+        new().capacity(0).build().unwrap_err().field(),
+        "deny cache capacity"
+    );
+    for wrong in [Duration::ZERO, Duration::from_secs(61)] {
+        let refused = new().longest(wrong).build().unwrap_err();
+        assert_eq!(refused.field(), "deny cache time");
+    }
+}

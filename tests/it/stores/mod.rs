@@ -1,0 +1,112 @@
+//! Stores around stores.
+
+mod contract;
+mod deny_cache;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate::{
+    Answer, Batch, Check, Counter, MemoryStore, Override, Overrides, Store, Subject, Timestamp,
+    Usage, Verdict,
+};
+
+/// 2025-01-01 00:00:00 UTC, where windows of every length start.
+pub(crate) const START: u64 = 1_735_689_600_000_000;
+
+pub(crate) fn at(micros: u64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+pub(crate) fn counter(rule: &str, quota: &str) -> Counter {
+    Counter::new(rule, quota.parse().unwrap()).unwrap()
+}
+
+pub(crate) fn user(name: &str) -> Subject<'_> {
+    Subject::from([("user", name)])
+}
+
+/// Decides one check.
+pub(crate) fn take(store: &dyn Store, check: Check<'_>, now: u64) -> Usage {
+    store.decide_one(&check, at(now)).wait().unwrap().0
+}
+
+/// Memory that counts how often it is asked to decide.
+#[derive(Clone, Default)]
+pub(crate) struct Counted {
+    store: Arc<MemoryStore>,
+    decisions: Arc<AtomicU64>,
+}
+
+impl Counted {
+    pub(crate) fn decisions(&self) -> u64 {
+        self.decisions.load(Ordering::SeqCst)
+    }
+
+    fn count(&self) {
+        self.decisions.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl fmt::Debug for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Counted")
+    }
+}
+
+impl Store for Counted {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.count();
+        self.store.decide(batch, now)
+    }
+
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+        self.count();
+        self.store.decide_one(check, now)
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.store.peek(batch, now)
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.store.record(batch, now)
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        self.store.give_back(batch, charged_at, now)
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        self.store.reset(batch)
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        self.store.reset_subject(subject)
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.store.clear()
+    }
+
+    fn len(&self) -> Answer<usize> {
+        self.store.len()
+    }
+
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        self.store.sweep(now)
+    }
+
+    fn overrides(&self) -> Option<&Overrides> {
+        self.store.overrides()
+    }
+
+    fn set_override(&self, new: Override) -> Answer<()> {
+        self.store.set_override(new)
+    }
+
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        self.store.remove_override(subject, rule)
+    }
+}
