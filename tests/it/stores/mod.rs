@@ -2,6 +2,8 @@
 
 mod contract;
 mod deny_cache;
+mod failover;
+pub(crate) mod faulty;
 
 use std::fmt;
 use std::sync::Arc;
