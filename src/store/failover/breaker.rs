@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::clock::{Clock, Timestamp};
@@ -16,17 +16,19 @@ pub(super) struct Breaker {
     clock: Arc<dyn Clock>,
     opens_after: u32,
     probes_every: Duration,
-    /// How many calls have failed since the last that did not.
-    failures: AtomicU32,
-    /// Whether there is something in `open`: most calls need to know no more.
+    /// Whether there is something in `failing`, and whether that is much: most calls need to know
+    /// no more.
+    is_failing: AtomicBool,
     is_open: AtomicBool,
-    open: Mutex<Option<Open>>,
+    failing: Mutex<Option<Failing>>,
 }
 
-/// Nobody is let through, but for one at a time who finds out.
-struct Open {
+/// A store that has failed and not answered since.
+struct Failing {
     since: Timestamp,
     why: StoreError,
+    failures: u32,
+    /// When the next call may find out whether it is back, once nobody else is let through.
     probe_at: Timestamp,
     is_probed: bool,
 }
@@ -37,9 +39,9 @@ impl Breaker {
             clock,
             opens_after,
             probes_every,
-            failures: AtomicU32::new(0),
+            is_failing: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
-            open: Mutex::new(None),
+            failing: Mutex::new(None),
         }
     }
 
@@ -60,16 +62,16 @@ impl Breaker {
     /// One at a time, and not too often.
     #[cold]
     fn admit_probe(&self) -> Result<bool, StoreError> {
-        let mut open = lock(&self.open);
-        let Some(open) = &mut *open else {
+        let mut failing = lock(&self.failing);
+        let Some(failing) = &mut *failing else {
             return Ok(false);
         };
         let now = self.clock.now();
-        if open.is_probed || now < open.probe_at {
-            return Err(open.why.again());
+        if failing.is_probed || now < failing.probe_at {
+            return Err(failing.why.again());
         }
-        open.is_probed = true;
-        open.probe_at = self.next_probe(now);
+        failing.is_probed = true;
+        failing.probe_at = self.next_probe(now);
         Ok(true)
     }
 
@@ -81,43 +83,43 @@ impl Breaker {
 
     #[inline]
     fn succeeded(&self) {
-        if self.failures.load(Ordering::Relaxed) > 0 {
+        if self.is_failing.load(Ordering::Acquire) {
             self.close();
         }
     }
 
     #[cold]
     fn close(&self) {
-        let mut open = lock(&self.open);
-        *open = None;
-        self.failures.store(0, Ordering::Relaxed);
+        let mut failing = lock(&self.failing);
+        *failing = None;
         self.is_open.store(false, Ordering::Release);
+        self.is_failing.store(false, Ordering::Release);
     }
 
     #[cold]
     fn failed(&self, error: &StoreError) {
-        let mut open = lock(&self.open);
-        let failures = self.failures.load(Ordering::Relaxed).saturating_add(1);
-        self.failures.store(failures, Ordering::Relaxed);
-        match &mut *open {
-            Some(open) => open.why = error.again(),
-            None if failures >= self.opens_after => {
-                let now = self.clock.now();
-                *open = Some(Open {
-                    since: now,
-                    why: error.again(),
-                    probe_at: self.next_probe(now),
-                    is_probed: false,
-                });
-                self.is_open.store(true, Ordering::Release);
-            }
-            None => {}
+        let mut failing = lock(&self.failing);
+        let now = self.clock.now();
+        let failing = failing.get_or_insert_with(|| Failing {
+            since: now,
+            why: error.again(),
+            failures: 0,
+            probe_at: now,
+            is_probed: false,
+        });
+        failing.why = error.again();
+        failing.failures = failing.failures.saturating_add(1);
+        if failing.failures == self.opens_after {
+            failing.probe_at = self.next_probe(now);
+            self.is_open.store(true, Ordering::Release);
         }
+        self.is_failing.store(true, Ordering::Release);
     }
 
+    /// Not well from the first failure on, until it has answered.
     pub(super) fn health(&self) -> StoreHealth {
-        match &*lock(&self.open) {
-            Some(open) => StoreHealth::degraded(open.since, &open.why),
+        match &*lock(&self.failing) {
+            Some(failing) => StoreHealth::degraded(failing.since, &failing.why),
             None => StoreHealth::Healthy,
         }
     }
@@ -152,9 +154,9 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         if self.is_probe
-            && let Some(open) = &mut *lock(&self.breaker.open)
+            && let Some(failing) = &mut *lock(&self.breaker.failing)
         {
-            open.is_probed = false;
+            failing.is_probed = false;
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::key::Subject;
 ///   at once. Twice a second or a little more often, by chance, one call goes through to find out
 ///   whether the store is back; when it is, it is asked again from that moment on. No call waits in
 ///   a queue meanwhile, so nothing stale arrives.
-/// - **It is seen.** [`Store::health`] says since when the store is not asked, and why.
+/// - **It is seen.** [`Store::health`] says since when the store has not answered, and why.
 ///
 /// # What becomes of requests
 ///

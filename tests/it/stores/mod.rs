@@ -4,6 +4,10 @@ mod contract;
 mod deny_cache;
 mod failover;
 pub(crate) mod faulty;
+#[cfg(feature = "tracing")]
+mod gate;
+#[cfg(feature = "redis")]
+mod stack;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,0 +1,289 @@
+//! What `RedisStore::connect` gives, under a layer on real sockets, while Redis does what servers
+//! do. In the default mode nobody gets a 5xx or a false 429, and limits hold all the time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::serve;
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+use tollgate::policy::{OnStoreFailure, Policy, Rule};
+use tollgate::store::contract;
+use tollgate::{RateLimitLayer, Store, StoreErrorKind, StoreHealth};
+
+use crate::layer::{Answer, echo};
+use crate::redis::Server;
+use crate::wire::{Client, Version};
+
+/// More than a busy machine needs, and less than a person waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Every caller may do so much, far more than a test does.
+const MANY: u64 = 100_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stack_over_redis_keeps_the_contract() {
+    let server = Server::start();
+    let new = async || server.store().by_callers_clock().connect().unwrap();
+    contract::verify(new).await;
+    server.assert_that_every_key_ends();
+}
+
+/// A service with limits, and somebody who uses it.
+struct Service {
+    store: Arc<dyn Store>,
+    client: Arc<Client>,
+}
+
+impl Service {
+    async fn start(server: &Server) -> Self {
+        Self::on(
+            server
+                .store()
+                .deadline(Duration::from_millis(50))
+                .connect()
+                .unwrap(),
+        )
+        .await
+    }
+
+    async fn on(store: Arc<dyn Store>) -> Self {
+        let tight = Rule::new("5/day, fixed-window")
+            .name("tight")
+            .without_global();
+        let login = Rule::new("1000/day")
+            .on_store_failure(OnStoreFailure::Deny)
+            .without_global();
+        let policy = Policy::builder()
+            .everyone(format!("{MANY}/day, fixed-window").as_str())
+            .endpoint("GET /tight", tight)
+            .endpoint("GET /login", login);
+        let limits = RateLimitLayer::builder(policy)
+            .store(Arc::clone(&store))
+            .build()
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = echo().layer(limits);
+        let app = app.into_make_service_with_connect_info::<SocketAddr>();
+        tokio::spawn(async move { serve(listener, app).await });
+        let client = Arc::new(Client::new(Version::Http1, address));
+        Self { store, client }
+    }
+
+    /// One request that must go through, with how much it says is left.
+    async fn get(&self) -> u64 {
+        let answer = self.client.send("GET /", &[]).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.number("x-ratelimit-remaining")
+    }
+
+    async fn tight(&self) -> Answer {
+        self.client.send("GET /tight", &[]).await
+    }
+
+    /// Requests until the store is known to be `well` or not. Every one goes through meanwhile.
+    async fn until(&self, well: bool) {
+        let started = Instant::now();
+        while self.store.health().is_healthy() != well {
+            self.get().await;
+            assert!(started.elapsed() < PATIENCE, "{:?}", self.store.health());
+            sleep(Duration::from_millis(5)).await;
+        }
+        if !well {
+            // A few more, and it is left alone.
+            for _ in 0..3 {
+                self.get().await;
+            }
+        }
+    }
+
+    /// Requests until one was counted in Redis.
+    async fn until_shared(&self, server: &Server) {
+        self.until(true).await;
+        let started = Instant::now();
+        while server.keys().is_empty() {
+            self.get().await;
+            assert!(started.elapsed() < PATIENCE, "nothing is counted in Redis");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn why(&self) -> (StoreErrorKind, String) {
+        match self.store.health() {
+            StoreHealth::Degraded { why, kind, .. } => (kind, why.to_string()),
+            other => panic!("it is {other:?}"),
+        }
+    }
+
+    /// Limits hold without the store, in this process.
+    async fn assert_that_limits_hold_locally(&self) {
+        for left in (0..5).rev() {
+            let answer = self.tight().await;
+            assert_eq!(
+                (answer.status, answer.number("x-ratelimit-remaining")),
+                (200, left)
+            );
+        }
+        assert_eq!(self.tight().await.status, 429);
+        let login = self.client.send("GET /login", &[]).await;
+        assert_eq!(login.status, 503);
+        assert_eq!(login.json()["error"]["code"], "RATE_LIMIT_UNAVAILABLE");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_may_come_later_than_the_service() {
+    let mut server = Server::absent(&[]);
+    let service = Service::start(&server).await;
+    service.until(false).await;
+    assert_eq!(service.why().0, StoreErrorKind::Unavailable);
+    service.assert_that_limits_hold_locally().await;
+    server.launch();
+    service.until_shared(&server).await;
+    // What was counted meanwhile stays where it was counted.
+    assert_eq!(service.tight().await.number("x-ratelimit-remaining"), 4);
+    server.assert_that_every_key_ends();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_is_killed_under_load_and_comes_back() {
+    let mut server = Server::start();
+    let service = Arc::new(Service::start(&server).await);
+    service.until_shared(&server).await;
+    for _ in 0..2 {
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let load: Vec<_> = (0..8)
+            .map(|_| {
+                let (service, stopped) = (Arc::clone(&service), stopped.clone());
+                tokio::spawn(async move {
+                    while !*stopped.borrow() {
+                        service.get().await;
+                    }
+                })
+            })
+            .collect();
+        sleep(Duration::from_millis(50)).await;
+        server.kill();
+        service.until(false).await;
+        server.launch();
+        service.until_shared(&server).await;
+        stop.send(true).unwrap();
+        for task in load {
+            task.await.unwrap();
+        }
+    }
+    server.assert_that_every_key_ends();
+}
+
+/// It is there, takes connections, and says nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_is_stopped_and_goes_on() {
+    let server = Server::start();
+    let service = Service::start(&server).await;
+    service.until_shared(&server).await;
+    server.signal("STOP");
+    service.until(false).await;
+    service.assert_that_limits_hold_locally().await;
+    // Nobody waits: what a few have found out is known to all.
+    let since = Instant::now();
+    for _ in 0..200 {
+        service.get().await;
+    }
+    assert!(since.elapsed() < 200 * Duration::from_millis(50) / 2);
+    server.signal("CONT");
+    service.until_shared(&server).await;
+    // No flood of what was asked meanwhile: one or the other request has gone out to find out
+    // whether it is back, and was charged when it was.
+    let left = service.tight().await.number("x-ratelimit-remaining");
+    assert!((2..=4).contains(&left), "{left} of 5 are left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_comes_and_goes() {
+    let mut server = Server::start();
+    let service = Service::start(&server).await;
+    for _ in 0..5 {
+        service.until_shared(&server).await;
+        server.kill();
+        service.until(false).await;
+        server.launch();
+    }
+    service.until_shared(&server).await;
+    server.assert_that_every_key_ends();
+}
+
+/// The service runs on, by limits of its own, and says what to mend. Nothing goes on uncounted.
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_does_not_take_our_password() {
+    let server = Server::start_with(&["--requirepass", "right"]);
+    let url = server.url().replace("://", "://:wrong@");
+    let store = tollgate::RedisStore::connect(&url).unwrap();
+    let service = Service::on(store).await;
+    service.until(false).await;
+    let (kind, why) = service.why();
+    assert_eq!(kind, StoreErrorKind::Refused);
+    assert!(why.contains("check user and password"), "{why}");
+    assert!(
+        !format!("{why} {:?}", service.store).contains("wrong"),
+        "{why}"
+    );
+    service.assert_that_limits_hold_locally().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_is_full_and_then_is_not() {
+    let server = Server::start();
+    let service = Service::start(&server).await;
+    service.until_shared(&server).await;
+    server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
+    service.until(false).await;
+    let (kind, why) = service.why();
+    assert_eq!(kind, StoreErrorKind::Unavailable);
+    assert!(why.contains("OOM"), "{why}");
+    service.assert_that_limits_hold_locally().await;
+    server.run::<String>(&["CONFIG", "SET", "maxmemory", "0"]);
+    service.until_shared(&server).await;
+}
+
+/// Somebody empties it. Counts are lost, and so are denials that were remembered, within a second.
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_is_emptied() {
+    let server = Server::start();
+    let service = Service::start(&server).await;
+    service.until_shared(&server).await;
+    for status in [200, 200, 200, 200, 200, 429, 429] {
+        assert_eq!(service.tight().await.status, status);
+    }
+    server.run::<String>(&["FLUSHALL"]);
+    let started = Instant::now();
+    while service.tight().await.status == 429 {
+        assert!(started.elapsed() < PATIENCE, "the denial stays");
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert!(service.store.health().is_healthy());
+}
+
+/// Those who hammer while they are blocked are answered here. Redis is asked once a second.
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_hears_nothing_of_those_who_hammer() {
+    let server = Server::start();
+    let service = Service::start(&server).await;
+    service.until_shared(&server).await;
+    for _ in 0..5 {
+        assert_eq!(service.tight().await.status, 200);
+    }
+    let scripts = || -> u64 {
+        let text: String = server.run(&["INFO", "commandstats"]);
+        let calls = text.lines().filter(|line| line.starts_with("cmdstat_eval"));
+        let calls = calls.filter_map(|line| line.split("calls=").nth(1)?.split(',').next());
+        calls.map(|calls| calls.parse::<u64>().unwrap()).sum()
+    };
+    let (before, started) = (scripts(), Instant::now());
+    for _ in 0..500 {
+        assert_eq!(service.tight().await.status, 429);
+    }
+    let allowed = 2 + started.elapsed().as_secs();
+    let asked = scripts() - before;
+    assert!(asked <= allowed, "{asked} scripts for 500 denials");
+}
