@@ -105,7 +105,10 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
 /// this process until it is.
 #[cfg(feature = "redis")]
 fn on_redis(limits: RateLimitLayerBuilder, url: &str) -> RateLimitLayerBuilder {
-    match tollgate::RedisStore::builder(url).prefix("gateway").build() {
+    match tollgate::RedisStore::builder(url)
+        .prefix("gateway")
+        .connect()
+    {
         Ok(store) => limits.store(store),
         Err(wrong) => common::refuse("REDIS_URL", without_password(url), wrong.expected()),
     }

@@ -183,8 +183,8 @@ pub use self::limiter::{Ask, Limiter, LimiterBuilder, Reservation, Reserve};
 pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
 pub use self::store::{
-    Answer, DenyCache, DenyCacheBuilder, Failover, FailoverBuilder, MemoryStore,
-    MemoryStoreBuilder, Override, Overrides, Store, StoreHealth,
+    Answer, DenyCache, DenyCacheBuilder, Failover, FailoverBuilder, Leased, LeasedBuilder,
+    MemoryStore, MemoryStoreBuilder, Override, Overrides, Store, StoreHealth,
 };
 #[cfg(feature = "redis")]
 pub use self::store::{RedisStore, RedisStoreBuilder};

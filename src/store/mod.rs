@@ -8,6 +8,7 @@ mod deny_cache;
 mod failover;
 mod fingerprint;
 mod health;
+mod lease;
 mod memory;
 mod overrides;
 #[cfg(feature = "redis")]
@@ -28,6 +29,7 @@ pub(crate) use self::answer::block_on;
 pub use self::deny_cache::{DenyCache, DenyCacheBuilder};
 pub use self::failover::{Failover, FailoverBuilder};
 pub use self::health::StoreHealth;
+pub use self::lease::{Leased, LeasedBuilder};
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::overrides::{Override, Overrides};
 #[cfg(feature = "redis")]

@@ -7,6 +7,7 @@
 mod agreement;
 mod bounds;
 pub(crate) mod counters;
+mod decorators;
 mod flood;
 mod give_back;
 mod map;

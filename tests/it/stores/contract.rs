@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate::store::{DenyCache, Failover, contract};
+use tollgate::store::{DenyCache, Failover, Leased, contract};
 use tollgate::{MemoryStore, Store};
 
 #[tokio::test]
@@ -21,4 +21,15 @@ async fn a_failover_keeps_the_contract() {
 async fn both_together_keep_the_contract() {
     let stack = || DenyCache::new(Failover::new(MemoryStore::new()));
     contract::verify(async || Arc::new(stack()) as Arc<dyn Store>).await;
+}
+
+/// In blocks of one. Larger ones keep all bounds, but what is leased counts as used for whoever
+/// looks without asking, so a trace does not read the same to the unit.
+#[tokio::test]
+async fn leases_of_one_keep_the_contract() {
+    let leased = || {
+        let leased = Leased::builder(MemoryStore::new()).block(1);
+        leased.build().unwrap()
+    };
+    contract::verify(async || Arc::new(leased()) as Arc<dyn Store>).await;
 }

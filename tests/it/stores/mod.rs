@@ -6,6 +6,7 @@ mod failover;
 pub(crate) mod faulty;
 #[cfg(feature = "tracing")]
 mod gate;
+mod lease;
 #[cfg(feature = "redis")]
 mod stack;
 

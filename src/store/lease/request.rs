@@ -1,0 +1,94 @@
+//! A request that is kept, to be asked about again: so many times over, or in parts given back.
+
+use crate::batch::{Batch, Check};
+use crate::clock::Timestamp;
+use crate::decision::Verdict;
+use crate::key::{Counter, OwnedSubject, Subject};
+use crate::quota::Quota;
+use crate::store::{Answer, Store};
+
+/// A batch that owns what it is about.
+#[derive(Clone)]
+pub(super) struct Request {
+    checks: Box<[OwnedCheck]>,
+}
+
+#[derive(Clone)]
+struct OwnedCheck {
+    subject: OwnedSubject,
+    counter: Counter,
+    quota: Quota,
+    cost: u64,
+    rank: u8,
+}
+
+impl Request {
+    pub(super) fn new(batch: &Batch<'_>) -> Self {
+        let owned = |check: &Check<'_>| OwnedCheck {
+            subject: OwnedSubject::from(check.subject()),
+            counter: check.counter().clone(),
+            quota: *check.quota(),
+            cost: check.cost(),
+            rank: check.rank(),
+        };
+        Self {
+            checks: batch.checks().iter().map(owned).collect(),
+        }
+    }
+
+    /// What it costs each of its counters.
+    pub(super) fn costs(&self) -> impl Iterator<Item = u64> {
+        self.checks.iter().map(|check| check.cost)
+    }
+
+    pub(super) fn quotas(&self) -> impl Iterator<Item = &Quota> {
+        self.checks.iter().map(|check| &check.quota)
+    }
+
+    /// Whether it is about this subject.
+    pub(super) fn concerns(&self, subject: &Subject<'_>) -> bool {
+        let mut subjects = self.checks.iter().map(|check| check.subject.as_subject());
+        subjects.any(|of| of == *subject)
+    }
+
+    /// Asks for so many rounds at once.
+    pub(super) fn decide(&self, store: &dyn Store, rounds: u64, now: Timestamp) -> Answer<Verdict> {
+        self.with_batch(rounds, |batch| store.decide(batch, now))
+    }
+
+    /// Gives so many rounds back that were charged at `charged_at`.
+    pub(super) fn give_back(
+        &self,
+        store: &dyn Store,
+        rounds: u64,
+        charged_at: Timestamp,
+        now: Timestamp,
+    ) -> Answer<()> {
+        self.with_batch(rounds, |batch| store.give_back(batch, charged_at, now))
+    }
+
+    fn with_batch<T>(&self, rounds: u64, ask: impl FnOnce(&Batch<'_>) -> Answer<T>) -> Answer<T> {
+        let subjects: Vec<Subject<'_>> = self
+            .checks
+            .iter()
+            .map(|check| check.subject.as_subject())
+            .collect();
+        let checks: Vec<Check<'_>> = self
+            .checks
+            .iter()
+            .zip(&subjects)
+            .map(|(check, subject)| {
+                Check::new(subject, &check.counter)
+                    .with_quota(&check.quota)
+                    .with_cost(check.cost.saturating_mul(rounds))
+                    .with_rank(check.rank)
+            })
+            .collect();
+        match Batch::new(&checks) {
+            Ok(batch) => ask(&batch),
+            Err(invalid) => {
+                Answer::ready(Err(crate::error::StoreError::refused(invalid.to_string())))
+            }
+        }
+    }
+}

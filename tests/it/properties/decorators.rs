@@ -1,0 +1,222 @@
+//! What goes around a store changes no decision, or only in the direction that it says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tollgate::algorithm::State;
+use tollgate::store::{DenyCache, Leased};
+use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, Subject, Timestamp, Verdict};
+
+use super::config;
+use super::stores::{QUOTAS, counters, gaps, merged, store};
+use super::traces::NEW_YEAR;
+
+/// Something that is done to a store.
+#[derive(Clone, Debug)]
+enum Deed {
+    Decide,
+    Record,
+    /// What was admitted so many times ago.
+    GiveBack(usize),
+    Reset,
+    ResetSubject,
+    Clear,
+}
+
+fn deeds() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        16 => Just(Deed::Decide),
+        1 => Just(Deed::Record),
+        2 => (0..3_usize).prop_map(Deed::GiveBack),
+        1 => Just(Deed::Reset),
+        1 => Just(Deed::ResetSubject),
+        1 => Just(Deed::Clear),
+    ]
+}
+
+/// Checks of these subjects and counters at these costs; another amount, where it says so.
+type Asked = Vec<(usize, usize, u64)>;
+
+fn with_batch<T>(
+    asked: &Asked,
+    counters: &[Counter],
+    larger: bool,
+    ask: impl FnOnce(&Batch<'_>) -> T,
+) -> T {
+    let subjects = ["alice", "bob"].map(Subject::from);
+    let quotas: Vec<_> = counters
+        .iter()
+        .map(|counter| {
+            // A token bucket is swept by the amount it was last charged under, and the twins are
+            // not swept at the same time.
+            let is_bucket = counter.quota().algorithm() == Algorithm::TokenBucket;
+            let amount = counter.quota().amount() + u64::from(larger && !is_bucket);
+            counter.quota().with_amount(amount).expect("small")
+        })
+        .collect();
+    let checks: Vec<Check<'_>> = merged(asked)
+        .into_iter()
+        .map(|(subject, counter, cost)| {
+            Check::new(&subjects[subject], &counters[counter])
+                .with_quota(&quotas[counter])
+                .with_cost(cost)
+        })
+        .collect();
+    ask(&Batch::new(&checks).expect("a valid batch"))
+}
+
+/// What matters of a denial: who denies, until when, and that nothing is left.
+fn told(verdict: &Verdict) -> Vec<(tollgate::Outcome, u64, Timestamp)> {
+    let denied = verdict.usages().iter().filter(|usage| !usage.is_allowed());
+    denied
+        .map(|usage| (usage.outcome(), usage.limit(), usage.reset_at()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(config(2_000))]
+
+    /// Two twins, one behind a cache: nobody can tell them apart by what they deny.
+    #[test]
+    fn a_deny_cache_denies_what_its_store_would(
+        keys in any::<(u64, u64)>(),
+        trace in vec(
+            (
+                deeds(),
+                vec((0..2_usize, 0..QUOTAS.len(), 0..4_u64), 1..=3),
+                gaps(),
+                prop::bool::weighted(0.1),
+            ),
+            1..60,
+        ),
+    ) {
+        let counters = counters();
+        let (plain, inner) = (store(64, 1, keys), store(64, 1, keys));
+        let cached = DenyCache::new(inner);
+        let mut now = NEW_YEAR;
+        let mut admitted: Vec<(Asked, bool, Timestamp)> = Vec::new();
+        for (deed, asked, gap, larger) in &trace {
+            now += gap;
+            let at = Timestamp::from_micros(now);
+            let twins: [&dyn Store; 2] = [&plain, &cached];
+            match deed {
+                Deed::Decide => {
+                    let [one, other] = twins.map(|store| {
+                        with_batch(asked, &counters, *larger, |batch| match batch.checks() {
+                            // By both ways, which have to find the same.
+                            [only] if gap % 2 == 0 => {
+                                let (usage, at) = store.decide_one(only, at).wait().unwrap();
+                                let mut verdict = Verdict::new(at);
+                                verdict.push(usage);
+                                verdict
+                            }
+                            _ => store.decide(batch, at).wait().unwrap(),
+                        })
+                    });
+                    prop_assert_eq!(one.is_allowed(), other.is_allowed());
+                    prop_assert_eq!(told(&one), told(&other));
+                    prop_assert_eq!(one.at(), other.at());
+                    if one.is_allowed() {
+                        prop_assert_eq!(&one, &other);
+                        admitted.push((asked.clone(), *larger, at));
+                    }
+                }
+                Deed::Record => for store in twins {
+                    with_batch(asked, &counters, *larger, |batch| {
+                        let _ = store.record(batch, at).wait().unwrap();
+                    });
+                },
+                Deed::GiveBack(ago) => if let Some((asked, larger, charged)) =
+                    admitted.iter().rev().nth(*ago)
+                {
+                    for store in twins {
+                        with_batch(asked, &counters, *larger, |batch| {
+                            store.give_back(batch, *charged, at).wait().unwrap();
+                        });
+                    }
+                },
+                Deed::Reset => for store in twins {
+                    with_batch(asked, &counters, *larger, |batch| {
+                        store.reset(batch).wait().unwrap();
+                    });
+                },
+                Deed::ResetSubject => for store in twins {
+                    store.reset_subject(&Subject::from("alice")).wait().unwrap();
+                },
+                Deed::Clear => for store in twins {
+                    store.clear().wait().unwrap();
+                },
+            }
+        }
+    }
+
+    /// Three processes take blocks from one store. Whatever they admit, the algorithm would have
+    /// admitted at that instant, had it been asked one by one: so all of its bounds hold.
+    #[test]
+    fn leases_admit_nothing_that_would_not_be_admitted_one_by_one(
+        block in 2..12_u64,
+        requests in vec(
+            (0..3_usize, vec((0..LEASED.len(), 1..3_u64), 1..=2), leased_gaps(), 0..20_u8),
+            1..200,
+        ),
+    ) {
+        let counters: Vec<Counter> = LEASED
+            .iter()
+            .map(|text| Counter::new("rule", text.parse().unwrap()).unwrap())
+            .collect();
+        let store = Arc::new(MemoryStore::new());
+        let processes = [(); 3].map(|()| {
+            let leased = Leased::builder(Arc::clone(&store)).block(block);
+            leased.longest(Duration::from_millis(400)).build().unwrap()
+        });
+        let mut states: Vec<State> = counters
+            .iter()
+            .map(|counter| State::fresh(counter.quota()))
+            .collect();
+        let mut now = NEW_YEAR;
+        for (process, asked, gap, also) in &requests {
+            now += gap;
+            let at = Timestamp::from_micros(now);
+            let process = &processes[*process];
+            match also {
+                0 => process.close().wait().unwrap(),
+                1 => drop(process.sweep(at).wait().unwrap()),
+                _ => {}
+            }
+            let asked: Asked = asked.iter().map(|(counter, cost)| (0, *counter, *cost)).collect();
+            let asked = merged(&asked);
+            let verdict = with_batch(&asked, &counters, false, |batch| {
+                process.decide(batch, at).wait().unwrap()
+            });
+            prop_assert_eq!(verdict.at(), at);
+            if !verdict.is_allowed() {
+                continue;
+            }
+            for (_, counter, cost) in &asked {
+                let quota = counters[*counter].quota();
+                let usage = states[*counter].assess(quota, at, *cost);
+                prop_assert!(usage.is_allowed(), "{quota} at {now}: {usage:?}");
+                states[*counter].charge(quota, at, *cost);
+            }
+        }
+    }
+}
+
+const LEASED: [&str; 5] = [
+    "40/1s, fixed-window",
+    "60/1s",
+    "50/1s, sliding-buckets, buckets 4",
+    "50/1s, token-bucket, burst 30",
+    "40/1s, sliding-log",
+];
+
+/// Mostly close together, and often around the ends of windows and buckets.
+fn leased_gaps() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        12 => 0..3_000_u64,
+        2 => 3_000..200_000_u64,
+        1 => prop::sample::select(vec![249_999, 250_000, 400_000, 999_999, 1_000_000]),
+    ]
+}

@@ -1,0 +1,359 @@
+//! Permits that are taken ahead: how many calls they cost, and that none is lost or spent twice.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::store::Leased;
+use tollgate::{
+    Answer, Batch, Check, Counter, MemoryStore, Store, StoreError, Subject, Timestamp, Verdict,
+};
+
+use super::faulty::{Faulty, Mood};
+use super::{Counted, START, at, counter, take, user};
+
+const HOLD: u64 = 250_000;
+
+fn leased(inner: &Counted, block: u64) -> Leased {
+    Leased::builder(inner.clone()).block(block).build().unwrap()
+}
+
+fn used(store: &dyn Store, subject: &Subject<'_>, counter: &Counter, now: u64) -> u64 {
+    let checks = [Check::new(subject, counter)];
+    let verdict = store.peek(&Batch::new(&checks).unwrap(), at(now)).wait();
+    verdict.unwrap().usages()[0].used()
+}
+
+#[test]
+fn a_hot_request_costs_a_call_per_block() {
+    for quota in [
+        "1000000/hour, fixed-window",
+        "1000000/hour",
+        "1000000/hour, sliding-buckets",
+    ] {
+        let inner = Counted::default();
+        let store = leased(&inner, 100);
+        let (alice, counter) = (user("alice"), counter("hot", quota));
+        for number in 1..=10_000 {
+            let usage = take(&store, Check::new(&alice, &counter), START + number);
+            assert_eq!(
+                (usage.is_allowed(), usage.used()),
+                (true, number),
+                "{quota}"
+            );
+        }
+        let calls = inner.decisions();
+        assert!((100..=112).contains(&calls), "{calls} calls, {quota}");
+    }
+}
+
+/// Two subjects and two windows in one request: all or nothing, so many times over.
+#[test]
+fn a_batch_is_leased_as_a_whole() {
+    let inner = Counted::default();
+    let store = leased(&inner, 50);
+    let (alice, acme) = (user("alice"), Subject::from([("tenant", "acme")]));
+    let (mine, ours) = (
+        counter("mine", "10000/hour"),
+        counter("ours", "5000/minute"),
+    );
+    let checks = [
+        Check::new(&alice, &mine),
+        Check::new(&acme, &ours).with_cost(2),
+    ];
+    let batch = Batch::new(&checks).unwrap();
+    for number in 1..=1_000 {
+        let verdict = store.decide(&batch, at(START)).wait().unwrap();
+        assert!(verdict.is_allowed());
+        let used: Vec<u64> = verdict.usages().iter().map(tollgate::Usage::used).collect();
+        assert_eq!(used, [number, 2 * number]);
+    }
+    assert!(inner.decisions() <= 30, "{}", inner.decisions());
+}
+
+/// What knows the instant of each charge is not leased, nor is what goes with it.
+#[test]
+fn token_buckets_and_logs_are_passed_on() {
+    let (alice, plain) = (user("alice"), counter("plain", "1000/hour"));
+    for quota in ["1000/hour, token-bucket", "1000/hour, sliding-log"] {
+        let inner = Counted::default();
+        let store = leased(&inner, 100);
+        let counter = counter("rule", quota);
+        for _ in 0..50 {
+            take(&store, Check::new(&alice, &counter), START);
+        }
+        assert_eq!(inner.decisions(), 50);
+        let checks = [Check::new(&alice, &plain), Check::new(&alice, &counter)];
+        let batch = Batch::new(&checks).unwrap();
+        for _ in 0..50 {
+            let _ = store.decide(&batch, at(START)).wait().unwrap();
+        }
+        assert_eq!(inner.decisions(), 100);
+    }
+}
+
+/// Permits of one window are not spent in the next.
+#[test]
+fn a_lease_ends_with_its_window() {
+    for (quota, end) in [
+        ("1000/1m, fixed-window", START + 60_000_000),
+        ("1000/1m", START + 60_000_000),
+        ("1000/1m, sliding-buckets", START + 1_000_000),
+    ] {
+        let inner = Counted::default();
+        let store = leased(&inner, 64);
+        let (alice, counter) = (user("alice"), counter("rule", quota));
+        let check = Check::new(&alice, &counter);
+        for _ in 0..40 {
+            take(&store, check, end - 2);
+        }
+        let before = inner.decisions();
+        take(&store, check, end - 1);
+        assert_eq!(inner.decisions(), before, "there is a lease: {quota}");
+        take(&store, check, end);
+        assert_eq!(inner.decisions(), before + 1, "and it is over: {quota}");
+        // What was not spent was given back, also out of the window before.
+        store.close().wait().unwrap();
+        let expected = if quota.contains("fixed") { 1 } else { 42 };
+        assert_eq!(used(&inner, &alice, &counter, end), expected, "{quota}");
+    }
+}
+
+#[test]
+fn what_is_not_spent_is_given_back() {
+    let (alice, bob) = (user("alice"), user("bob"));
+    let hour = counter("rule", "1000/hour, fixed-window");
+    let endings: [(&str, &dyn Fn(Leased)); 4] = [
+        ("closed", &|store| store.close().wait().unwrap()),
+        ("dropped", &|store| drop(store)),
+        ("over, and somebody else comes", &|store| {
+            take(&store, Check::new(&bob, &hour), START + HOLD);
+        }),
+        ("over, and swept", &|store| {
+            store.sweep(at(START + HOLD)).wait().unwrap();
+        }),
+    ];
+    for (how, end) in endings {
+        let inner = Counted::default();
+        let store = leased(&inner, 64);
+        for _ in 0..20 {
+            take(&store, Check::new(&alice, &hour), START);
+        }
+        assert!(used(&inner, &alice, &hour, START) > 20, "some is leased");
+        end(store);
+        assert_eq!(used(&inner, &alice, &hour, START + HOLD), 20, "{how}");
+    }
+}
+
+#[test]
+fn who_is_closed_takes_nothing_ahead() {
+    let inner = Counted::default();
+    let store = leased(&inner, 64);
+    let (alice, hour) = (user("alice"), counter("rule", "1000/hour"));
+    store.close().wait().unwrap();
+    for _ in 0..50 {
+        take(&store, Check::new(&alice, &hour), START);
+    }
+    assert_eq!(inner.decisions(), 50);
+    assert_eq!(used(&inner, &alice, &hour, START), 50);
+}
+
+/// What was charged before a counter was forgotten is not spent on top of a whole new limit.
+#[test]
+fn a_reset_takes_the_lease_with_it() {
+    let (alice, hour) = (user("alice"), counter("rule", "100/hour, fixed-window"));
+    let check = Check::new(&alice, &hour);
+    let checks = [check];
+    let batch = Batch::new(&checks).unwrap();
+    let resets: [&dyn Fn(&Leased) -> Answer<()>; 3] = [
+        &|store| store.reset(&batch),
+        &|store| store.reset_subject(&alice),
+        &|store| store.clear(),
+    ];
+    for reset in resets {
+        let store = leased(&Counted::default(), 64);
+        for _ in 0..20 {
+            take(&store, check, START);
+        }
+        reset(&store).wait().unwrap();
+        let admitted = (0..300).filter(|_| take(&store, check, START).is_allowed());
+        assert_eq!(admitted.count(), 100);
+    }
+}
+
+#[test]
+fn a_lower_limit_applies_at_once() {
+    let store = leased(&Counted::default(), 64);
+    let (alice, hour) = (user("alice"), counter("rule", "1000/hour"));
+    let check = Check::new(&alice, &hour);
+    for _ in 0..40 {
+        assert!(take(&store, check, START).is_allowed());
+    }
+    let lower = hour.quota().with_amount(40).unwrap();
+    assert!(!take(&store, check.with_quota(&lower), START).is_allowed());
+}
+
+/// Four processes, one limit: never more, at most a block less for each, and that for a moment.
+#[test]
+fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
+    const LIMIT: u64 = 1_000;
+    const BLOCK: u64 = 32;
+    for quota in [
+        "1000/hour, fixed-window",
+        "1000/hour",
+        "1000/hour, sliding-buckets",
+    ] {
+        let inner = Counted::default();
+        let fleet = [(); 4].map(|()| leased(&inner, BLOCK));
+        let (alice, counter) = (user("alice"), counter("rule", quota));
+        let check = Check::new(&alice, &counter);
+        let mut admitted = 0;
+        for round in 0..2_000_u64 {
+            // Not in turn: some come more often.
+            for (index, store) in fleet.iter().enumerate() {
+                if round % (index as u64 + 1) == 0 {
+                    admitted += u64::from(take(store, check, START).is_allowed());
+                }
+            }
+        }
+        assert!(admitted <= LIMIT, "{admitted}, {quota}");
+        assert!(admitted >= LIMIT - 4 * BLOCK, "{admitted}, {quota}");
+        for store in &fleet {
+            store.sweep(at(START + HOLD)).wait().unwrap();
+        }
+        for _ in 0..200 {
+            for store in &fleet {
+                admitted += u64::from(take(store, check, START + HOLD).is_allowed());
+            }
+        }
+        assert_eq!(admitted, LIMIT, "{quota}");
+    }
+}
+
+/// Counters that are a while away.
+#[derive(Clone)]
+struct Far(Counted);
+
+impl fmt::Debug for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Far")
+    }
+}
+
+fn later<T: Send + 'static>(answer: Result<T, StoreError>) -> Answer<T> {
+    Answer::pending(async move {
+        tokio::task::yield_now().await;
+        answer
+    })
+}
+
+impl Store for Far {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        later(self.0.decide(batch, now).wait())
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        later(self.0.peek(batch, now).wait())
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        later(self.0.record(batch, now).wait())
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        later(self.0.give_back(batch, charged_at, now).wait())
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        later(self.0.reset(batch).wait())
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        later(self.0.reset_subject(subject).wait())
+    }
+
+    fn clear(&self) -> Answer<()> {
+        later(self.0.clear().wait())
+    }
+
+    fn len(&self) -> Answer<usize> {
+        later(self.0.len().wait())
+    }
+}
+
+/// Sixty-four tasks want the same; they wait for one block together, and not each for its own.
+/// Every seventh gives up while it waits, and leaves nobody waiting for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_shares_its_blocks() {
+    let inner = Counted::default();
+    let leased = Leased::builder(Far(inner.clone()))
+        .block(100)
+        .build()
+        .unwrap();
+    let store = Arc::new(leased);
+    let tasks: Vec<_> = (0..64)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let (alice, hour) = (user("alice"), counter("rule", "10000/hour, fixed-window"));
+                let check = Check::new(&alice, &hour);
+                let mut admitted = 0_u64;
+                for turn in 0..200 {
+                    let answer = store.decide_one(&check, at(START));
+                    if number % 7 == 0 && turn % 2 == 0 {
+                        let patience = Duration::ZERO;
+                        let answer = tokio::time::timeout(patience, answer).await;
+                        admitted +=
+                            u64::from(answer.is_ok_and(|answer| answer.unwrap().0.is_allowed()));
+                    } else {
+                        admitted += u64::from(answer.await.unwrap().0.is_allowed());
+                    }
+                }
+                admitted
+            })
+        })
+        .collect();
+    let mut admitted = 0;
+    for task in tasks {
+        admitted += task.await.unwrap();
+    }
+    assert!(admitted <= 10_000, "{admitted}");
+    // Blocks of a hundred, until there is little left, which is counted one by one.
+    let calls = inner.decisions();
+    assert!(calls < 64 * 200 / 2, "{calls} calls for {admitted}");
+    store.close().await.unwrap();
+    let (alice, hour) = (user("alice"), counter("rule", "10000/hour, fixed-window"));
+    assert!(used(&inner, &alice, &hour, START) >= admitted);
+}
+
+#[test]
+fn a_store_that_fails_is_told_of_and_found_again() {
+    let inner = Faulty::default();
+    let store = Leased::builder(inner.clone()).block(4).build().unwrap();
+    let (alice, hour) = (user("alice"), counter("rule", "1000/hour"));
+    let check = Check::new(&alice, &hour);
+    for _ in 0..20 {
+        take(&store, check, START);
+    }
+    inner.is(Mood::Down);
+    let failed = (0..20).filter(|_| store.decide_one(&check, at(START)).wait().is_err());
+    assert!(
+        failed.count() >= 16,
+        "what was leased is spent, and no more"
+    );
+    inner.is(Mood::Well);
+    assert!(take(&store, check, START).is_allowed());
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let new = || Leased::builder(MemoryStore::new());
+    for (builder, field) in [
+        (new().block(0), "lease block"),
+        (new().block(1_000_001), "lease block"),
+        (new().longest(Duration::ZERO), "lease time"),
+        (new().capacity(0), "lease capacity"),
+    ] {
+        assert_eq!(builder.build().unwrap_err().field(), field);
+    }
+}
