@@ -24,7 +24,7 @@ impl Slot {
     pub(super) const EVERYTHING: Self = Self(0);
 
     pub(super) fn of(print: Fingerprint) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "below the number of slots")]
+        // Below the number of slots.
         let index = (print.place % (SLOTS - 1)) as u32;
         Self(index + 1)
     }

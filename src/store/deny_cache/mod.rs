@@ -182,7 +182,7 @@ impl Store for DenyCache {
     }
 
     fn clear(&self) -> Answer<()> {
-        self.change([Slot::EVERYTHING], |store| store.clear())
+        self.change([Slot::EVERYTHING], Store::clear)
     }
 
     fn len(&self) -> Answer<usize> {

@@ -9,6 +9,8 @@ use super::{Counted, START, at, counter, take, user};
 
 const SECOND: u64 = 1_000_000;
 
+type Free<'a> = &'a dyn Fn(&DenyCache);
+
 /// Whoever hammers while blocked is denied by memory, with the figures that the store would give.
 #[test]
 fn those_who_hammer_cost_the_store_nothing() {
@@ -75,7 +77,7 @@ fn what_frees_a_counter_is_noticed_at_once() {
     let check = Check::new(&alice, &hour);
     let checks = [check];
     let batch = Batch::new(&checks).unwrap();
-    let freeing: [(&str, &dyn Fn(&DenyCache)); 4] = [
+    let freeing: [(&str, Free<'_>); 4] = [
         ("give back", &|store| {
             store
                 .give_back(&batch, at(START), at(START))
@@ -174,7 +176,7 @@ fn a_batch_is_denied_as_a_whole_and_by_the_longest_wait() {
     for (batch, decisions) in [(&of_alice, 2), (&of_alice, 2), (&of_bob, 3), (&of_bob, 3)] {
         let denied = store.decide(batch, at(START + 5)).wait().unwrap();
         let used: Vec<u64> = denied.usages().iter().map(Usage::used).collect();
-        let own = if decisions == 2 { 1 } else { 0 };
+        let own = u64::from(decisions == 2);
         assert_eq!((used, denied.is_allowed()), (vec![own, 1], false));
         assert_eq!(inner.decisions(), decisions);
     }

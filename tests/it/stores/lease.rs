@@ -14,6 +14,8 @@ use super::{Counted, START, at, counter, take, user};
 
 const HOLD: u64 = 250_000;
 
+type Reset<'a> = &'a dyn Fn(&Leased) -> Answer<()>;
+
 fn leased(inner: &Counted, block: u64) -> Leased {
     Leased::builder(inner.clone()).block(block).build().unwrap()
 }
@@ -165,7 +167,7 @@ fn a_reset_takes_the_lease_with_it() {
     let check = Check::new(&alice, &hour);
     let checks = [check];
     let batch = Batch::new(&checks).unwrap();
-    let resets: [&dyn Fn(&Leased) -> Answer<()>; 3] = [
+    let resets: [Reset<'_>; 3] = [
         &|store| store.reset(&batch),
         &|store| store.reset_subject(&alice),
         &|store| store.clear(),
