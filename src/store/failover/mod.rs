@@ -215,7 +215,7 @@ impl FailoverBuilder {
         self
     }
 
-    /// For stores that keep a deadline themselves, as [`RedisStore`](crate::RedisStore) does: one
+    /// For stores that keep a deadline themselves, as `RedisStore` does: one
     /// timer is enough.
     pub fn without_deadline(mut self) -> Self {
         self.deadline = None;
