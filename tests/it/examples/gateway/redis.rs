@@ -43,13 +43,13 @@ async fn two_gateways_share_one_limit_and_outlive_redis() {
     redis.assert_that_every_key_ends();
 
     // Without it each has its own limits; only logins, which must never go on uncounted, are
-    // turned away.
+    // turned away. (Whoever was denied a moment ago still is.)
     redis.kill();
     for gateway in [&one, &other] {
         let alice = Caller::user("alice", "free");
         let answer = gateway.exhaust("POST /v1/ai/research", &alice, 10).await;
         assert_eq!(told(&answer), ("user:ai-research:1h", 10, 0));
-        let login = gateway.send(LOGIN, &caller).await;
+        let login = gateway.send(LOGIN, &Caller::anonymous(8)).await;
         assert_eq!(login.status, 503);
         assert_eq!(login.json()["error"]["code"], "RATE_LIMIT_UNAVAILABLE");
     }
