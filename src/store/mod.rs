@@ -1,6 +1,7 @@
 //! Where counters live: the [`Store`] trait and the stores that come with the crate.
 
 mod answer;
+mod by_print;
 mod chance;
 #[cfg(feature = "test-util")]
 pub mod contract;

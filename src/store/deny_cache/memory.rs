@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quick_cache::sync::Cache;
-
 use super::changes::{Changes, Slot};
 use super::denial::{Denial, Steady, span};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::Usage;
 use crate::key::Subject;
+use crate::store::by_print::{ByPrint, by_print};
 use crate::store::fingerprint::{Fingerprint, RequestPrint, Secret};
 
 pub(super) struct Memory {
     secret: Secret,
-    denials: Cache<RequestPrint, Arc<Denial>>,
+    denials: ByPrint<Arc<Denial>>,
     changes: Changes,
     longest: Duration,
     answered: AtomicU64,
@@ -36,7 +35,7 @@ impl Memory {
     pub(super) fn new(capacity: usize, longest: Duration) -> Self {
         Self {
             secret: Secret::random(),
-            denials: Cache::new(capacity),
+            denials: by_print(capacity),
             changes: Changes::none(),
             longest,
             answered: AtomicU64::new(0),

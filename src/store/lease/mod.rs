@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use quick_cache::sync::Cache;
-
 use self::desk::{Desk, Next};
 use self::request::Request;
 use self::terms::can_be_leased;
+use super::by_print::{ByPrint, by_print};
 use super::fingerprint::{RequestPrint, Secret};
 use super::{Answer, Override, Overrides, Store, StoreHealth};
 use crate::batch::{Batch, Check};
@@ -81,7 +80,7 @@ struct Shared {
     store: Arc<dyn Store>,
     settings: Settings,
     secret: Secret,
-    desks: Cache<RequestPrint, Arc<Desk>>,
+    desks: ByPrint<Arc<Desk>>,
     /// Desks in the order in which they took a lease, to see to those that nobody comes to.
     taken: Mutex<VecDeque<(Timestamp, Weak<Desk>)>>,
     is_closed: AtomicBool,
@@ -424,7 +423,7 @@ impl LeasedBuilder {
                 store: self.store,
                 settings,
                 secret: Secret::random(),
-                desks: Cache::new(self.capacity),
+                desks: by_print(self.capacity),
                 taken: Mutex::new(VecDeque::new()),
                 is_closed: AtomicBool::new(false),
             }),
