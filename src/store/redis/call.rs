@@ -101,6 +101,7 @@ impl ScriptCall<'_> {
     }
 }
 
-fn is_unknown_script(error: &RedisError) -> bool {
+/// Whether nothing has run, because the server does not know the script.
+pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

@@ -24,7 +24,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// What there is at present.
 #[derive(Clone, Debug)]
-enum State {
+pub(super) enum State {
     /// A connection is on its way, and worth waiting for.
     Opening,
     Open(Line),
@@ -77,6 +77,19 @@ impl Link {
                 return Err(Trouble::no_runtime(&self.address));
             }
         }
+    }
+
+    /// What there is at present.
+    pub(super) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Completes when no connection is on its way, be it that there is one.
+    pub(super) async fn settled(self) {
+        let mut state = self.state;
+        let _ = state
+            .wait_for(|state| !matches!(state, State::Opening))
+            .await;
     }
 
     pub(super) fn address(&self) -> &Address {

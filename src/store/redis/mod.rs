@@ -5,10 +5,13 @@ mod backoff;
 mod builder;
 mod call;
 mod connect;
+mod desk;
 mod health;
 mod key;
+mod lanes;
 mod link;
 mod overrides;
+mod parcel;
 mod request;
 mod script;
 mod trouble;
@@ -21,16 +24,16 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use self::call::ScriptCall;
+use self::desk::Desk;
 use self::key::Prefix;
-use self::link::Link;
+use self::lanes::Manner;
 use self::overrides::Seen;
 use self::request::{Reading, Request};
 use self::script::Verb;
 use self::trouble::Trouble;
 use super::{Answer, Override, Overrides, Store};
 use crate::batch::Batch;
-use crate::clock::Timestamp;
+use crate::clock::{Clock as _, SystemClock, Timestamp};
 use crate::decision::Verdict;
 use crate::error::StoreError;
 use crate::key::Subject;
@@ -89,7 +92,8 @@ pub struct RedisStore {
 /// What calls need that outlive the store.
 #[derive(Debug)]
 struct Shared {
-    link: Link,
+    desk: Desk,
+    clock: SystemClock,
     prefix: Prefix,
     deadline: Duration,
     by_callers_clock: bool,
@@ -106,7 +110,7 @@ impl RedisStore {
     /// Whether there is a connection now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.shared.link.is_open()
+        self.shared.desk.link().is_open()
     }
 
     /// Asks about a batch; the answer is read by `read`. What is asked is on its way when this
@@ -125,15 +129,17 @@ impl RedisStore {
         if request.keys.is_empty() {
             return Answer::ready(Ok(unasked(&reading)));
         }
+        let Shared { desk, clock, .. } = &*self.shared;
+        let due = clock.now().saturating_add(self.shared.deadline);
+        let answer = desk.hand_in(request, (0, Manner::Together), due);
         let shared = Arc::clone(&self.shared);
-        self.spawn(async move {
-            let call = ScriptCall {
-                script: script::deciding(request.kinds),
-                keys: &request.keys,
-                arguments: &[&request.body],
+        Answer::pending(async move {
+            let address = shared.desk.link().address();
+            let Ok(answer) = answer.await else {
+                return Err(Trouble::no_runtime(address).into());
             };
-            let answer: Vec<u8> = shared.link.run(call, shared.deadline).await?;
-            read(&reading, &answer).ok_or_else(|| Trouble::nonsense(shared.link.address()))
+            let nonsense = || Trouble::nonsense(address);
+            Ok(read(&reading, &answer?).ok_or_else(nonsense)?)
         })
     }
 
@@ -154,7 +160,7 @@ impl RedisStore {
         work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
     ) -> Answer<T> {
         let task = self.runtime.spawn(work);
-        let no_runtime = Trouble::no_runtime(self.shared.link.address());
+        let no_runtime = Trouble::no_runtime(self.shared.desk.link().address());
         Answer::pending(async move {
             match task.await {
                 Ok(done) => done.map_err(StoreError::from),
@@ -229,7 +235,7 @@ impl Store for RedisStore {
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore")
-            .field("address", &self.shared.link.address())
+            .field("address", &self.shared.desk.link().address())
             .field("prefix", &self.shared.prefix)
             .field("connected", &self.is_connected())
             .finish_non_exhaustive()

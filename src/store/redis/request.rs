@@ -34,7 +34,9 @@ struct Row {
 const SERVERS_CLOCK: f64 = -1.0;
 const HEAD_BYTES: usize = 18;
 const CHECK_BYTES: usize = 51;
-const INSTANT_BYTES: usize = 7;
+/// Where in a check the number of its key is.
+const KEY_AT: usize = 8;
+pub(super) const INSTANT_BYTES: usize = 7;
 const USAGE_BYTES: usize = 15;
 
 impl Request {
@@ -88,6 +90,27 @@ impl Request {
             }
         }
         (request, reading)
+    }
+
+    /// Writes it down after others, which have so many keys.
+    pub(super) fn write_to(&self, body: &mut Vec<u8>, keys_before: usize) {
+        let start = body.len();
+        body.extend(&self.body);
+        let before = u16::try_from(keys_before).unwrap_or(u16::MAX);
+        for check in body[start + HEAD_BYTES..].chunks_exact_mut(CHECK_BYTES) {
+            let number = u16::from_le_bytes([check[KEY_AT], check[KEY_AT + 1]]);
+            let number = number.saturating_add(before).to_le_bytes();
+            check[KEY_AT..KEY_AT + 2].copy_from_slice(&number);
+        }
+    }
+
+    /// How long the answer is.
+    pub(super) fn answer_bytes(&self) -> usize {
+        let usages = match self.body[0] {
+            verb if verb == Verb::GiveBack as u8 => 0,
+            _ => (self.body.len() - HEAD_BYTES) / CHECK_BYTES,
+        };
+        INSTANT_BYTES + usages * USAGE_BYTES
     }
 
     /// The number of the key of a check: that of an earlier one with the same subject, or a new

@@ -28,6 +28,10 @@ enum Cause {
     Late(Duration),
     /// There was no connection in time. Nothing was sent.
     NotYet(Duration),
+    /// Those before it have kept the line busy for so long. Nothing was sent.
+    Unsent(Duration),
+    /// More wait than there is room for. Nothing was sent.
+    Crowded,
     /// It does not know us.
     Refused(RedisError),
     /// It knows us, and may not do for us what we ask.
@@ -84,6 +88,14 @@ impl Trouble {
         Self::new(address, Cause::NotYet(deadline))
     }
 
+    pub(super) fn unsent(address: &Address, deadline: Duration) -> Self {
+        Self::new(address, Cause::Unsent(deadline))
+    }
+
+    pub(super) fn crowded(address: &Address) -> Self {
+        Self::new(address, Cause::Crowded)
+    }
+
     pub(super) fn hung_up(address: &Address) -> Self {
         Self::new(address, Cause::HungUp)
     }
@@ -132,6 +144,12 @@ impl fmt::Display for Trouble {
             Cause::NotYet(deadline) => {
                 write!(f, "no connection to Redis at {place} within {deadline:?}")
             }
+            Cause::Unsent(deadline) => write!(
+                f,
+                "Redis at {place} has not answered those before within {deadline:?}; this one was \
+                 not sent"
+            ),
+            Cause::Crowded => write!(f, "too many wait for Redis at {place} already"),
             Cause::Refused(error) => write!(
                 f,
                 "Redis at {place} refuses us: {error}; check user and password in the URL"
@@ -167,6 +185,8 @@ impl From<Trouble> for StoreError {
             Cause::HungUp
             | Cause::Late(_)
             | Cause::NotYet(_)
+            | Cause::Unsent(_)
+            | Cause::Crowded
             | Cause::Nonsense
             | Cause::NoRuntime => told,
         }

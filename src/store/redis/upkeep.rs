@@ -27,7 +27,7 @@ impl RedisStore {
                 .or_default();
             ids.push(check.counter().id().to_le_bytes());
         }
-        let link = self.shared.link.clone();
+        let link = self.shared.desk.link().clone();
         self.spawn(async move {
             for (key, ids) in ids_of {
                 let ids = ids.iter().map(<[u8; 8]>::as_slice);
@@ -42,12 +42,18 @@ impl RedisStore {
     }
 
     pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> Answer<()> {
-        let (link, key) = (self.shared.link.clone(), self.shared.prefix.key(subject));
+        let (link, key) = (
+            self.shared.desk.link().clone(),
+            self.shared.prefix.key(subject),
+        );
         self.spawn(async move { link.command(redis::cmd("UNLINK").arg(key), DEADLINE).await })
     }
 
     pub(super) fn forget_everything(&self) -> Answer<()> {
-        let (link, pattern) = (self.shared.link.clone(), self.shared.prefix.pattern());
+        let (link, pattern) = (
+            self.shared.desk.link().clone(),
+            self.shared.prefix.pattern(),
+        );
         self.spawn(async move {
             let mut pages = Pages::new(pattern);
             while let Some(keys) = pages.next(&link).await? {
@@ -69,7 +75,10 @@ impl RedisStore {
 
     /// Goes through all keys, and adds up what the script says.
     fn add_up(&self, verb: &'static str, now: Timestamp) -> Answer<usize> {
-        let (link, pattern) = (self.shared.link.clone(), self.shared.prefix.pattern());
+        let (link, pattern) = (
+            self.shared.desk.link().clone(),
+            self.shared.prefix.pattern(),
+        );
         let now = now.as_micros().to_string();
         self.spawn(async move {
             let (mut pages, mut sum) = (Pages::new(pattern), 0);

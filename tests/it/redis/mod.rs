@@ -8,6 +8,7 @@ mod keys;
 mod overrides;
 mod proxy;
 mod server;
+mod together;
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 
--- Decisions, one after the other, each of one or more checks. Checks of one key follow each other.
--- What is answered is the instant of each decision, and how every counter stands.
-local requests, place, reply, server_time = ARGV[1], 1, '', nil
-repeat
+local requests, server_time = ARGV[1], nil
+
+-- The decision at this place of the requests, of one or more checks; those of one key follow each
+-- other. What is answered is its instant, and how every counter stands; or an error, as a table.
+local function decide(place)
   local verb, count, clock, charged_at
   verb, count, clock, charged_at, place = read('<BBdd', requests, place)
   -- Keys live a little longer than they must, in case the clock goes back; and clocks of several
@@ -119,7 +120,7 @@ repeat
     from = to
   until from > count
 
-  reply = reply .. write('<I7', now)
+  local reply = write('<I7', now)
   if verb ~= RETURN then
     for i = 1, count do
       local check = checks[i]
@@ -131,5 +132,24 @@ repeat
       reply = reply .. write('<BI7I7', outcome, used, reset < MAX_COUNT and reset or MAX_COUNT)
     end
   end
+  return reply
+end
+
+-- Requests that have travelled together are decided one after the other. What one of them meets
+-- with is no matter of the others: its answer is an instant that there is not, and the errors come
+-- after all answers.
+local place, answers, errors = 1, {}, {}
+repeat
+  local following = place + REQUEST_BYTES + string.byte(requests, place + 1) * CHECK_BYTES
+  if place == 1 and following > #requests then
+    return decide(place)
+  end
+  local done, answer = pcall(decide, place)
+  if not done or type(answer) == 'table' then
+    errors[#errors + 1] = type(answer) == 'table' and answer.err or answer
+    answer = '\255\255\255\255\255\255\255'
+  end
+  answers[#answers + 1], place = answer, following
 until place > #requests
-return reply
+answers = table.concat(answers)
+return #errors > 0 and { answers, unpack(errors) } or answers
