@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::address::Address;
-use super::desk::Desk;
+use super::desk::Setup;
 use super::key::Prefix;
 use super::lanes::Pace;
-use super::link::Link;
 use super::overrides::Seen;
+use super::servers::Servers;
+use super::url::Target;
 use super::{RedisStore, Shared};
 use crate::clock::SystemClock;
 use crate::error::Invalid;
@@ -100,7 +100,7 @@ impl RedisStoreBuilder {
     /// Redis can be reached is no matter: the store comes up without it, and finds it when it is
     /// there.
     pub fn build(self) -> Result<RedisStore, Invalid> {
-        let address = Arc::new(Address::parse(&self.url)?);
+        let target = Target::parse(&self.url)?;
         let prefix = Prefix::new(&self.prefix)?;
         if self.deadline.is_zero() || self.deadline > Self::LONGEST_DEADLINE {
             let found = format!("{:?}", self.deadline);
@@ -120,10 +120,17 @@ impl RedisStoreBuilder {
         } else {
             Self::EACH_ALONE
         };
-        let link = Link::start(address, patience, &runtime);
+        let clock = SystemClock::new();
+        let setup = Setup {
+            pace,
+            patience,
+            deadline: self.deadline,
+            runtime: runtime.clone(),
+            clock: clock.clone(),
+        };
         let shared = Arc::new(Shared {
-            desk: Desk::open(link, pace, self.deadline, &runtime),
-            clock: SystemClock::new(),
+            servers: Servers::start(target, setup),
+            clock,
             prefix,
             deadline: self.deadline,
             by_callers_clock: self.by_callers_clock,

@@ -62,12 +62,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut us = RedisConnectionInfo::default()
-        .set_db(i64::from(address.database))
+        .set_db(i64::from(address.login.database))
         .set_lib_name("tollgate", env!("CARGO_PKG_VERSION"));
-    if let Some(user) = &address.user {
+    if let Some(user) = &address.login.user {
         us = us.set_username(user);
     }
-    if let Some(password) = &address.password {
+    if let Some(password) = &address.login.password {
         us = us.set_password(password);
     }
     let settings = AsyncConnectionConfig::new()

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use redis::{Cmd, RedisError, Value};
+use redis::{RedisError, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Sleep, sleep};
@@ -20,6 +20,7 @@ use super::lanes::{Call, Lanes, Manner, Overdue, Pace, Reply, Ticket};
 use super::link::{Line, Link, State};
 use super::parcel::{self, Known};
 use super::request::Request;
+use super::source::Source;
 use super::trouble::Trouble;
 use crate::clock::{Clock as _, SystemClock, Timestamp};
 
@@ -30,26 +31,44 @@ pub(super) struct Desk {
     link: Link,
 }
 
-impl Desk {
-    /// Opens the desk. It closes when the last of its kind is dropped and everybody was answered.
-    pub(super) fn open(link: Link, pace: Pace, deadline: Duration, runtime: &Handle) -> Self {
+/// What all desks of a store have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) pace: Pace,
+    /// How long a connection may be silent while it owes an answer.
+    pub(super) patience: Duration,
+    pub(super) deadline: Duration,
+    pub(super) runtime: Handle,
+    pub(super) clock: SystemClock,
+}
+
+impl Setup {
+    /// Opens a desk. It closes when the last of its kind is dropped and everybody was answered.
+    pub(super) fn desk(&self, source: Source) -> Desk {
+        let link = Link::start(source, self.patience, &self.runtime);
         let (inbox, arrivals) = mpsc::channel(Lanes::MOST);
         let clerk = Clerk {
             link: link.clone(),
             arrivals,
             is_open: true,
-            lanes: Lanes::new(pace),
+            lanes: Lanes::new(self.pace),
             under_way: FuturesUnordered::new(),
             waits_for_line: false,
             line: None,
             is_overdue: false,
-            deadline,
-            clock: SystemClock::new(),
+            deadline: self.deadline,
+            clock: self.clock.clone(),
         };
-        runtime.spawn(clerk.serve());
-        Self { inbox, link }
+        self.runtime.spawn(clerk.serve());
+        Desk { inbox, link }
     }
 
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl Desk {
     /// Hands in a request. It is on its way when this returns, whatever becomes of the answer.
     pub(super) fn hand_in(
         &self,
@@ -66,9 +85,7 @@ impl Desk {
             reply,
         };
         if let Err(mpsc::error::TrySendError::Full(ticket)) = self.inbox.try_send(ticket) {
-            let _ = ticket
-                .reply
-                .send(Err(Trouble::crowded(self.link.address())));
+            let _ = ticket.reply.send(Err(Trouble::crowded(self.link.place())));
         }
         answer
     }
@@ -132,7 +149,7 @@ impl Clerk {
             }
             for ticket in arrived.drain(..) {
                 if let Err(ticket) = self.lanes.enter(ticket) {
-                    let crowded = Trouble::crowded(self.link.address());
+                    let crowded = Trouble::crowded(self.link.place());
                     let _ = ticket.reply.send(Err(crowded));
                 }
             }
@@ -218,7 +235,7 @@ impl Clerk {
         self.line = Some(line.clone());
         self.under_way.push(Box::pin(async move {
             let mut line = line;
-            let answer = ask(&mut line, &command, call.manner).await;
+            let answer = call::ask(&mut line, &command, call.manner).await;
             Event::Answered(call, known, answer, line)
         }));
     }
@@ -249,10 +266,10 @@ impl Clerk {
                 line.health.answered();
                 self.is_overdue = false;
                 let requests = call.members.iter().map(|member| &member.request);
-                parcel::unpack(requests, answer, self.link.address())
+                parcel::unpack(requests, answer, self.link.place())
             }
             Err(error) => {
-                let trouble = Trouble::calling(self.link.address(), error);
+                let trouble = Trouble::calling(self.link.place(), error);
                 if trouble.is_answer() {
                     line.health.answered();
                 }
@@ -272,33 +289,22 @@ impl Clerk {
 
     /// Tells those who have waited for too long that it has been too long.
     fn send_home(&mut self) {
-        let (now, address) = (self.clock.now(), self.link.address());
+        let (now, place) = (self.clock.now(), self.link.place());
         while let Some(Overdue { reply, sent }) = self.lanes.overdue(now) {
             let _ = reply.send(Err(if sent {
                 self.is_overdue = true;
-                Trouble::late(address, self.deadline)
+                Trouble::late(place, self.deadline)
             } else if self.waits_for_line {
-                Trouble::not_yet(address, self.deadline)
+                Trouble::not_yet(place, self.deadline)
             } else {
-                Trouble::unsent(address, self.deadline)
+                Trouble::unsent(place, self.deadline)
             }));
         }
         if self.lanes.calls_in_flight() == 0 {
             self.is_overdue = false;
         }
         if let Some(line) = self.line.as_ref().filter(|_| self.is_overdue) {
-            line.health.look(&Trouble::late(address, self.deadline));
+            line.health.look(&Trouble::late(place, self.deadline));
         }
     }
-}
-
-async fn ask(line: &mut Line, command: &Cmd, manner: Manner) -> Result<Value, RedisError> {
-    if manner == Manner::Asking {
-        // Next to each other on the line, or it would be somebody else who is let in.
-        let mut both = redis::pipe();
-        both.cmd("ASKING").ignore().add_command(command.clone());
-        let [answer] = both.query_async::<[Value; 1]>(&mut line.connection).await?;
-        return Ok(answer);
-    }
-    command.query_async(&mut line.connection).await
 }

@@ -4,6 +4,7 @@ mod address;
 mod backoff;
 mod builder;
 mod call;
+mod cluster;
 mod connect;
 mod desk;
 mod health;
@@ -12,10 +13,17 @@ mod lanes;
 mod link;
 mod overrides;
 mod parcel;
+mod parts;
 mod request;
 mod script;
+mod sentinel;
+mod servers;
+mod slots;
+mod source;
+mod topology;
 mod trouble;
 mod upkeep;
+mod url;
 
 use std::fmt;
 use std::future::Future;
@@ -24,12 +32,12 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use self::desk::Desk;
 use self::key::Prefix;
 use self::lanes::Manner;
 use self::overrides::Seen;
 use self::request::{Reading, Request};
 use self::script::Verb;
+use self::servers::Servers;
 use self::trouble::Trouble;
 use super::{Answer, Override, Overrides, Store};
 use crate::batch::Batch;
@@ -92,7 +100,7 @@ pub struct RedisStore {
 /// What calls need that outlive the store.
 #[derive(Debug)]
 struct Shared {
-    desk: Desk,
+    servers: Servers,
     clock: SystemClock,
     prefix: Prefix,
     deadline: Duration,
@@ -110,7 +118,7 @@ impl RedisStore {
     /// Whether there is a connection now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.shared.desk.link().is_open()
+        self.shared.servers.is_connected()
     }
 
     /// Asks about a batch; the answer is read by `read`. What is asked is on its way when this
@@ -129,18 +137,28 @@ impl RedisStore {
         if request.keys.is_empty() {
             return Answer::ready(Ok(unasked(&reading)));
         }
-        let Shared { desk, clock, .. } = &*self.shared;
-        let due = clock.now().saturating_add(self.shared.deadline);
-        let answer = desk.hand_in(request, (0, Manner::Together), due);
-        let shared = Arc::clone(&self.shared);
-        Answer::pending(async move {
-            let address = shared.desk.link().address();
-            let Ok(answer) = answer.await else {
-                return Err(Trouble::no_runtime(address).into());
-            };
-            let nonsense = || Trouble::nonsense(address);
-            Ok(read(&reading, &answer?).ok_or_else(nonsense)?)
-        })
+        let due = self.shared.clock.now().saturating_add(self.shared.deadline);
+        let place = Arc::clone(self.shared.servers.place());
+        let read = move |answer: &[u8]| {
+            let read = read(&reading, answer);
+            read.ok_or_else(|| Trouble::nonsense(&place))
+        };
+        match &self.shared.servers {
+            Servers::One(desk) => {
+                let answer = desk.hand_in(request, (0, Manner::Together), due);
+                let no_runtime = Trouble::no_runtime(self.shared.servers.place());
+                Answer::pending(async move {
+                    match answer.await {
+                        Ok(answer) => Ok(read(&answer?)?),
+                        Err(_) => Err(no_runtime.into()),
+                    }
+                })
+            }
+            Servers::Cluster(cluster) => {
+                let answer = parts::ask(cluster, request, due);
+                self.spawn(async move { read(&answer.await?) })
+            }
+        }
     }
 
     fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
@@ -160,7 +178,7 @@ impl RedisStore {
         work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
     ) -> Answer<T> {
         let task = self.runtime.spawn(work);
-        let no_runtime = Trouble::no_runtime(self.shared.desk.link().address());
+        let no_runtime = Trouble::no_runtime(self.shared.servers.place());
         Answer::pending(async move {
             match task.await {
                 Ok(done) => done.map_err(StoreError::from),
@@ -235,7 +253,7 @@ impl Store for RedisStore {
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore")
-            .field("address", &self.shared.desk.link().address())
+            .field("address", self.shared.servers.place())
             .field("prefix", &self.shared.prefix)
             .field("connected", &self.is_connected())
             .finish_non_exhaustive()

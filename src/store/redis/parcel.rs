@@ -1,9 +1,10 @@
 //! Several requests in one call of the script, and to each its own answer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
-use super::address::Address;
 use super::request::{INSTANT_BYTES, Request};
 use super::script::{self, Kinds};
 use super::trouble::Trouble;
@@ -56,7 +57,7 @@ pub(super) fn command<'a>(
 pub(super) fn unpack<'a>(
     requests: impl ExactSizeIterator<Item = &'a Request>,
     answer: Value,
-    address: &Address,
+    place: &Arc<str>,
 ) -> Vec<Result<Bytes, Trouble>> {
     let (answer, errors) = match answer {
         Value::BulkString(answer) => (answer, Vec::new()),
@@ -74,10 +75,10 @@ pub(super) fn unpack<'a>(
     let mut one = |request: &Request| {
         if rest.starts_with(&NO_ANSWER) {
             let _ = rest.split_to(INSTANT_BYTES);
-            return Err(Trouble::calling(address, error(errors.next())));
+            return Err(Trouble::calling(place, error(errors.next())));
         }
         if rest.len() < request.answer_bytes() {
-            return Err(Trouble::nonsense(address));
+            return Err(Trouble::nonsense(place));
         }
         Ok(rest.split_to(request.answer_bytes()))
     };
@@ -115,8 +116,8 @@ mod tests {
         Request::new(verb, &batch, None, Timestamp::EPOCH, &prefix).0
     }
 
-    fn address() -> Address {
-        Address::parse("redis://localhost").expect("valid")
+    fn place() -> Arc<str> {
+        "localhost".into()
     }
 
     fn told(answers: &[Result<Bytes, Trouble>]) -> Vec<Result<usize, String>> {
@@ -151,7 +152,7 @@ mod tests {
             request(Verb::Peek, &["d"]),
         ];
         let answer = Value::BulkString(vec![1; 37 + 7 + 22]);
-        let answers = unpack(requests.iter(), answer, &address());
+        let answers = unpack(requests.iter(), answer, &place());
         assert_eq!(told(&answers), [Ok(37), Ok(7), Ok(22)]);
     }
 
@@ -167,7 +168,7 @@ mod tests {
         answer.extend([2; 22]);
         let full = Value::BulkString(b"OOM there is no room".to_vec());
         let answer = Value::Array(vec![Value::BulkString(answer), full]);
-        let answers = unpack(requests.iter(), answer, &address());
+        let answers = unpack(requests.iter(), answer, &place());
         let told = told(&answers);
         assert_eq!((&told[0], &told[2]), (&Ok(22), &Ok(22)));
         assert!(told[1].as_ref().is_err_and(|words| words.contains("OOM")));
@@ -176,9 +177,9 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_short_is_told_to_those_it_does_not_reach() {
         let requests = [request(Verb::Decide, &["a"]), request(Verb::Decide, &["b"])];
-        let answers = unpack(requests.iter(), Value::BulkString(vec![1; 30]), &address());
+        let answers = unpack(requests.iter(), Value::BulkString(vec![1; 30]), &place());
         assert!(answers[0].is_ok() && answers[1].is_err());
-        let answers = unpack(requests.iter(), Value::Nil, &address());
+        let answers = unpack(requests.iter(), Value::Nil, &place());
         assert!(answers.iter().all(Result::is_err));
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use super::address::Address;
 use crate::error::StoreError;
 
 /// Why there is no answer.
@@ -38,6 +37,14 @@ enum Cause {
     Forbidden(RedisError),
     /// It is a replica, perhaps since a moment ago.
     ReadOnly(RedisError),
+    /// Another server is the primary now.
+    Demoted,
+    /// No sentinel knows a primary of this name.
+    UnknownPrimary(Box<str>),
+    /// What was asked for is elsewhere. Nothing has run.
+    Elsewhere(Way, RedisError),
+    /// No server of the cluster has this slot, or each says that another has it.
+    Scattered(u16),
     /// It answered with an error.
     Failed(RedisError),
     /// It answered something else than it was asked.
@@ -46,72 +53,133 @@ enum Cause {
     NoRuntime,
 }
 
+/// Where a server says that a key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// There, from now on.
+    Moved { host: String, port: u16 },
+    /// There, this time.
+    Ask { host: String, port: u16 },
+    /// Partly here and partly elsewhere, for a moment.
+    TryAgain,
+}
+
+impl Way {
+    fn of(error: &RedisError) -> Option<Self> {
+        let ErrorKind::Server(kind) = error.kind() else {
+            return None;
+        };
+        let told = || {
+            let (address, _) = error.redirect_node()?;
+            let (host, port) = address.rsplit_once(':')?;
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            Some((host.to_owned(), port.parse().ok()?))
+        };
+        match kind {
+            ServerErrorKind::Moved => told().map(|(host, port)| Self::Moved { host, port }),
+            ServerErrorKind::Ask => told().map(|(host, port)| Self::Ask { host, port }),
+            ServerErrorKind::TryAgain => Some(Self::TryAgain),
+            _ => None,
+        }
+    }
+}
+
 impl Trouble {
-    fn new(address: &Address, cause: Cause) -> Self {
+    fn new(place: &Arc<str>, cause: Cause) -> Self {
         Self {
-            place: address.to_string().into(),
+            place: Arc::clone(place),
             cause,
         }
     }
 
     /// A connection could not be made.
-    pub(super) fn connecting(address: &Address, error: RedisError) -> Self {
+    pub(super) fn connecting(place: &Arc<str>, error: RedisError) -> Self {
         let cause = if does_not_know_us(&error) {
             Cause::Refused(error)
         } else {
             Cause::Unreachable(error)
         };
-        Self::new(address, cause)
+        Self::new(place, cause)
     }
 
     /// A call failed.
-    pub(super) fn calling(address: &Address, error: RedisError) -> Self {
+    pub(super) fn calling(place: &Arc<str>, error: RedisError) -> Self {
         let cause = if does_not_know_us(&error) {
             Cause::Refused(error)
         } else if is_code(&error, ServerErrorKind::NoPerm, "NOPERM") {
             Cause::Forbidden(error)
         } else if is_code(&error, ServerErrorKind::ReadOnly, "READONLY") {
             Cause::ReadOnly(error)
+        } else if let Some(way) = Way::of(&error) {
+            Cause::Elsewhere(way, error)
         } else if error.is_io_error() {
             Cause::Lost(error)
         } else {
             Cause::Failed(error)
         };
-        Self::new(address, cause)
+        Self::new(place, cause)
     }
 
-    pub(super) fn late(address: &Address, deadline: Duration) -> Self {
-        Self::new(address, Cause::Late(deadline))
+    pub(super) fn late(place: &Arc<str>, deadline: Duration) -> Self {
+        Self::new(place, Cause::Late(deadline))
     }
 
-    pub(super) fn not_yet(address: &Address, deadline: Duration) -> Self {
-        Self::new(address, Cause::NotYet(deadline))
+    pub(super) fn not_yet(place: &Arc<str>, deadline: Duration) -> Self {
+        Self::new(place, Cause::NotYet(deadline))
     }
 
-    pub(super) fn unsent(address: &Address, deadline: Duration) -> Self {
-        Self::new(address, Cause::Unsent(deadline))
+    pub(super) fn unsent(place: &Arc<str>, deadline: Duration) -> Self {
+        Self::new(place, Cause::Unsent(deadline))
     }
 
-    pub(super) fn crowded(address: &Address) -> Self {
-        Self::new(address, Cause::Crowded)
+    pub(super) fn crowded(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::Crowded)
     }
 
-    pub(super) fn hung_up(address: &Address) -> Self {
-        Self::new(address, Cause::HungUp)
+    pub(super) fn hung_up(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::HungUp)
     }
 
-    pub(super) fn nonsense(address: &Address) -> Self {
-        Self::new(address, Cause::Nonsense)
+    pub(super) fn demoted(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::Demoted)
     }
 
-    pub(super) fn no_runtime(address: &Address) -> Self {
-        Self::new(address, Cause::NoRuntime)
+    pub(super) fn unknown_primary(place: &Arc<str>, name: &str) -> Self {
+        Self::new(place, Cause::UnknownPrimary(name.into()))
+    }
+
+    pub(super) fn scattered(place: &Arc<str>, slot: u16) -> Self {
+        Self::new(place, Cause::Scattered(slot))
+    }
+
+    pub(super) fn nonsense(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::Nonsense)
+    }
+
+    pub(super) fn no_runtime(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::NoRuntime)
     }
 
     /// Whether another connection may lead to a server that can do it: the primary has changed,
     /// or the password has.
     pub(super) const fn calls_for_another_connection(&self) -> bool {
         matches!(self.cause, Cause::ReadOnly(_) | Cause::Refused(_))
+    }
+
+    /// Where the server says that it is instead.
+    pub(super) const fn way(&self) -> Option<&Way> {
+        match &self.cause {
+            Cause::Elsewhere(way, _) => Some(way),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody else may have the slots of this server by now.
+    pub(super) const fn doubts_the_map(&self) -> bool {
+        !matches!(
+            self.cause,
+            Cause::Refused(_) | Cause::Forbidden(_) | Cause::Crowded | Cause::NoRuntime
+        )
     }
 
     /// Whether the server has said something, be it that it cannot.
@@ -162,6 +230,20 @@ impl fmt::Display for Trouble {
             Cause::ReadOnly(error) => {
                 write!(f, "Redis at {place} is a read-only replica: {error}")
             }
+            Cause::Demoted => write!(f, "Redis at {place} is not the primary any more"),
+            Cause::UnknownPrimary(name) => write!(
+                f,
+                "no sentinel knows a primary `{name}`; check the name after the hosts in the URL"
+            ),
+            Cause::Elsewhere(_, error) => write!(
+                f,
+                "Redis at {place} is one of a cluster: {error}; the URL of a cluster begins with \
+                 redis+cluster://"
+            ),
+            Cause::Scattered(slot) => write!(
+                f,
+                "no server of the Redis cluster at {place} has slot {slot}; it may be about to move"
+            ),
             Cause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
             Cause::Nonsense => write!(f, "Redis at {place} gave an answer of another shape"),
             Cause::NoRuntime => write!(
@@ -181,12 +263,16 @@ impl From<Trouble> for StoreError {
             | Cause::Refused(error)
             | Cause::Forbidden(error)
             | Cause::ReadOnly(error)
+            | Cause::Elsewhere(_, error)
             | Cause::Failed(error) => told.with_source(error),
             Cause::HungUp
             | Cause::Late(_)
             | Cause::NotYet(_)
             | Cause::Unsent(_)
             | Cause::Crowded
+            | Cause::Demoted
+            | Cause::UnknownPrimary(_)
+            | Cause::Scattered(_)
             | Cause::Nonsense
             | Cause::NoRuntime => told,
         }

@@ -1,12 +1,15 @@
 //! Counters in Redis. Every test starts a server of its own, which ends with it.
 
 mod calls;
+mod cluster;
 mod contract;
 mod faults;
 mod fleet;
 mod keys;
+mod nodes;
 mod overrides;
 mod proxy;
+mod sentinel;
 mod server;
 mod together;
 

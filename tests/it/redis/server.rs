@@ -1,7 +1,7 @@
 //! A Redis server that nobody else uses, and that does not outlive its test.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -36,17 +36,25 @@ impl Server {
 
     /// The same, on a port as well.
     pub(crate) fn start_on_tcp() -> Self {
+        Self::start_on_tcp_with(&[])
+    }
+
+    pub(crate) fn start_on_tcp_with(settings: &[&str]) -> Self {
         // Somebody else may take the port in between; then there is another one.
         for _ in 0..20 {
-            let free = TcpListener::bind("127.0.0.1:0").unwrap();
-            let mut server = Self::absent(&[]);
-            server.port = free.local_addr().unwrap().port();
-            drop(free);
+            let mut server = Self::absent(settings);
+            server.port = Self::free_port();
             if server.try_launch() {
                 return server;
             }
         }
         panic!("there is no free port");
+    }
+
+    /// A port that nobody uses at the moment.
+    pub(crate) fn free_port() -> u16 {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().port()
     }
 
     /// One that is not there yet.
@@ -69,17 +77,23 @@ impl Server {
     }
 
     fn try_launch(&mut self) -> bool {
+        let keeps_nothing = ["--save", "", "--appendonly", "no", "--dir", "."];
+        self.spawn(&keeps_nothing)
+    }
+
+    /// The same as a sentinel with this file.
+    pub(crate) fn launch_sentinel(&mut self, port: u16, file: &Path) -> bool {
+        self.port = port;
+        self.spawn(&[file.to_str().unwrap(), "--sentinel"])
+    }
+
+    fn spawn(&mut self, arguments: &[&str]) -> bool {
         let port = self.port.to_string();
+        let here = ["--bind", "127.0.0.1", "--unixsocket", "redis.sock"];
         let child = Command::new("redis-server")
-            .args([
-                "--port",
-                &port,
-                "--bind",
-                "127.0.0.1",
-                "--unixsocket",
-                "redis.sock",
-            ])
-            .args(["--save", "", "--appendonly", "no", "--dir", "."])
+            .args(arguments)
+            .args(["--port", &port])
+            .args(here)
             .args(&self.settings)
             .current_dir(&self.directory)
             .stdin(Stdio::null())
@@ -121,6 +135,21 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// On which it talks to others of its cluster.
+    pub(crate) fn bus_port(&self) -> String {
+        let mut settings = self.settings.iter();
+        settings.find(|setting| *setting == "--cluster-port");
+        settings.next().unwrap().clone()
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.child.is_some()
     }
 
     pub(crate) fn url(&self) -> String {
