@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::tls::Tls;
+
 /// Where a server is, and who we are to it.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -24,6 +26,8 @@ pub(super) struct Login {
     pub(super) password: Option<String>,
     pub(super) database: u16,
     pub(super) is_tls: bool,
+    /// Whom we trust, once that was settled.
+    pub(super) tls: Option<Tls>,
 }
 
 impl Address {
@@ -34,6 +38,11 @@ impl Address {
     /// Another server of the same kind.
     pub(super) fn neighbour(&self, endpoint: Endpoint) -> Self {
         Self::new(endpoint, Arc::clone(&self.login))
+    }
+
+    /// Talks to nobody whom these do not trust.
+    pub(super) fn secure(&mut self, tls: &Tls) {
+        Arc::make_mut(&mut self.login).tls = Some(tls.clone());
     }
 
     /// How it is called when there is something to tell.
@@ -123,7 +132,7 @@ impl fmt::Debug for Login {
             .field("password", &self.password.as_ref().map(|_| "…"))
             .field("database", &self.database)
             .field("is_tls", &self.is_tls)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

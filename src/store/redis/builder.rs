@@ -10,6 +10,7 @@ use super::key::Prefix;
 use super::lanes::Pace;
 use super::overrides::Seen;
 use super::servers::Servers;
+use super::tls::Tls;
 use super::url::Target;
 use super::{RedisStore, Shared};
 use crate::clock::SystemClock;
@@ -25,6 +26,8 @@ pub struct RedisStoreBuilder {
     deadline: Duration,
     by_callers_clock: bool,
     coalescing: bool,
+    #[cfg(feature = "redis-tls")]
+    roots: Option<Vec<u8>>,
 }
 
 impl RedisStoreBuilder {
@@ -53,6 +56,8 @@ impl RedisStoreBuilder {
             deadline: Duration::from_millis(50),
             by_callers_clock: false,
             coalescing: true,
+            #[cfg(feature = "redis-tls")]
+            roots: None,
         }
     }
 
@@ -94,13 +99,28 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// Trusts servers whose certificate was signed with one of these, which are in PEM, and no others;
+    /// by default those that the system trusts. For `rediss://`.
+    #[cfg(feature = "redis-tls")]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
+        self
+    }
+
     /// Checks the settings, and starts to connect.
     ///
     /// Has to be called on a tokio runtime, whose tasks keep the connection from then on. Whether
     /// Redis can be reached is no matter: the store comes up without it, and finds it when it is
     /// there.
     pub fn build(self) -> Result<RedisStore, Invalid> {
-        let target = Target::parse(&self.url)?;
+        let mut target = Target::parse(&self.url)?;
+        if target.is_tls() {
+            #[cfg(feature = "redis-tls")]
+            let roots = self.roots.as_deref();
+            #[cfg(not(feature = "redis-tls"))]
+            let roots = None;
+            target.secure(&Tls::new(roots)?);
+        }
         let prefix = Prefix::new(&self.prefix)?;
         if self.deadline.is_zero() || self.deadline > Self::LONGEST_DEADLINE {
             let found = format!("{:?}", self.deadline);

@@ -20,6 +20,8 @@ mod sentinel;
 mod servers;
 mod slots;
 mod source;
+#[cfg_attr(not(feature = "redis-tls"), path = "no_tls.rs")]
+mod tls;
 mod topology;
 mod trouble;
 mod upkeep;

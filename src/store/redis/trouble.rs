@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
+use super::connect::NOT_TRUSTED;
 use crate::error::StoreError;
 
 /// Why there is no answer.
@@ -31,6 +32,8 @@ enum Cause {
     Unsent(Duration),
     /// More wait than there is room for. Nothing was sent.
     Crowded,
+    /// It cannot prove who it is.
+    NotTrusted(RedisError),
     /// It does not know us.
     Refused(RedisError),
     /// It knows us, and may not do for us what we ask.
@@ -96,6 +99,8 @@ impl Trouble {
     pub(super) fn connecting(place: &Arc<str>, error: RedisError) -> Self {
         let cause = if does_not_know_us(&error) {
             Cause::Refused(error)
+        } else if error.kind() == NOT_TRUSTED {
+            Cause::NotTrusted(error)
         } else {
             Cause::Unreachable(error)
         };
@@ -178,7 +183,11 @@ impl Trouble {
     pub(super) const fn doubts_the_map(&self) -> bool {
         !matches!(
             self.cause,
-            Cause::Refused(_) | Cause::Forbidden(_) | Cause::Crowded | Cause::NoRuntime
+            Cause::NotTrusted(_)
+                | Cause::Refused(_)
+                | Cause::Forbidden(_)
+                | Cause::Crowded
+                | Cause::NoRuntime
         )
     }
 
@@ -218,6 +227,11 @@ impl fmt::Display for Trouble {
                  not sent"
             ),
             Cause::Crowded => write!(f, "too many wait for Redis at {place} already"),
+            Cause::NotTrusted(error) => write!(
+                f,
+                "Redis at {place} cannot prove who it is: {error}; check its certificate, and whether \
+                 `root_certificates` has the one that it was signed with"
+            ),
             Cause::Refused(error) => write!(
                 f,
                 "Redis at {place} refuses us: {error}; check user and password in the URL"
@@ -260,6 +274,7 @@ impl From<Trouble> for StoreError {
         match trouble.cause {
             Cause::Unreachable(error)
             | Cause::Lost(error)
+            | Cause::NotTrusted(error)
             | Cause::Refused(error)
             | Cause::Forbidden(error)
             | Cause::ReadOnly(error)

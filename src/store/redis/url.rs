@@ -6,6 +6,7 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 
 use super::address::{Address, Endpoint, Login};
+use super::tls::Tls;
 use crate::error::Invalid;
 
 const FORMS: &str = "redis://host, redis://user:password@host:6379/0, redis+unix:///run/redis.sock, \
@@ -124,6 +125,31 @@ impl Target {
                     "one host; several are for redis+cluster:// and redis+sentinel://",
                 )),
             },
+        }
+    }
+}
+
+impl Target {
+    /// Whether the servers have to prove who they are.
+    pub(super) fn is_tls(&self) -> bool {
+        match self {
+            Self::One(address) => address.login.is_tls,
+            Self::Sentinels { login, .. } => login.is_tls,
+            Self::Cluster(seeds) => seeds.iter().any(|seed| seed.login.is_tls),
+        }
+    }
+
+    /// Talks to nobody whom these do not trust.
+    pub(super) fn secure(&mut self, tls: &Tls) {
+        match self {
+            Self::One(address) => address.secure(tls),
+            Self::Sentinels {
+                sentinels, login, ..
+            } => {
+                sentinels.iter_mut().for_each(|address| address.secure(tls));
+                Arc::make_mut(login).tls = Some(tls.clone());
+            }
+            Self::Cluster(seeds) => seeds.iter_mut().for_each(|seed| seed.secure(tls)),
         }
     }
 }

@@ -11,6 +11,8 @@ mod overrides;
 mod proxy;
 mod sentinel;
 mod server;
+#[cfg(feature = "redis-tls")]
+mod tls;
 mod together;
 
 use std::time::Duration;

@@ -19,19 +19,24 @@ impl Nodes {
 
     /// Three primaries that are patient with each other, however busy the machine is.
     pub(super) fn start() -> Self {
-        Self::start_with(0, "30000")
+        Self::start_with(0, "30000", Server::start_on_tcp_with)
+    }
+
+    /// The same with TLS alone.
+    pub(super) fn start_on_tls() -> Self {
+        Self::start_with(0, "30000", Server::start_on_tls_with)
     }
 
     /// The same with replicas, one of which takes over soon after its primary is gone.
     pub(super) fn start_with_replicas() -> Self {
-        Self::start_with(Self::PRIMARIES, "1000")
+        Self::start_with(Self::PRIMARIES, "1000", Server::start_on_tcp_with)
     }
 
-    fn start_with(replicas: usize, node_timeout: &str) -> Self {
+    fn start_with(replicas: usize, node_timeout: &str, start: fn(&[&str]) -> Server) -> Self {
         let servers: Vec<Server> = (0..Self::PRIMARIES + replicas)
             .map(|_| {
                 let bus = Server::free_port().to_string();
-                Server::start_on_tcp_with(&[
+                start(&[
                     "--cluster-enabled",
                     "yes",
                     "--cluster-node-timeout",

@@ -246,7 +246,7 @@ async fn passwords_are_for_the_primary_and_for_sentinels_that_want_one() {
 
 /// The file of a sentinel is written by it, so each has its own.
 impl Server {
-    fn start_sentinel(file: &str) -> Self {
+    pub(super) fn start_sentinel(file: &str) -> Self {
         for _ in 0..20 {
             let mut server = Self::absent(&[]);
             let port = Self::free_port();

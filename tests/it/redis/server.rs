@@ -18,6 +18,7 @@ pub(crate) struct Server {
     child: Option<Child>,
     directory: PathBuf,
     port: u16,
+    is_tls: bool,
     settings: Vec<String>,
 }
 
@@ -40,10 +41,23 @@ impl Server {
     }
 
     pub(crate) fn start_on_tcp_with(settings: &[&str]) -> Self {
+        Self::start_on(settings, false)
+    }
+
+    /// The same with TLS on that port, and nothing else.
+    pub(crate) fn start_on_tls_with(settings: &[&str]) -> Self {
+        Self::start_on(
+            &[&tls_settings().each_ref().map(String::as_str), settings].concat(),
+            true,
+        )
+    }
+
+    fn start_on(settings: &[&str], is_tls: bool) -> Self {
         // Somebody else may take the port in between; then there is another one.
         for _ in 0..20 {
             let mut server = Self::absent(settings);
             server.port = Self::free_port();
+            server.is_tls = is_tls;
             if server.try_launch() {
                 return server;
             }
@@ -67,6 +81,7 @@ impl Server {
             child: None,
             directory,
             port: 0,
+            is_tls: false,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
         }
     }
@@ -84,6 +99,7 @@ impl Server {
     /// The same as a sentinel with this file.
     pub(crate) fn launch_sentinel(&mut self, port: u16, file: &Path) -> bool {
         self.port = port;
+        self.is_tls = fs::read_to_string(file).unwrap().contains("tls-cert-file");
         self.spawn(&[file.to_str().unwrap(), "--sentinel"])
     }
 
@@ -92,7 +108,11 @@ impl Server {
         let here = ["--bind", "127.0.0.1", "--unixsocket", "redis.sock"];
         let child = Command::new("redis-server")
             .args(arguments)
-            .args(["--port", &port])
+            .args(if self.is_tls {
+                ["--port", "0", "--tls-port", &port]
+            } else {
+                ["--port", &port, "--tls-port", "0"]
+            })
             .args(here)
             .args(&self.settings)
             .current_dir(&self.directory)
@@ -194,6 +214,28 @@ impl Server {
             assert!(left >= 0 || left == -2, "{key} has no end");
         }
     }
+}
+
+/// Where a certificate is that was made for these tests.
+pub(crate) fn certificate(name: &str) -> String {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/redis/certificates");
+    format!("{here}/{name}")
+}
+
+/// Settings with which a server, a cluster or a sentinel talks to nobody in clear text.
+pub(crate) fn tls_settings() -> [String; 12] {
+    [
+        ("--tls-cert-file", certificate("server.pem")),
+        ("--tls-key-file", certificate("server.key")),
+        ("--tls-ca-cert-file", certificate("authority.pem")),
+        ("--tls-auth-clients", "no".to_owned()),
+        ("--tls-cluster", "yes".to_owned()),
+        ("--tls-replication", "yes".to_owned()),
+    ]
+    .map(|(name, value)| [name.to_owned(), value])
+    .concat()
+    .try_into()
+    .unwrap()
 }
 
 /// Whether there is somebody who says anything at all, be it that he wants a password.
