@@ -11,6 +11,7 @@ mod overrides;
 mod proxy;
 mod sentinel;
 mod server;
+mod slow;
 #[cfg(feature = "redis-tls")]
 mod tls;
 mod together;
