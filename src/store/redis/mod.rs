@@ -74,13 +74,58 @@ pub use self::builder::RedisStoreBuilder;
 ///   looks at twice a second.
 /// - **Never twice.** If an answer does not come, nobody knows whether it was charged, and so it is
 ///   not asked again.
-/// - **Calm.** An answer takes no longer than the [deadline](RedisStoreBuilder::deadline). A lost
-///   connection is made anew in the background, at once and then at growing intervals; without
-///   one, calls fail at once. So does a store that was built before there was a server.
+/// - **Together.** Decisions that wait together travel in one call, up to 64 of them, each decided
+///   for itself and in the order in which they came. See
+///   [`coalescing`](RedisStoreBuilder::coalescing).
+/// - **Calm.** An answer takes no longer than the [deadline](RedisStoreBuilder::deadline). Who has
+///   waited for so long in the queue is not sent any more, so a server that was silent finds two
+///   calls, and no flood of charges for requests that are long over. A lost connection is made anew
+///   in the background, at once and then at growing intervals; without one, calls fail at once. So
+///   does a store that was built before there was a server.
 ///
-/// Works with Redis from 6.2 on and with Valkey, without modules. URLs are
-/// `redis://[user:password@]host[:port][/database]` or
-/// `redis+unix://[user:password@]/path/to/socket[?db=number]`; `valkey` does for `redis`.
+/// Works with Redis from 6.2 on and with Valkey, without modules.
+///
+/// # Where it is
+///
+/// | | |
+/// |---|---|
+/// | one server | `redis://[user:password@]host[:port][/database]` |
+/// | a socket | `redis+unix://[user:password@]/path/to/socket[?db=number]` |
+/// | sentinels | `redis+sentinel://[user:password@]host[:port],host…/name[/database]` |
+/// | a cluster | `redis+cluster://[user:password@]host[:port],host…` |
+///
+/// `rediss` for `redis` is TLS, for all of them but the socket (feature `redis-tls`; see
+#[cfg_attr(
+    feature = "redis-tls",
+    doc = "[`root_certificates`](RedisStoreBuilder::root_certificates));"
+)]
+#[cfg_attr(not(feature = "redis-tls"), doc = "`root_certificates`);")]
+/// `valkey` does for `redis`. A password that has one of `/ ? # @ : %` in it is written with
+/// `%2F %3F %23 %40 %3A %25`.
+///
+/// **Sentinels** say who the primary of that name is, and are asked once a second whether it still
+/// is; it has to say so itself, too. User and password are for the primary, and for sentinels that
+/// want them.
+///
+/// **In a cluster** the hosts are those that are asked first; all others are found, and so is
+/// whoever takes over. Servers are known by the addresses that they tell each other: these have to
+/// be within reach, and for TLS in their certificates.
+///
+/// # Batches over several subjects in a cluster
+///
+/// A subject's counters share a key, and so are decided by one script, in a cluster as elsewhere.
+/// Those of several subjects are in different places. They are charged one after the other, always
+/// in the same order, and given back if a later one has no room. That takes as many round trips as
+/// there are subjects, and one more for a denial. What it means:
+///
+/// - Nobody is ever admitted who should not be.
+/// - Somebody may be denied for a charge that is about to be given back, within those round trips.
+/// - Who crashes, or loses the connection, in between leaves a charge behind, until its window ends.
+///   An answer that does not come in time gives back what is known to be charged.
+/// - What is [given back](Store::give_back) later goes by the instant of the first charge. A later
+///   one may have been a moment after that, if somebody else came in between: then an exact log does
+///   not find it, and it counts until it leaves by itself.
+/// - The clocks of the servers have to agree: a counter goes by the one that is furthest ahead.
 ///
 /// # What the server must do
 ///
@@ -90,10 +135,11 @@ pub use self::builder::RedisStoreBuilder;
 ///
 /// The user needs `+eval +evalsha +time +hget +hmget +hset +hdel +hlen +hgetall +hkeys +pttl
 /// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for [`clear`](Store::clear) and
-/// [`len`](Store::len).
+/// [`len`](Store::len); in a cluster `+cluster|slots +asking`, behind sentinels `+role`.
 ///
 /// [`clear`](Store::clear) and [`len`](Store::len) go through all keys of the database, those of
-/// others included. They are for tests and for operators.
+/// others included. They are for tests and for operators. While slots of a cluster move, they may
+/// miss a key or meet with it twice.
 pub struct RedisStore {
     shared: Arc<Shared>,
     runtime: Handle,
