@@ -180,15 +180,29 @@ impl Trouble {
     }
 
     /// Whether somebody else may have the slots of this server by now.
-    pub(super) const fn doubts_the_map(&self) -> bool {
-        !matches!(
-            self.cause,
-            Cause::NotTrusted(_)
-                | Cause::Refused(_)
-                | Cause::Forbidden(_)
-                | Cause::Crowded
-                | Cause::NoRuntime
-        )
+    pub(super) fn doubts_the_map(&self) -> bool {
+        match &self.cause {
+            Cause::Unreachable(_)
+            | Cause::Lost(_)
+            | Cause::HungUp
+            | Cause::Late(_)
+            | Cause::NotYet(_)
+            | Cause::Unsent(_)
+            | Cause::ReadOnly(_)
+            | Cause::Demoted
+            | Cause::Elsewhere(..)
+            | Cause::Scattered(_) => true,
+            Cause::Failed(error) => {
+                matches!(error.code(), Some("CLUSTERDOWN" | "MASTERDOWN" | "LOADING"))
+            }
+            Cause::Crowded
+            | Cause::NotTrusted(_)
+            | Cause::Refused(_)
+            | Cause::Forbidden(_)
+            | Cause::UnknownPrimary(_)
+            | Cause::Nonsense
+            | Cause::NoRuntime => false,
+        }
     }
 
     /// Whether the server has said something, be it that it cannot.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 use tollgate::store::contract;
-use tollgate::{Batch, Check, Counter, RedisStore, Store, Subject, Timestamp};
+use tollgate::{Batch, Check, Counter, Override, RedisStore, Store, Subject, Timestamp};
 
 use super::nodes::Nodes;
 use super::{PATIENCE, Server, counter, look, take, user};
@@ -51,6 +51,28 @@ async fn all_nodes_are_counted_and_cleared() {
     assert_eq!(look(&store, &user("user-8"), &daily).await.used(), 1);
     store.clear().await.unwrap();
     assert_eq!(store.len().await.unwrap(), 0);
+}
+
+/// Overrides are in a slot of their own, wherever that is.
+#[tokio::test(flavor = "multi_thread")]
+async fn overrides_are_known_to_all_who_use_the_cluster() {
+    let nodes = Nodes::start();
+    let [mine, yours] = [(); 2].map(|()| nodes.store().build().unwrap());
+    let new = Override::new(user("alice"), "daily", "500/day").unwrap();
+    mine.set_override(new.clone()).await.unwrap();
+    let known = |store: &RedisStore| store.overrides().unwrap().list(Timestamp::EPOCH);
+    let started = Instant::now();
+    while known(&yours) != [new.clone()] {
+        assert!(started.elapsed() < PATIENCE, "{:?}", known(&yours));
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(
+        yours
+            .remove_override(&user("alice"), "daily")
+            .await
+            .unwrap()
+    );
+    assert!(known(&yours).is_empty());
 }
 
 /// Users of one tenant, whose counters are on different nodes. However many come at once, nobody
