@@ -120,13 +120,12 @@ impl Cluster {
         let sent = known.map(|node| (hand_in(&node, &request, Manner::Together), node));
         let cluster = Arc::clone(self);
         async move {
-            let (mut answer, mut node) = match sent {
-                Some(sent) => sent,
-                None => {
-                    let left = due.duration_since(cluster.setup.now());
-                    let node = cluster.owner(slot, left).await?;
-                    (hand_in(&node, &request, Manner::Together), node)
-                }
+            let (mut answer, mut node) = if let Some(sent) = sent {
+                sent
+            } else {
+                let left = due.duration_since(cluster.setup.now());
+                let node = cluster.owner(slot, left).await?;
+                (hand_in(&node, &request, Manner::Together), node)
             };
             for _ in 0..MOST_HOPS {
                 let trouble = match answer.await {

@@ -136,7 +136,7 @@ impl Clerk {
         while self.is_open || !self.lanes.is_empty() {
             self.set(timer.as_mut(), &mut rings_at);
             let event = poll_fn(|cx| {
-                let rings = rings_at.is_some().then(|| timer.as_mut());
+                let rings = rings_at.map(|_| timer.as_mut());
                 self.poll_event(cx, &mut arrived, rings)
             });
             match event.await {

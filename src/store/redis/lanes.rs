@@ -94,7 +94,7 @@ pub(super) struct Lanes {
     pace: Pace,
     entered: u64,
     waiting: BTreeMap<Number, Waiting>,
-    lanes: HashMap<u16, Lane>,
+    by_number: HashMap<u16, Lane>,
     /// Lanes that may have a call now, in turn. Each at most once.
     ready: VecDeque<u16>,
     in_flight: usize,
@@ -109,7 +109,7 @@ impl Lanes {
             pace,
             entered: 0,
             waiting: BTreeMap::new(),
-            lanes: HashMap::new(),
+            by_number: HashMap::new(),
             ready: VecDeque::new(),
             in_flight: 0,
         }
@@ -128,7 +128,7 @@ impl Lanes {
             sent: false,
         };
         self.waiting.insert(number, waiting);
-        let lane = self.lanes.entry(ticket.lane).or_default();
+        let lane = self.by_number.entry(ticket.lane).or_default();
         lane.queue.push_back(Member {
             number,
             request: ticket.request,
@@ -149,7 +149,7 @@ impl Lanes {
     pub(super) fn next(&mut self) -> Option<Call> {
         while self.has_next() {
             let number = self.ready.pop_front()?;
-            let Some(lane) = self.lanes.get_mut(&number) else {
+            let Some(lane) = self.by_number.get_mut(&number) else {
                 continue;
             };
             let mut call = Call {
@@ -180,7 +180,7 @@ impl Lanes {
             if !lane.queue.is_empty() && lane.in_flight < self.pace.per_lane {
                 self.ready.push_back(number);
             } else if lane.queue.is_empty() && lane.in_flight == 0 {
-                self.lanes.remove(&number);
+                self.by_number.remove(&number);
             }
             if !call.members.is_empty() {
                 return Some(call);
@@ -192,13 +192,13 @@ impl Lanes {
     /// A call has ended, one way or the other.
     pub(super) fn end(&mut self, number: u16) {
         self.in_flight -= 1;
-        let Some(lane) = self.lanes.get_mut(&number) else {
+        let Some(lane) = self.by_number.get_mut(&number) else {
             return;
         };
         lane.in_flight -= 1;
         if lane.queue.is_empty() {
             if lane.in_flight == 0 {
-                self.lanes.remove(&number);
+                self.by_number.remove(&number);
             }
         } else if lane.in_flight + 1 == self.pace.per_lane {
             self.ready.push_back(number);
@@ -230,7 +230,7 @@ impl Lanes {
         }
         let Waiting { reply, lane, sent } = first.remove();
         // Whoever is not waited for makes room at once, and not when the line moves again.
-        if let Some(lane) = self.lanes.get_mut(&lane).filter(|_| !sent) {
+        if let Some(lane) = self.by_number.get_mut(&lane).filter(|_| !sent) {
             let waiting = &self.waiting;
             let is_gone = |member: &Member| !waiting.contains_key(&member.number);
             while lane.queue.len() > 1 && lane.queue.front().is_some_and(is_gone) {
@@ -242,7 +242,7 @@ impl Lanes {
 
     /// Sends everybody home who was not sent yet.
     pub(super) fn turn_away(&mut self, why: &Trouble) {
-        for lane in self.lanes.values_mut() {
+        for lane in self.by_number.values_mut() {
             for member in lane.queue.drain(..) {
                 if let Some(waiting) = self.waiting.remove(&member.number) {
                     let _ = waiting.reply.send(Err(why.clone()));
@@ -250,7 +250,7 @@ impl Lanes {
             }
         }
         self.ready.clear();
-        self.lanes.retain(|_, lane| lane.in_flight > 0);
+        self.by_number.retain(|_, lane| lane.in_flight > 0);
     }
 
     /// Whether nobody waits for anything.
@@ -339,7 +339,7 @@ mod tests {
     fn lanes_do_not_wait_for_each_other_but_for_the_server() {
         let mut lanes = Lanes::new(PACE);
         let _answers: Vec<_> = [7, 7, 8, 9]
-            .map(|lane| enter(&mut lanes, lane, lane as u16, 9))
+            .map(|lane| enter(&mut lanes, u64::from(lane), lane, 9))
             .into();
         let taken: Vec<u16> = std::iter::from_fn(|| lanes.next().map(|call| call.lane)).collect();
         assert_eq!(taken, [7, 8, 9]);
@@ -407,7 +407,10 @@ mod tests {
         assert!(lanes.enter(ticket(0, 0, 9).0).is_err());
         while lanes.overdue(Timestamp::from_micros(9)).is_some() {}
         assert!(lanes.is_empty());
-        assert!(lanes.lanes[&0].queue.len() <= 1, "and none stays behind");
+        assert!(
+            lanes.by_number[&0].queue.len() <= 1,
+            "and none stays behind"
+        );
         let _answer = enter(&mut lanes, 1, 0, 10);
         assert_eq!(members(&lanes.next().expect("a free call")), keys(&[1]));
     }
@@ -424,6 +427,6 @@ mod tests {
         lanes.end(0);
         lanes.answer(&call.members[0], Ok(Bytes::new()));
         assert!(sent.try_recv().is_ok_and(|reply| reply.is_ok()));
-        assert!(lanes.is_empty() && lanes.lanes.is_empty());
+        assert!(lanes.is_empty() && lanes.by_number.is_empty());
     }
 }

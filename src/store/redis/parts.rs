@@ -34,7 +34,7 @@ pub(super) fn ask(
         Err(Parts {
             cluster: Arc::clone(cluster),
             verb: request.verb(),
-            parts: request.by_key(),
+            of_keys: request.by_key(),
             due,
         })
     };
@@ -50,7 +50,7 @@ struct Parts {
     cluster: Arc<Cluster>,
     verb: Verb,
     /// One for each key, in the order of the request, which is that of the answer.
-    parts: Vec<Request>,
+    of_keys: Vec<Request>,
     due: Timestamp,
 }
 
@@ -59,7 +59,7 @@ impl Parts {
         let answers = match self.verb {
             Verb::Decide | Verb::Record => self.charge().await?,
             Verb::Peek | Verb::GiveBack => {
-                let parts = self.parts.iter();
+                let parts = self.of_keys.iter();
                 let asked = parts.map(|part| self.cluster.ask(part.clone(), self.due));
                 try_join_all(asked).await?
             }
@@ -70,10 +70,10 @@ impl Parts {
     /// Charges one part after the other, all of them at the instant of the first if their counters
     /// have not seen a later one.
     async fn charge(&self) -> Result<Vec<Bytes>, Trouble> {
-        let mut answers = vec![Bytes::new(); self.parts.len()];
+        let mut answers = vec![Bytes::new(); self.of_keys.len()];
         let (order, mut at) = (self.order(), None);
         for (turn, place) in order.iter().copied().enumerate() {
-            let mut request = self.parts[place].clone();
+            let mut request = self.of_keys[place].clone();
             if let Some(at) = at {
                 request.set_clock(at);
             }
@@ -104,9 +104,13 @@ impl Parts {
     /// By slot, and by key: whoever wants the same counters wants them in the same order, so that
     /// of two who want the last of both, one gets them.
     fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.parts.len()).collect();
+        let mut order: Vec<usize> = (0..self.of_keys.len()).collect();
         order.sort_by_cached_key(|place| {
-            let key = self.parts[*place].keys.first().cloned().unwrap_or_default();
+            let key = self.of_keys[*place]
+                .keys
+                .first()
+                .cloned()
+                .unwrap_or_default();
             (slot_of(&key), key)
         });
         order
@@ -120,7 +124,7 @@ impl Parts {
         answers: &mut [Bytes],
     ) -> Result<(), Trouble> {
         let peek = |place: usize| {
-            let request = self.parts[place].with_verb(Verb::Peek);
+            let request = self.of_keys[place].with_verb(Verb::Peek);
             let asked = self.cluster.ask(request, self.due);
             async move { Ok::<_, Trouble>((place, asked.await?)) }
         };
@@ -145,7 +149,7 @@ impl Parts {
         place: usize,
         answer: &Bytes,
     ) -> impl Future<Output = Reply> + Send + use<> {
-        let mut request = self.parts[place].with_verb(Verb::GiveBack);
+        let mut request = self.of_keys[place].with_verb(Verb::GiveBack);
         request.set_charged_at(Request::instant(answer).unwrap_or(Timestamp::EPOCH));
         let due = self.cluster.now().saturating_add(TO_GIVE_BACK);
         self.cluster.ask(request, due)

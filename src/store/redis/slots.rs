@@ -1,7 +1,7 @@
 //! Slots of a cluster: which one a key is in, and who has it.
 
 /// How many slots every cluster has.
-pub(super) const SLOTS: usize = 16_384;
+pub(super) const SLOTS: u16 = 16_384;
 
 /// The slot of a key: by what is between its first braces, if there is something, else by all of
 /// it.
@@ -11,7 +11,7 @@ pub(super) fn slot_of(key: &str) -> u16 {
         .and_then(|(_, rest)| rest.split_once('}'))
         .map(|(tag, _)| tag)
         .filter(|tag| !tag.is_empty());
-    crc16(tag.unwrap_or(key).as_bytes()) % SLOTS as u16
+    crc16(tag.unwrap_or(key).as_bytes()) % SLOTS
 }
 
 /// CRC-16 with the polynomial x¹⁶ + x¹² + x⁵ + 1, as Redis has it.
@@ -42,7 +42,7 @@ impl<T: Clone> Owners<T> {
     ) -> Self {
         let mut owners = Self {
             nodes: Vec::new(),
-            of_slot: vec![Self::NOBODY; SLOTS],
+            of_slot: vec![Self::NOBODY; usize::from(SLOTS)],
         };
         for (first, last, node) in ranges {
             let number = owners.number_of(node, &same);

@@ -21,34 +21,10 @@ impl Tls {
     /// Trusts those who have signed with one of these certificates, or, without any, those whom the
     /// system trusts.
     pub(super) fn new(roots: Option<&[u8]>) -> Result<Self, Invalid> {
-        let mut trusted = RootCertStore::empty();
-        match roots {
-            Some(pem) => {
-                let wrong = |found: String| {
-                    let expected =
-                        "certificates in PEM, each from BEGIN CERTIFICATE to END CERTIFICATE";
-                    Invalid::new("redis root certificates", found, expected)
-                };
-                for certificate in CertificateDer::pem_slice_iter(pem) {
-                    let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-                    let added = trusted.add(certificate);
-                    added.map_err(|error| wrong(error.to_string()))?;
-                }
-                if trusted.is_empty() {
-                    return Err(wrong("no certificate".to_owned()));
-                }
-            }
-            None => {
-                // Some of a system's certificates may be of a kind that is not known; others do.
-                let of_system = rustls_native_certs::load_native_certs();
-                trusted.add_parsable_certificates(of_system.certs);
-                if trusted.is_empty() {
-                    let expected = "certificates that the system trusts, or some that are given with \
-                                    `root_certificates`";
-                    return Err(Invalid::new("redis root certificates", "none", expected));
-                }
-            }
-        }
+        let trusted = match roots {
+            Some(pem) => given(pem)?,
+            None => of_the_system()?,
+        };
         // By name, so that it does not matter what else of the program uses which cryptography.
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
@@ -68,6 +44,35 @@ impl Tls {
         let name = name.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.0.connect(name, stream).await
     }
+}
+
+fn given(pem: &[u8]) -> Result<RootCertStore, Invalid> {
+    let wrong = |found: String| {
+        let expected = "certificates in PEM, each from BEGIN CERTIFICATE to END CERTIFICATE";
+        Invalid::new("redis root certificates", found, expected)
+    };
+    let mut trusted = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        let added = trusted.add(certificate);
+        added.map_err(|error| wrong(error.to_string()))?;
+    }
+    if trusted.is_empty() {
+        return Err(wrong("no certificate".to_owned()));
+    }
+    Ok(trusted)
+}
+
+/// Some of a system's certificates may be of a kind that is not known; the others do.
+fn of_the_system() -> Result<RootCertStore, Invalid> {
+    let mut trusted = RootCertStore::empty();
+    trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if trusted.is_empty() {
+        let expected = "certificates that the system trusts, or some that are given with \
+                        `root_certificates`";
+        return Err(Invalid::new("redis root certificates", "none", expected));
+    }
+    Ok(trusted)
 }
 
 #[cfg(test)]

@@ -146,10 +146,16 @@ impl Target {
             Self::Sentinels {
                 sentinels, login, ..
             } => {
-                sentinels.iter_mut().for_each(|address| address.secure(tls));
+                for sentinel in sentinels {
+                    sentinel.secure(tls);
+                }
                 Arc::make_mut(login).tls = Some(tls.clone());
             }
-            Self::Cluster(seeds) => seeds.iter_mut().for_each(|seed| seed.secure(tls)),
+            Self::Cluster(seeds) => {
+                for seed in seeds {
+                    seed.secure(tls);
+                }
+            }
         }
     }
 }

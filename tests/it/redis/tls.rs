@@ -1,5 +1,6 @@
 //! TLS: nobody is told anything who cannot prove who he is.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,12 @@ async fn sentinels_and_their_primary_are_talked_to() {
     let port = primary.address().port();
     let mut file = format!("sentinel monitor main 127.0.0.1 {port} 1\n");
     for setting in tls_settings().chunks(2) {
-        file += &format!("{} {}\n", setting[0].trim_start_matches('-'), setting[1]);
+        let _ = writeln!(
+            file,
+            "{} {}",
+            setting[0].trim_start_matches('-'),
+            setting[1]
+        );
     }
     let sentinel = Server::start_sentinel(&file);
     let url = format!("rediss+sentinel://{}/main", sentinel.address());
