@@ -1,5 +1,6 @@
 //! Stands for `tls.rs` where the feature `redis-tls` is off.
 
+use std::future::{Ready, ready};
 use std::io;
 
 use tokio::net::TcpStream;
@@ -8,7 +9,7 @@ use crate::error::Invalid;
 
 /// There is none of these.
 #[derive(Clone)]
-pub(super) enum Tls {}
+pub(super) struct Tls(());
 
 impl Tls {
     pub(super) fn new(_: Option<&[u8]>) -> Result<Self, Invalid> {
@@ -16,8 +17,8 @@ impl Tls {
         Err(Invalid::new("redis url", "rediss://", expected))
     }
 
-    #[expect(clippy::unused_async, reason = "as the other one")]
-    pub(super) async fn secure(&self, _: &str, _: TcpStream) -> io::Result<TcpStream> {
-        match *self {}
+    #[expect(clippy::unused_self, reason = "as the other one")]
+    pub(super) fn secure(&self, _: &str, _: TcpStream) -> Ready<io::Result<TcpStream>> {
+        ready(Err(io::ErrorKind::Unsupported.into()))
     }
 }
