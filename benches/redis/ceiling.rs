@@ -47,12 +47,13 @@ impl<'a> Ceiling<'a> {
     }
 
     fn benchmark(&self, connections: u64, pipeline: u64, requests: u64) -> Load {
-        let address = self.server.address();
+        let (address, requests) = (self.server.address(), requests.max(1_000));
+        let used = self.server.cpu();
         let output = Command::new("redis-benchmark")
             .args(["-h", "127.0.0.1", "-p", &address.port().to_string()])
             .args(["-c", &connections.to_string()])
             .args(["-P", &pipeline.to_string()])
-            .args(["-n", &requests.max(1_000).to_string()])
+            .args(["-n", &requests.to_string()])
             .args(["-r", &SUBJECTS.to_string(), "--csv"])
             .args(["EVALSHA", &self.hash, "1", &self.key, &self.filler])
             .stdin(Stdio::null())
@@ -73,6 +74,7 @@ impl<'a> Ceiling<'a> {
             rate,
             p50: p50 * 1e3,
             p99: p99 * 1e3,
+            server: (self.server.cpu() - used) / requests as f64,
         }
     }
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
+use crate::server::Server;
+
 /// How many subjects there are; each request is about one of them, by chance.
 pub const SUBJECTS: u64 = 10_000;
 
@@ -17,15 +19,19 @@ pub struct Load {
     pub p50: f64,
     /// And all but one in a hundred.
     pub p99: f64,
+    /// What one of them costs the server, in microseconds of a processor. Unlike the rate, this does
+    /// not depend on what else the machine does.
+    pub server: f64,
 }
 
 /// Has so many tasks ask for so long, about subjects by their numbers.
-pub fn run<F, A>(runtime: &Runtime, tasks: u64, time: Duration, ask: F) -> Load
+pub fn run<F, A>(server: &Server, runtime: &Runtime, tasks: u64, time: Duration, ask: F) -> Load
 where
     F: Fn(u64) -> A + Send + Sync + 'static,
     A: Future<Output = ()> + Send,
 {
     let ask = Arc::new(ask);
+    let used = server.cpu();
     let started = Instant::now();
     let asking: Vec<_> = (1..=tasks)
         .map(|task| {
@@ -58,5 +64,6 @@ where
         rate: took.len() as f64 / wall.as_secs_f64(),
         p50: micros(0.5),
         p99: micros(0.99),
+        server: (server.cpu() - used) / took.len() as f64,
     }
 }

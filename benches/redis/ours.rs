@@ -44,9 +44,9 @@ impl Ours {
         assert!(usage.is_allowed());
     }
 
-    pub fn run(&self, runtime: &Runtime, tasks: u64, time: Duration) -> Load {
+    pub fn run(&self, server: &Server, runtime: &Runtime, tasks: u64, time: Duration) -> Load {
         let ours = self.clone();
-        load::run(runtime, tasks, time, move |number| {
+        load::run(server, runtime, tasks, time, move |number| {
             let ours = ours.clone();
             async move { ours.decide(number).await }
         })

@@ -71,6 +71,21 @@ impl Server {
         line.trim_start_matches(':').trim().parse().unwrap_or(0)
     }
 
+    /// How much of a processor's time it has used so far, in microseconds.
+    pub fn cpu(&self) -> f64 {
+        let mut stream = TcpStream::connect(self.address).expect("the server is there");
+        stream
+            .write_all(b"INFO cpu\r\n")
+            .expect("the server listens");
+        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        let lines = lines.skip(1).take_while(|line| !line.is_empty());
+        lines
+            .filter(|line| line.starts_with("used_cpu_sys:") || line.starts_with("used_cpu_user:"))
+            .filter_map(|line| line.split_once(':')?.1.trim().parse::<f64>().ok())
+            .sum::<f64>()
+            * 1e6
+    }
+
     /// Makes a script known: its hash.
     pub fn load(&self, script: &str) -> String {
         let mut stream = TcpStream::connect(self.address).expect("the server is there");

@@ -18,9 +18,9 @@ impl Barnacle {
         Self(RedisBarnacleStore::with_pool_config(&server.url(), 16).expect("a valid URL"))
     }
 
-    pub fn run(&self, runtime: &Runtime, tasks: u64, time: Duration) -> Load {
+    pub fn run(&self, server: &Server, runtime: &Runtime, tasks: u64, time: Duration) -> Load {
         let store = self.0.clone();
-        load::run(runtime, tasks, time, move |number| {
+        load::run(server, runtime, tasks, time, move |number| {
             let store = store.clone();
             async move {
                 let context = BarnacleContext {

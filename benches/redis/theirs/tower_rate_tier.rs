@@ -21,9 +21,9 @@ impl TowerRateTier {
         Self(Arc::new(storage.timeout(Duration::from_secs(10))))
     }
 
-    pub fn run(&self, runtime: &Runtime, tasks: u64, time: Duration) -> Load {
+    pub fn run(&self, server: &Server, runtime: &Runtime, tasks: u64, time: Duration) -> Load {
         let storage = Arc::clone(&self.0);
-        load::run(runtime, tasks, time, move |number| {
+        load::run(server, runtime, tasks, time, move |number| {
             let storage = Arc::clone(&storage);
             async move {
                 let (user, quota) = (number.to_string(), Quota::per_second(1_000_000));
