@@ -1,122 +1,106 @@
-//! Where Redis is, and who we are to it.
+//! One server: where it is, and who we are to it.
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use percent_encoding::percent_decode_str;
+use super::tls::Tls;
 
-use crate::error::Invalid;
-
-const FORMS: &str =
-    "redis://host, redis://user:password@host:6379/0 or redis+unix:///run/redis.sock";
-const DEFAULT_PORT: u16 = 6379;
-
-/// What a URL says.
+/// Where a server is, and who we are to it.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) endpoint: Endpoint,
-    pub(super) user: Option<String>,
-    pub(super) password: Option<String>,
-    pub(super) database: u16,
+    pub(super) login: Arc<Login>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Endpoint {
     Tcp { host: String, port: u16 },
     Unix(PathBuf),
 }
 
+/// Who we are, to whichever server.
+#[derive(Clone, Default)]
+pub(super) struct Login {
+    pub(super) user: Option<String>,
+    pub(super) password: Option<String>,
+    pub(super) database: u16,
+    pub(super) is_tls: bool,
+    /// Whom we trust, once that was settled.
+    pub(super) tls: Option<Tls>,
+}
+
 impl Address {
-    /// Reads a URL. Problems are told without its user and password.
-    pub(super) fn parse(url: &str) -> Result<Self, Invalid> {
-        let (scheme, rest) = url
-            .split_once("://")
-            .ok_or_else(|| refuse(&redacted(url), FORMS))?;
-        let is_unix = match scheme {
-            "redis" | "valkey" => false,
-            "redis+unix" | "valkey+unix" | "unix" => true,
-            _ => return Err(refuse(&redacted(url), FORMS)),
-        };
-        let wrong = |expected: &'static str| refuse(&redacted(url), expected);
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, tail) = rest.split_at(end);
-        let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
-        let (login, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        let decoded = |text: &str| match percent_decode_str(text).decode_utf8() {
-            Ok(text) if text.is_empty() => Ok(None),
-            Ok(text) => Ok(Some(text.into_owned())),
-            Err(_) => Err(wrong("a user and a password in UTF-8")),
-        };
-        let mut address = Self {
-            endpoint: Endpoint::Unix(PathBuf::from(path)),
-            user: decoded(user)?,
-            password: decoded(password)?,
-            database: 0,
-        };
-        if address.user.is_some() && address.password.is_none() {
-            return Err(wrong(
-                "a password with the user: redis://user:password@host",
-            ));
-        }
-        let database = if is_unix {
-            if !host.is_empty() || path.len() < 2 {
-                return Err(wrong(
-                    "a path after three slashes: redis+unix:///run/redis.sock",
-                ));
-            }
-            query.strip_prefix("db=")
-        } else {
-            address.endpoint = tcp(host).ok_or_else(|| wrong("a host and, if need be, a port"))?;
-            path.strip_prefix('/')
-        };
-        if let Some(number) = database.filter(|number| !number.is_empty()) {
-            let hint = "the number of a database after the host; a password that has / ? # @ : or % \
-                        in it is written with %2F %3F %23 %40 %3A %25";
-            address.database = number.parse().map_err(|_| wrong(hint))?;
-        }
-        let known_query = query.is_empty() || is_unix && query.starts_with("db=");
-        if !known_query || url.contains('#') {
-            return Err(wrong("nothing after the database"));
-        }
-        Ok(address)
+    pub(super) fn new(endpoint: Endpoint, login: Arc<Login>) -> Self {
+        Self { endpoint, login }
+    }
+
+    /// Another server of the same kind.
+    pub(super) fn neighbour(&self, endpoint: Endpoint) -> Self {
+        Self::new(endpoint, Arc::clone(&self.login))
+    }
+
+    /// Talks to nobody whom these do not trust.
+    pub(super) fn secure(&mut self, tls: &Tls) {
+        Arc::make_mut(&mut self.login).tls = Some(tls.clone());
+    }
+
+    /// How it is called when there is something to tell.
+    pub(super) fn place(&self) -> Arc<str> {
+        self.to_string().into()
     }
 }
 
-/// `host`, `host:port`, `[::1]` or `[::1]:port`.
-fn tcp(host: &str) -> Option<Endpoint> {
-    let (host, port) = match host.strip_prefix('[') {
-        Some(bracketed) => {
-            let (address, rest) = bracketed.split_once(']')?;
-            address.parse::<std::net::Ipv6Addr>().ok()?;
-            (address, rest)
+impl Endpoint {
+    /// `host`, `host:port`, `[::1]` or `[::1]:port`.
+    pub(super) fn tcp(host: &str, default_port: u16) -> Option<Self> {
+        let (host, port) = match host.strip_prefix('[') {
+            Some(bracketed) => {
+                let (address, rest) = bracketed.split_once(']')?;
+                address.parse::<std::net::Ipv6Addr>().ok()?;
+                (address, rest)
+            }
+            None => host.split_at(host.find(':').unwrap_or(host.len())),
+        };
+        let port = match port.strip_prefix(':') {
+            Some(port) => port.parse().ok()?,
+            None if port.is_empty() => default_port,
+            None => return None,
+        };
+        (!host.is_empty()).then(|| Self::Tcp {
+            host: host.to_owned(),
+            port,
+        })
+    }
+
+    /// Where this server says that another is. It may know no better name for its own host than
+    /// none at all.
+    pub(super) fn told(&self, host: &str, port: u16) -> Self {
+        let host = match (host, self) {
+            ("" | "?", Self::Tcp { host, .. }) => host.clone(),
+            ("" | "?", Self::Unix(_)) => "localhost".to_owned(),
+            (host, _) => host.to_owned(),
+        };
+        Self::Tcp { host, port }
+    }
+}
+
+impl Login {
+    /// The same for those who need no password.
+    pub(super) fn without_password(&self) -> Self {
+        Self {
+            user: None,
+            password: None,
+            ..self.clone()
         }
-        None => host.split_at(host.find(':').unwrap_or(host.len())),
-    };
-    let port = match port.strip_prefix(':') {
-        Some(port) => port.parse().ok()?,
-        None if port.is_empty() => DEFAULT_PORT,
-        None => return None,
-    };
-    (!host.is_empty()).then(|| Endpoint::Tcp {
-        host: host.to_owned(),
-        port,
-    })
-}
+    }
 
-fn refuse(url: &str, expected: &'static str) -> Invalid {
-    Invalid::new("redis url", url, expected)
-}
-
-/// A URL without what comes before its last `@`.
-fn redacted(url: &str) -> String {
-    let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) => (format!("{scheme}://"), rest),
-        None => (String::new(), url),
-    };
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}…@{host}"),
-        None => format!("{scheme}{rest}"),
+    /// The same to a sentinel, which has no databases.
+    pub(super) fn of_sentinel(&self) -> Self {
+        Self {
+            database: 0,
+            ..self.clone()
+        }
     }
 }
 
@@ -131,15 +115,24 @@ impl fmt::Display for Address {
     }
 }
 
-/// Without the password, and without the user.
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Address")
             .field("endpoint", &self.endpoint)
+            .field("login", &self.login)
+            .finish()
+    }
+}
+
+/// Without the password, and without the user.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
             .field("user", &self.user.as_ref().map(|_| "…"))
             .field("password", &self.password.as_ref().map(|_| "…"))
             .field("database", &self.database)
-            .finish()
+            .field("is_tls", &self.is_tls)
+            .finish_non_exhaustive()
     }
 }
 
@@ -148,71 +141,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read() {
-        let tcp = |host: &str, port| Endpoint::Tcp {
-            host: host.to_owned(),
-            port,
+    fn hosts_have_ports() {
+        let tcp = |host: &str, port| {
+            Some(Endpoint::Tcp {
+                host: host.to_owned(),
+                port,
+            })
         };
-        for (url, endpoint, user, password, database) in [
-            ("redis://localhost", tcp("localhost", 6379), None, None, 0),
-            ("valkey://cache:7000/3", tcp("cache", 7000), None, None, 3),
-            ("redis://:s3@h/", tcp("h", 6379), None, Some("s3"), 0),
-            (
-                "redis://app:p%40ss%2F@h:1/2",
-                tcp("h", 1),
-                Some("app"),
-                Some("p@ss/"),
-                2,
-            ),
-            ("redis://[::1]:6380", tcp("::1", 6380), None, None, 0),
-            (
-                "redis+unix:///run/redis.sock?db=4",
-                Endpoint::Unix("/run/redis.sock".into()),
-                None,
-                None,
-                4,
-            ),
-            (
-                "unix://:word@/r.sock",
-                Endpoint::Unix("/r.sock".into()),
-                None,
-                Some("word"),
-                0,
-            ),
-        ] {
-            let read = Address::parse(url).expect(url);
-            assert_eq!(read.endpoint, endpoint, "{url}");
-            assert_eq!(read.user.as_deref(), user, "{url}");
-            assert_eq!(read.password.as_deref(), password, "{url}");
-            assert_eq!(read.database, database, "{url}");
+        assert_eq!(Endpoint::tcp("h", 1), tcp("h", 1));
+        assert_eq!(Endpoint::tcp("h:2", 1), tcp("h", 2));
+        assert_eq!(Endpoint::tcp("[::1]", 1), tcp("::1", 1));
+        assert_eq!(Endpoint::tcp("[::1]:2", 1), tcp("::1", 2));
+        for wrong in ["", ":1", "h:", "h:x", "[::1", "[h]:1", "[::1]2"] {
+            assert_eq!(Endpoint::tcp(wrong, 1), None, "{wrong}");
         }
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_without_the_password() {
-        for url in [
-            "localhost:6379",
-            "http://app:hunter2@h",
-            "redis://app:hunter2@",
-            "redis://app:hunter2@h:port",
-            "redis://app:hunter2@h/one",
-            "redis://app:hunter2@h/1?timeout=5",
-            "redis://app:hunter2@h/1#x",
-            "redis://app:hunter2@[::1/0",
-            "redis://app@h",
-            "redis+unix://app:hunter2@host/r.sock",
-            "redis+unix://",
-        ] {
-            let refused = Address::parse(url).expect_err(url);
-            let told = format!("{refused} {refused:?}");
-            assert_eq!(refused.field(), "redis url");
-            assert!(!told.contains("hunter2"), "{told}");
-            assert!(!told.contains("app"), "{told}");
-        }
-        let address = Address::parse("redis://app:hunter2@h").expect("valid");
-        assert!(!format!("{address:?} {address}").contains("hunter2"));
-        // A slash in a password ends it, and then nothing makes sense; it must not be shown.
-        let refused = Address::parse("redis://app:hun/ter2@h").expect_err("a slash");
-        assert!(!refused.to_string().contains("ter2"), "{refused}");
+    fn a_server_that_does_not_know_its_own_name_is_where_it_was_asked() {
+        let asked = Endpoint::tcp("h", 7).expect("a host");
+        assert_eq!(Some(asked.told("", 8)), Endpoint::tcp("h:8", 0));
+        assert_eq!(
+            Some(asked.told("10.0.0.1", 8)),
+            Endpoint::tcp("10.0.0.1:8", 0)
+        );
     }
 }

@@ -1,18 +1,27 @@
 //! Calls: each with a deadline, none made twice.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
 use tokio::time::sleep;
 
+use super::lanes::Manner;
 use super::link::{Line, Link};
 use super::script::Script;
 use super::trouble::Trouble;
 
+/// What a server is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Question<'a> {
+    Script(ScriptCall<'a>),
+    Command(&'a Cmd),
+}
+
 /// What a script is called with.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ScriptCall<'a> {
     pub(super) script: &'static Script,
     pub(super) keys: &'a [String],
@@ -20,59 +29,29 @@ pub(super) struct ScriptCall<'a> {
 }
 
 impl Link {
-    /// Runs a script. Whether it has run is not known if no answer comes, so there is no second
+    /// Asks something, and notes what that says about the connection. The time that it takes to get
+    /// one counts. Whether it was done is not known if no answer comes, so there is no second
     /// attempt.
-    pub(super) async fn run<T: FromRedisValue>(
+    pub(super) async fn ask(
         &self,
-        call: ScriptCall<'_>,
+        question: Question<'_>,
         deadline: Duration,
-    ) -> Result<T, Trouble> {
-        self.within(deadline, async |line| {
-            let known = call.command("EVALSHA", &call.script.hash);
-            match known.query_async(&mut line.connection).await {
-                // Nothing has run: a server that has restarted, or whose scripts were flushed.
-                // Whoever sends the text makes it known again.
-                Err(error) if is_unknown_script(&error) => {
-                    let whole = call.command("EVAL", &call.script.text);
-                    whole.query_async(&mut line.connection).await
-                }
-                other => other,
-            }
-        })
-        .await
-    }
-
-    /// Runs a command.
-    pub(super) async fn command<T: FromRedisValue>(
-        &self,
-        command: &Cmd,
-        deadline: Duration,
-    ) -> Result<T, Trouble> {
-        let ask = async |line: &mut Line| command.query_async(&mut line.connection).await;
-        self.within(deadline, ask).await
-    }
-
-    /// Asks something on the connection, and notes what that says about it. The time that it takes
-    /// to get a connection counts.
-    async fn within<T>(
-        &self,
-        deadline: Duration,
-        ask: impl AsyncFnOnce(&mut Line) -> Result<T, RedisError>,
-    ) -> Result<T, Trouble> {
+        manner: Manner,
+    ) -> Result<Value, Trouble> {
         let mut too_late = pin!(sleep(deadline));
         let mut line = match select(pin!(self.line()), too_late.as_mut()).await {
             Either::Left((line, _)) => line?,
-            Either::Right(_) => return Err(Trouble::not_yet(self.address(), deadline)),
+            Either::Right(_) => return Err(Trouble::not_yet(self.place(), deadline)),
         };
         let health = line.health.clone();
         health.asked();
-        match select(pin!(ask(&mut line)), too_late).await {
+        match select(pin!(question.put(&mut line, manner)), too_late).await {
             Either::Left((Ok(answer), _)) => {
                 health.answered();
                 Ok(answer)
             }
             Either::Left((Err(error), _)) => {
-                let trouble = Trouble::calling(self.address(), error);
+                let trouble = Trouble::calling(self.place(), error);
                 if trouble.is_answer() {
                     health.answered();
                 }
@@ -82,10 +61,29 @@ impl Link {
                 Err(trouble)
             }
             Either::Right(_) => {
-                let trouble = Trouble::late(self.address(), deadline);
+                let trouble = Trouble::late(self.place(), deadline);
                 health.missed(&trouble);
                 Err(trouble)
             }
+        }
+    }
+}
+
+impl Question<'_> {
+    async fn put(self, line: &mut Line, manner: Manner) -> Result<Value, RedisError> {
+        let call = match self {
+            Self::Command(command) => return ask(line, command, manner).await,
+            Self::Script(call) => call,
+        };
+        let known = call.command("EVALSHA", &call.script.hash);
+        match ask(line, &known, manner).await {
+            // Nothing has run: a server that has restarted, or whose scripts were flushed. Whoever
+            // sends the text makes it known again.
+            Err(error) if is_unknown_script(&error) => {
+                let whole = call.command("EVAL", &call.script.text);
+                ask(line, &whole, manner).await
+            }
+            other => other,
         }
     }
 }
@@ -101,6 +99,35 @@ impl ScriptCall<'_> {
     }
 }
 
-fn is_unknown_script(error: &RedisError) -> bool {
+/// Asks something on a line.
+pub(super) async fn ask(
+    line: &mut Line,
+    command: &Cmd,
+    manner: Manner,
+) -> Result<Value, RedisError> {
+    if manner != Manner::Asking {
+        return command.query_async(&mut line.connection).await;
+    }
+    // Next to each other on the line, or it would be somebody else who is let in.
+    let mut both = redis::pipe();
+    both.cmd("ASKING").ignore().add_command(command.clone());
+    let answers: Result<Vec<Value>, _> = both.query_async(&mut line.connection).await;
+    match answers {
+        Ok(answers) => Ok(answers.into_iter().next().unwrap_or(Value::Nil)),
+        // As the command alone would have said it.
+        Err(error) => match error.clone().into_server_errors().as_deref() {
+            Some([.., (_, last)]) => Err(last.clone().into()),
+            _ => Err(error),
+        },
+    }
+}
+
+/// An answer as what it should be.
+pub(super) fn read<T: FromRedisValue>(answer: Value, place: &Arc<str>) -> Result<T, Trouble> {
+    T::from_redis_value(answer).map_err(|error| Trouble::calling(place, error.into()))
+}
+
+/// Whether nothing has run, because the server does not know the script.
+pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError};
+use redis::{AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -24,6 +24,10 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// How many calls may wait to be written; more wait for a place.
 const QUEUE: usize = 1_024;
 
+/// The kind of error if a server could not prove who it is. Nothing else that comes of connecting
+/// is of this kind.
+pub(super) const NOT_TRUSTED: ErrorKind = ErrorKind::Client;
+
 /// Moves the bytes of a connection. It ends when the connection does.
 pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -33,13 +37,27 @@ pub(super) async fn open(address: &Address) -> Result<(MultiplexedConnection, Dr
         Endpoint::Tcp { host, port } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await?;
             prepare(&stream)?;
-            introduce(address, stream).await
+            match &address.login.tls {
+                Some(tls) => {
+                    let stream = tls.secure(host, stream).await.map_err(not_trusted)?;
+                    introduce(address, stream).await
+                }
+                None => introduce(address, stream).await,
+            }
         }
         #[cfg(unix)]
         Endpoint::Unix(path) => introduce(address, UnixStream::connect(path).await?).await,
         #[cfg(not(unix))]
         Endpoint::Unix(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
     }
+}
+
+/// That the server could not prove who it is, as an error that can be told from a cut cable.
+fn not_trusted(error: io::Error) -> RedisError {
+    if error.kind() == io::ErrorKind::InvalidData {
+        return RedisError::from((NOT_TRUSTED, "no secure connection", error.to_string()));
+    }
+    error.into()
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
@@ -62,12 +80,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut us = RedisConnectionInfo::default()
-        .set_db(i64::from(address.database))
+        .set_db(i64::from(address.login.database))
         .set_lib_name("tollgate", env!("CARGO_PKG_VERSION"));
-    if let Some(user) = &address.user {
+    if let Some(user) = &address.login.user {
         us = us.set_username(user);
     }
-    if let Some(password) = &address.password {
+    if let Some(password) = &address.login.password {
         us = us.set_password(password);
     }
     let settings = AsyncConnectionConfig::new()

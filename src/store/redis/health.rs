@@ -66,6 +66,12 @@ impl Health {
     /// It was not answered in time, and nobody waits for it any more.
     pub(super) fn missed(&self, trouble: &Trouble) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.look(trouble);
+    }
+
+    /// An answer is late, and may still come. Gives the connection up if nothing was heard for too
+    /// long.
+    pub(super) fn look(&self, trouble: &Trouble) {
         let since = self.silent_since.load(Ordering::Relaxed);
         if since > 0 && self.time_since(since) >= self.patience {
             self.condemn(trouble);

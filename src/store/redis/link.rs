@@ -1,6 +1,7 @@
 //! The connection to Redis: kept open by a task, lent to calls.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,23 +9,21 @@ use futures_util::future::{Either, select};
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::address::Address;
 use super::backoff::Backoff;
-use super::connect::{self, Driver};
+use super::connect::Driver;
 use super::health::Health;
+use super::source::Source;
 use super::trouble::Trouble;
 use crate::clock::SystemClock;
 
-/// How long one attempt to connect may take.
-const ATTEMPT: Duration = Duration::from_secs(1);
 /// A connection that was of use for this long has earned an attempt without a wait.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// What there is at present.
 #[derive(Clone, Debug)]
-enum State {
+pub(super) enum State {
     /// A connection is on its way, and worth waiting for.
     Opening,
     Open(Line),
@@ -43,21 +42,23 @@ pub(super) struct Line {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     state: watch::Receiver<State>,
-    address: Arc<Address>,
+    place: Arc<str>,
 }
 
 impl Link {
     /// Starts the task that keeps the connection. It ends when the last link is dropped.
-    pub(super) fn start(address: Arc<Address>, patience: Duration, runtime: &Handle) -> Self {
+    pub(super) fn start(source: Source, patience: Duration, runtime: &Handle) -> Self {
         let (sender, state) = watch::channel(State::Opening);
+        let place = source.place();
         let keeper = Keeper {
-            address: Arc::clone(&address),
+            source,
+            place: Arc::clone(&place),
             patience,
             sender,
             clock: SystemClock::new(),
         };
         runtime.spawn(keeper.keep());
-        Self { state, address }
+        Self { state, place }
     }
 
     /// The connection. Waits if one is on its way, and for no other.
@@ -74,13 +75,27 @@ impl Link {
                 State::Opening => {}
             }
             if state.changed().await.is_err() {
-                return Err(Trouble::no_runtime(&self.address));
+                return Err(Trouble::no_runtime(&self.place));
             }
         }
     }
 
-    pub(super) fn address(&self) -> &Address {
-        &self.address
+    /// What there is at present.
+    pub(super) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Completes when no connection is on its way, be it that there is one.
+    pub(super) async fn settled(self) {
+        let mut state = self.state;
+        let _ = state
+            .wait_for(|state| !matches!(state, State::Opening))
+            .await;
+    }
+
+    /// How the server is called when there is something to tell.
+    pub(super) fn place(&self) -> &Arc<str> {
+        &self.place
     }
 
     /// Whether there is a connection now.
@@ -91,24 +106,24 @@ impl Link {
 
 /// Keeps the connection open.
 struct Keeper {
-    address: Arc<Address>,
+    source: Source,
+    place: Arc<str>,
     patience: Duration,
     sender: watch::Sender<State>,
     clock: SystemClock,
 }
 
 impl Keeper {
-    async fn keep(self) {
+    async fn keep(mut self) {
         let mut backoff = Backoff::default();
         // The first attempt comes at once, and so does the one after a connection that had lasted.
         let mut wait = backoff.next();
         loop {
-            if !self.unless_abandoned(sleep(wait)).await {
+            if !unless_abandoned(&self.sender, sleep(wait)).await {
                 return;
             }
-            let opened = timeout(ATTEMPT, connect::open(&self.address)).await;
-            let trouble = match opened {
-                Ok(Ok((connection, driver))) => {
+            let trouble = match self.source.open().await {
+                Ok((connection, driver)) => {
                     let health = Arc::new(Health::new(self.clock.clone(), self.patience));
                     let line = Line {
                         connection,
@@ -121,11 +136,10 @@ impl Keeper {
                     if health.has_lasted(SETTLED) {
                         backoff.reset();
                     }
-                    let hung_up = || Trouble::hung_up(&self.address);
+                    let hung_up = || Trouble::hung_up(&self.place);
                     health.why().unwrap_or_else(hung_up)
                 }
-                Ok(Err(error)) => Trouble::connecting(&self.address, error),
-                Err(_) => Trouble::not_yet(&self.address, ATTEMPT),
+                Err(trouble) => trouble,
             };
             wait = backoff.next();
             self.sender.send_replace(if wait.is_zero() {
@@ -138,20 +152,21 @@ impl Keeper {
 
     /// Lets the bytes of a connection move until it ends or is condemned. Says whether there is
     /// still somebody who needs one.
-    async fn drive(&self, driver: Driver, health: &Health) -> bool {
+    async fn drive(&mut self, driver: Driver, health: &Health) -> bool {
         // In a task of its own, so that it is not in this one's way.
         let mut driver = tokio::spawn(driver);
-        let condemned = std::pin::pin!(health.condemned());
-        let needed = self.unless_abandoned(select(&mut driver, condemned)).await;
+        let condemned = pin!(health.condemned());
+        let moved = pin!(async { health.condemn(&self.source.has_moved().await) });
+        let over = select(&mut driver, select(condemned, moved));
+        let needed = unless_abandoned(&self.sender, over).await;
         // Closes it; whoever still waits for an answer is told so.
         driver.abort();
         needed
     }
+}
 
-    /// Waits for something, unless the store is dropped meanwhile.
-    async fn unless_abandoned(&self, something: impl Future) -> bool {
-        let something = std::pin::pin!(something);
-        let abandoned = std::pin::pin!(self.sender.closed());
-        matches!(select(something, abandoned).await, Either::Left(_))
-    }
+/// Waits for something, unless the store is dropped meanwhile.
+async fn unless_abandoned(sender: &watch::Sender<State>, something: impl Future) -> bool {
+    let (something, abandoned) = (pin!(something), pin!(sender.closed()));
+    matches!(select(something, abandoned).await, Either::Left(_))
 }

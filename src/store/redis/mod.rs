@@ -4,16 +4,29 @@ mod address;
 mod backoff;
 mod builder;
 mod call;
+mod cluster;
 mod connect;
+mod desk;
 mod health;
 mod key;
+mod lanes;
 mod link;
 mod overrides;
+mod parcel;
+mod parts;
 mod request;
 mod script;
+mod sentinel;
+mod servers;
+mod slots;
+mod source;
 mod stack;
+#[cfg_attr(not(feature = "redis-tls"), path = "no_tls.rs")]
+mod tls;
+mod topology;
 mod trouble;
 mod upkeep;
+mod url;
 
 use std::fmt;
 use std::future::Future;
@@ -22,16 +35,16 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use self::call::ScriptCall;
 use self::key::Prefix;
-use self::link::Link;
+use self::lanes::Manner;
 use self::overrides::Seen;
 use self::request::{Reading, Request};
 use self::script::Verb;
+use self::servers::Servers;
 use self::trouble::Trouble;
 use super::{Answer, Override, Overrides, Store};
 use crate::batch::Batch;
-use crate::clock::Timestamp;
+use crate::clock::{Clock as _, SystemClock, Timestamp};
 use crate::decision::Verdict;
 use crate::error::StoreError;
 use crate::key::Subject;
@@ -62,13 +75,58 @@ pub use self::builder::RedisStoreBuilder;
 ///   looks at twice a second.
 /// - **Never twice.** If an answer does not come, nobody knows whether it was charged, and so it is
 ///   not asked again.
-/// - **Calm.** An answer takes no longer than the [deadline](RedisStoreBuilder::deadline). A lost
-///   connection is made anew in the background, at once and then at growing intervals; without
-///   one, calls fail at once. So does a store that was built before there was a server.
+/// - **Together.** Decisions that wait together travel in one call, up to 64 of them, each decided
+///   for itself and in the order in which they came. See
+///   [`coalescing`](RedisStoreBuilder::coalescing).
+/// - **Calm.** An answer takes no longer than the [deadline](RedisStoreBuilder::deadline). Who has
+///   waited for so long in the queue is not sent any more, so a server that was silent finds two
+///   calls, and no flood of charges for requests that are long over. A lost connection is made anew
+///   in the background, at once and then at growing intervals; without one, calls fail at once. So
+///   does a store that was built before there was a server.
 ///
-/// Works with Redis from 6.2 on and with Valkey, without modules. URLs are
-/// `redis://[user:password@]host[:port][/database]` or
-/// `redis+unix://[user:password@]/path/to/socket[?db=number]`; `valkey` does for `redis`.
+/// Works with Redis from 6.2 on and with Valkey, without modules.
+///
+/// # Where it is
+///
+/// | | |
+/// |---|---|
+/// | one server | `redis://[user:password@]host[:port][/database]` |
+/// | a socket | `redis+unix://[user:password@]/path/to/socket[?db=number]` |
+/// | sentinels | `redis+sentinel://[user:password@]host[:port],host…/name[/database]` |
+/// | a cluster | `redis+cluster://[user:password@]host[:port],host…` |
+///
+/// `rediss` for `redis` is TLS, for all of them but the socket (feature `redis-tls`; see
+#[cfg_attr(
+    feature = "redis-tls",
+    doc = "[`root_certificates`](RedisStoreBuilder::root_certificates));"
+)]
+#[cfg_attr(not(feature = "redis-tls"), doc = "`root_certificates`);")]
+/// `valkey` does for `redis`. A password that has one of `/ ? # @ : %` in it is written with
+/// `%2F %3F %23 %40 %3A %25`.
+///
+/// **Sentinels** say who the primary of that name is, and are asked once a second whether it still
+/// is; it has to say so itself, too. User and password are for the primary, and for sentinels that
+/// want them.
+///
+/// **In a cluster** the hosts are those that are asked first; all others are found, and so is
+/// whoever takes over. Servers are known by the addresses that they tell each other: these have to
+/// be within reach, and for TLS in their certificates.
+///
+/// # Batches over several subjects in a cluster
+///
+/// A subject's counters share a key, and so are decided by one script, in a cluster as elsewhere.
+/// Those of several subjects are in different places. They are charged one after the other, always
+/// in the same order, and given back if a later one has no room. That takes as many round trips as
+/// there are subjects, and one more for a denial. What it means:
+///
+/// - Nobody is ever admitted who should not be.
+/// - Somebody may be denied for a charge that is about to be given back, within those round trips.
+/// - Who crashes, or loses the connection, in between leaves a charge behind, until its window ends.
+///   An answer that does not come in time gives back what is known to be charged.
+/// - What is [given back](Store::give_back) later goes by the instant of the first charge. A later
+///   one may have been a moment after that, if somebody else came in between: then an exact log does
+///   not find it, and it counts until it leaves by itself.
+/// - The clocks of the servers have to agree: a counter goes by the one that is furthest ahead.
 ///
 /// # What the server must do
 ///
@@ -78,10 +136,11 @@ pub use self::builder::RedisStoreBuilder;
 ///
 /// The user needs `+eval +evalsha +time +hget +hmget +hset +hdel +hlen +hgetall +hkeys +pttl
 /// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for [`clear`](Store::clear) and
-/// [`len`](Store::len).
+/// [`len`](Store::len); in a cluster `+cluster|slots +asking`, behind sentinels `+role`.
 ///
 /// [`clear`](Store::clear) and [`len`](Store::len) go through all keys of the database, those of
-/// others included. They are for tests and for operators.
+/// others included. They are for tests and for operators. While slots of a cluster move, they may
+/// miss a key or meet with it twice.
 pub struct RedisStore {
     shared: Arc<Shared>,
     runtime: Handle,
@@ -90,7 +149,8 @@ pub struct RedisStore {
 /// What calls need that outlive the store.
 #[derive(Debug)]
 struct Shared {
-    link: Link,
+    servers: Servers,
+    clock: SystemClock,
     prefix: Prefix,
     deadline: Duration,
     by_callers_clock: bool,
@@ -107,7 +167,7 @@ impl RedisStore {
     /// Whether there is a connection now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.shared.link.is_open()
+        self.shared.servers.is_connected()
     }
 
     /// Asks about a batch; the answer is read by `read`. What is asked is on its way when this
@@ -126,16 +186,28 @@ impl RedisStore {
         if request.keys.is_empty() {
             return Answer::ready(Ok(unasked(&reading)));
         }
-        let shared = Arc::clone(&self.shared);
-        self.spawn(async move {
-            let call = ScriptCall {
-                script: script::deciding(request.kinds),
-                keys: &request.keys,
-                arguments: &[&request.body],
-            };
-            let answer: Vec<u8> = shared.link.run(call, shared.deadline).await?;
-            read(&reading, &answer).ok_or_else(|| Trouble::nonsense(shared.link.address()))
-        })
+        let due = self.shared.clock.now().saturating_add(self.shared.deadline);
+        let place = Arc::clone(self.shared.servers.place());
+        let read = move |answer: &[u8]| {
+            let read = read(&reading, answer);
+            read.ok_or_else(|| Trouble::nonsense(&place))
+        };
+        match &self.shared.servers {
+            Servers::One(desk) => {
+                let answer = desk.hand_in(request, (0, Manner::Together), due);
+                let no_runtime = Trouble::no_runtime(self.shared.servers.place());
+                Answer::pending(async move {
+                    match answer.await {
+                        Ok(answer) => Ok(read(&answer?)?),
+                        Err(_) => Err(no_runtime.into()),
+                    }
+                })
+            }
+            Servers::Cluster(cluster) => {
+                let answer = parts::ask(cluster, request, due);
+                self.spawn(async move { read(&answer.await?) })
+            }
+        }
     }
 
     fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
@@ -155,7 +227,7 @@ impl RedisStore {
         work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
     ) -> Answer<T> {
         let task = self.runtime.spawn(work);
-        let no_runtime = Trouble::no_runtime(self.shared.link.address());
+        let no_runtime = Trouble::no_runtime(self.shared.servers.place());
         Answer::pending(async move {
             match task.await {
                 Ok(done) => done.map_err(StoreError::from),
@@ -230,7 +302,7 @@ impl Store for RedisStore {
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore")
-            .field("address", &self.shared.link.address())
+            .field("address", self.shared.servers.place())
             .field("prefix", &self.shared.prefix)
             .field("connected", &self.is_connected())
             .finish_non_exhaustive()

@@ -73,7 +73,7 @@ impl Shared {
             keys: &[self.prefix.of_overrides()],
             arguments: &arguments,
         };
-        self.link.run(call, super::upkeep::DEADLINE).await
+        self.servers.run(call, super::upkeep::DEADLINE).await
     }
 
     /// Keeps this process's copy up to date for as long as there is a store.
@@ -92,12 +92,15 @@ impl Shared {
         let key = self.prefix.of_overrides();
         let mut get = redis::cmd("HGET");
         let version = get.arg(&key).arg(VERSION);
-        let version: Option<String> = self.link.command(version, self.deadline).await?;
+        let version: Option<String> = self.servers.command(&key, version, self.deadline).await?;
         if *seen == Some(version) {
             return Ok(());
         }
         let mut all = redis::cmd("HGETALL");
-        let all: HashMap<String, String> = self.link.command(all.arg(&key), self.deadline).await?;
+        let all: HashMap<String, String> = self
+            .servers
+            .command(&key, all.arg(&key), self.deadline)
+            .await?;
         let fields = all.iter().filter(|(field, _)| *field != VERSION);
         self.overrides
             .replace(fields.filter_map(|(_, value)| read(value)));

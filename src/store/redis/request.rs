@@ -1,5 +1,7 @@
 //! A batch as the script reads it, and the answer as the script writes it.
 
+use bytes::Bytes;
+
 use super::key::Prefix;
 use super::script::{Kind, Kinds, Verb};
 use crate::batch::{Batch, Check, MAX_CHECKS};
@@ -8,7 +10,7 @@ use crate::decision::{Outcome, Usage, Verdict};
 use crate::quota::{Algorithm, MAX_COUNT, Quota};
 
 /// What one batch asks of the script.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) kinds: Kinds,
     pub(super) keys: Vec<String>,
@@ -33,8 +35,14 @@ struct Row {
 /// Stands for the server's clock where an instant is expected.
 const SERVERS_CLOCK: f64 = -1.0;
 const HEAD_BYTES: usize = 18;
+/// Where in the head things are.
+const COUNT_AT: usize = 1;
+const CLOCK_AT: usize = 2;
+const CHARGED_AT: usize = 10;
 const CHECK_BYTES: usize = 51;
-const INSTANT_BYTES: usize = 7;
+/// Where in a check the number of its key is.
+const KEY_AT: usize = 8;
+pub(super) const INSTANT_BYTES: usize = 7;
 const USAGE_BYTES: usize = 15;
 
 impl Request {
@@ -88,6 +96,106 @@ impl Request {
             }
         }
         (request, reading)
+    }
+
+    /// Writes it down after others, which have so many keys.
+    pub(super) fn write_to(&self, body: &mut Vec<u8>, keys_before: usize) {
+        let start = body.len();
+        body.extend(&self.body);
+        let before = u16::try_from(keys_before).unwrap_or(u16::MAX);
+        for check in body[start + HEAD_BYTES..].chunks_exact_mut(CHECK_BYTES) {
+            let number = u16::from_le_bytes([check[KEY_AT], check[KEY_AT + 1]]);
+            let number = number.saturating_add(before).to_le_bytes();
+            check[KEY_AT..KEY_AT + 2].copy_from_slice(&number);
+        }
+    }
+
+    /// How long the answer is.
+    pub(super) fn answer_bytes(&self) -> usize {
+        let usages = match self.verb() {
+            Verb::GiveBack => 0,
+            _ => (self.body.len() - HEAD_BYTES) / CHECK_BYTES,
+        };
+        INSTANT_BYTES + usages * USAGE_BYTES
+    }
+
+    pub(super) fn verb(&self) -> Verb {
+        let all = [Verb::Decide, Verb::Peek, Verb::Record, Verb::GiveBack];
+        let verb = all.into_iter().find(|verb| *verb as u8 == self.body[0]);
+        verb.unwrap_or(Verb::Peek)
+    }
+
+    /// The same about each of its keys alone. The answers to these, one after the other, are the
+    /// answer to the whole.
+    pub(super) fn by_key(&self) -> Vec<Self> {
+        let (head, checks) = self.body.split_at(HEAD_BYTES);
+        let keys = self.keys.iter().zip(1_u16..);
+        let part = |(key, number): (&String, u16)| {
+            let mut body = head.to_vec();
+            for check in checks.chunks_exact(CHECK_BYTES) {
+                if check[KEY_AT..KEY_AT + 2] == number.to_le_bytes() {
+                    let start = body.len();
+                    body.extend(check);
+                    body[start + KEY_AT..start + KEY_AT + 2].copy_from_slice(&1_u16.to_le_bytes());
+                }
+            }
+            let count = (body.len() - HEAD_BYTES) / CHECK_BYTES;
+            body[COUNT_AT] = u8::try_from(count).unwrap_or(u8::MAX);
+            Self {
+                kinds: self.kinds,
+                keys: vec![key.clone()],
+                body,
+            }
+        };
+        keys.map(part).collect()
+    }
+
+    /// The same for another purpose.
+    pub(super) fn with_verb(&self, verb: Verb) -> Self {
+        let mut other = self.clone();
+        other.body[0] = verb as u8;
+        other
+    }
+
+    /// Goes by this clock.
+    pub(super) fn set_clock(&mut self, now: Timestamp) {
+        self.set_number(CLOCK_AT, now);
+    }
+
+    /// Gives back what was charged at this instant.
+    pub(super) fn set_charged_at(&mut self, at: Timestamp) {
+        self.set_number(CHARGED_AT, at);
+    }
+
+    fn set_number(&mut self, place: usize, instant: Timestamp) {
+        let bytes = exact(instant.as_micros()).to_le_bytes();
+        self.body[place..place + bytes.len()].copy_from_slice(&bytes);
+    }
+
+    /// The instant that an answer says.
+    pub(super) fn instant(answer: &[u8]) -> Option<Timestamp> {
+        let instant = whole_number(answer.get(..INSTANT_BYTES)?);
+        Some(Timestamp::from_micros(instant))
+    }
+
+    /// Whether an answer says that all counters had room.
+    pub(super) fn is_allowed(answer: &[u8]) -> bool {
+        let usages = answer.get(INSTANT_BYTES..).unwrap_or_default();
+        usages.chunks(USAGE_BYTES).all(|usage| usage[0] == 0)
+    }
+
+    /// One answer out of several. Their instants differ a little; the earliest is the one that
+    /// promises nobody too much.
+    pub(super) fn join_answers(answers: &[Bytes]) -> Bytes {
+        let instants = answers
+            .iter()
+            .filter_map(|answer| answer.get(..INSTANT_BYTES));
+        let earliest = instants.min_by_key(|instant| whole_number(instant));
+        let mut joined = earliest.unwrap_or_default().to_vec();
+        for answer in answers {
+            joined.extend(answer.get(INSTANT_BYTES..).unwrap_or_default());
+        }
+        joined.into()
     }
 
     /// The number of the key of a check: that of an earlier one with the same subject, or a new

@@ -38,6 +38,11 @@ impl Kinds {
         Self(self.0 | 1 << (kind as u8 - 1))
     }
 
+    #[must_use]
+    pub(super) const fn with_all(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
     const fn contains(self, kind: Kind) -> bool {
         self.0 >> (kind as u8 - 1) & 1 == 1
     }
@@ -96,7 +101,7 @@ impl Script {
 
 /// The constants of the scripts. Their numbers are written into the text: a variable that a
 /// function borrows costs it about as much as an addition.
-const CONSTANTS: [(&str, u64); 44] = [
+const CONSTANTS: [(&str, u64); 46] = [
     // Verbs and kinds, as above.
     ("DECIDE", Verb::Decide as u64),
     ("PEEK", Verb::Peek as u64),
@@ -131,6 +136,8 @@ const CONSTANTS: [(&str, u64); 44] = [
     ("THAT", 14),
     ("NEXT", 15),
     // How long things are. The lengths of records differ, so that they tell the kinds apart.
+    ("REQUEST_BYTES", 18),
+    ("CHECK_BYTES", 51),
     ("ID_BYTES", 8),
     ("HEAD_BYTES", 14),
     ("FIXED_BYTES", 28),

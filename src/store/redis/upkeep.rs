@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::RedisStore;
-use super::call::ScriptCall;
+use super::call::{self, Question, ScriptCall};
+use super::lanes::Manner;
 use super::link::Link;
 use super::script;
+use super::servers::Servers;
 use super::trouble::Trouble;
 use crate::batch::Batch;
 use crate::clock::Timestamp;
@@ -27,7 +29,7 @@ impl RedisStore {
                 .or_default();
             ids.push(check.counter().id().to_le_bytes());
         }
-        let link = self.shared.link.clone();
+        let servers = self.shared.servers.clone();
         self.spawn(async move {
             for (key, ids) in ids_of {
                 let ids = ids.iter().map(<[u8; 8]>::as_slice);
@@ -35,25 +37,32 @@ impl RedisStore {
                     .into_iter()
                     .chain(ids)
                     .collect();
-                let _: u64 = link.upkeep(&[key], &arguments).await?;
+                let _: u64 = servers.upkeep(&[key], &arguments).await?;
             }
             Ok(())
         })
     }
 
     pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> Answer<()> {
-        let (link, key) = (self.shared.link.clone(), self.shared.prefix.key(subject));
-        self.spawn(async move { link.command(redis::cmd("UNLINK").arg(key), DEADLINE).await })
+        let (servers, key) = (self.shared.servers.clone(), self.shared.prefix.key(subject));
+        self.spawn(async move {
+            let mut unlink = redis::cmd("UNLINK");
+            servers.command(&key, unlink.arg(&key), DEADLINE).await
+        })
     }
 
     pub(super) fn forget_everything(&self) -> Answer<()> {
-        let (link, pattern) = (self.shared.link.clone(), self.shared.prefix.pattern());
+        let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
         self.spawn(async move {
-            let mut pages = Pages::new(pattern);
-            while let Some(keys) = pages.next(&link).await? {
-                let _: u64 = link
-                    .command(redis::cmd("UNLINK").arg(keys), DEADLINE)
-                    .await?;
+            for link in servers.primaries(DEADLINE).await? {
+                let mut pages = Pages::new(&pattern);
+                while let Some(keys) = pages.next(&link).await? {
+                    for keys in keys.chunks(servers.keys_per_call()) {
+                        let mut unlink = redis::cmd("UNLINK");
+                        let unlink = unlink.arg(keys);
+                        let _: u64 = servers.command(&keys[0], unlink, DEADLINE).await?;
+                    }
+                }
             }
             Ok(())
         })
@@ -69,21 +78,25 @@ impl RedisStore {
 
     /// Goes through all keys, and adds up what the script says.
     fn add_up(&self, verb: &'static str, now: Timestamp) -> Answer<usize> {
-        let (link, pattern) = (self.shared.link.clone(), self.shared.prefix.pattern());
+        let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
         let now = now.as_micros().to_string();
         self.spawn(async move {
-            let (mut pages, mut sum) = (Pages::new(pattern), 0);
-            while let Some(keys) = pages.next(&link).await? {
-                sum += link
-                    .upkeep(&keys, &[verb.as_bytes(), now.as_bytes()])
-                    .await?;
+            let mut sum = 0;
+            for link in servers.primaries(DEADLINE).await? {
+                let mut pages = Pages::new(&pattern);
+                while let Some(keys) = pages.next(&link).await? {
+                    for keys in keys.chunks(servers.keys_per_call()) {
+                        let arguments = [verb.as_bytes(), now.as_bytes()];
+                        sum += servers.upkeep(keys, &arguments).await?;
+                    }
+                }
             }
             Ok(usize::try_from(sum).unwrap_or(usize::MAX))
         })
     }
 }
 
-impl Link {
+impl Servers {
     async fn upkeep(&self, keys: &[String], arguments: &[&[u8]]) -> Result<u64, Trouble> {
         let script = script::upkeep();
         let call = ScriptCall {
@@ -99,14 +112,14 @@ impl Link {
 ///
 /// A scan may show a key twice while the server moves its tables about. What is done here to a
 /// key may be done twice; only counting would count it twice, and is said to be rough.
-struct Pages {
-    pattern: String,
+struct Pages<'a> {
+    pattern: &'a str,
     /// `None` when all have been seen.
     cursor: Option<u64>,
 }
 
-impl Pages {
-    fn new(pattern: String) -> Self {
+impl<'a> Pages<'a> {
+    fn new(pattern: &'a str) -> Self {
         Self {
             pattern,
             cursor: Some(0),
@@ -117,9 +130,11 @@ impl Pages {
     async fn next(&mut self, link: &Link) -> Result<Option<Vec<String>>, Trouble> {
         while let Some(cursor) = self.cursor {
             let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(&self.pattern);
+            scan.arg(cursor).arg("MATCH").arg(self.pattern);
             scan.arg("COUNT").arg(PAGE);
-            let (next, keys): (u64, Vec<String>) = link.command(&scan, DEADLINE).await?;
+            let question = Question::Command(&scan);
+            let answer = link.ask(question, DEADLINE, Manner::Together).await?;
+            let (next, keys): (u64, Vec<String>) = call::read(answer, link.place())?;
             self.cursor = (next != 0).then_some(next);
             if !keys.is_empty() {
                 return Ok(Some(keys));

@@ -9,7 +9,7 @@ use super::proxy::Proxy;
 use super::{Server, counter, look, take, user};
 
 /// How many calls of a command the server has seen from outside of scripts.
-fn calls(server: &Server, command: &str) -> u64 {
+pub(super) fn calls(server: &Server, command: &str) -> u64 {
     let statistics: String = server.run(&["INFO", "commandstats"]);
     let line = statistics
         .lines()

@@ -11,6 +11,7 @@ use tollgate::{
     Batch, Check, Clock as _, Counter, RedisStore, Store as _, Subject, SystemClock, Timestamp,
 };
 
+use super::nodes::Nodes;
 use super::{PATIENCE, Server, counter, look};
 
 const PROCESSES: usize = 4;
@@ -46,24 +47,38 @@ fn counters() -> Vec<Counter> {
         .collect()
 }
 
+/// Whose counters they are: not all in one slot of a cluster.
+fn subject(number: usize) -> Subject<'static> {
+    Subject::from(number % 3)
+}
+
 #[test]
 fn four_processes_get_exactly_the_limit() {
     let server = Server::start();
+    exactly_the_limit(&server.url(), std::slice::from_ref(&server));
+}
+
+#[test]
+fn four_processes_get_exactly_the_limit_of_a_cluster() {
+    let nodes = Nodes::start();
+    exactly_the_limit(&nodes.url(), &nodes.servers);
+}
+
+fn exactly_the_limit(url: &str, servers: &[Server]) {
     let mut fleet: Vec<Member> = (0..PROCESSES)
-        .map(|number| Member::start(&server, number))
+        .map(|number| Member::start(url, number))
         .collect();
     fleet.iter_mut().for_each(Member::wait_until_ready);
-    // Somebody clears the server's scripts all the while.
+    // Somebody clears the servers' scripts all the while.
     let done = AtomicBool::new(false);
     let admitted = thread::scope(|scope| {
         let flush = || {
-            let mut connection = server.connect();
+            let mut connections: Vec<_> = servers.iter().map(Server::connect).collect();
             let mut flushes = 0_u64;
             while !done.load(Ordering::SeqCst) {
-                redis::cmd("SCRIPT")
-                    .arg("FLUSH")
-                    .exec(&mut connection)
-                    .unwrap();
+                for connection in &mut connections {
+                    redis::cmd("SCRIPT").arg("FLUSH").exec(connection).unwrap();
+                }
                 flushes += 1;
                 thread::sleep(Duration::from_millis(1));
             }
@@ -77,15 +92,16 @@ fn four_processes_get_exactly_the_limit() {
         admitted
     });
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let store = runtime.block_on(async { server.store().prefix("fleet").build().unwrap() });
+    let store = RedisStore::builder(url).prefix("fleet").deadline(PATIENCE);
+    let store = runtime.block_on(async { store.build().unwrap() });
     for (number, (counter, (quota, cost))) in counters().iter().zip(QUOTAS).enumerate() {
         let limit = counter.quota().burst();
         let admitted: u64 = admitted.iter().map(|member| member[number]).sum();
         assert_eq!(admitted, limit / cost, "{quota}");
-        let stands = runtime.block_on(look(&store, &Subject::from("hot"), counter));
+        let stands = runtime.block_on(look(&store, &subject(number), counter));
         assert_eq!(stands.used(), admitted * cost, "{quota}");
     }
-    server.assert_that_every_key_ends();
+    servers.iter().for_each(Server::assert_that_every_key_ends);
 }
 
 /// One process of the fleet, as its parent sees it.
@@ -95,7 +111,7 @@ struct Member {
 }
 
 impl Member {
-    fn start(server: &Server, number: usize) -> Self {
+    fn start(url: &str, number: usize) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "redis::fleet::a_member_of_the_fleet",
@@ -103,7 +119,7 @@ impl Member {
                 "--ignored",
                 "--nocapture",
             ])
-            .env(VARIABLE, format!("{number} {}", server.url()))
+            .env(VARIABLE, format!("{number} {url}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -166,7 +182,7 @@ fn a_member_of_the_fleet() {
             .build()
             .unwrap();
         let store = Arc::new(store);
-        look(&store, &Subject::from("hot"), &counters()[0]).await;
+        look(&store, &subject(0), &counters()[0]).await;
         print_line("ready");
         std::io::stdin().read_line(&mut String::new()).unwrap();
         let mut admitted = vec![0; QUOTAS.len()];
@@ -201,11 +217,12 @@ fn print_line(line: &str) {
 
 /// What one task does, in an order of its own: how much of each quota it got.
 async fn requests(store: Arc<RedisStore>, task: usize, now: Timestamp) -> Vec<u64> {
-    let (hot, counters) = (Subject::from("hot"), counters());
+    let counters = counters();
     let mut admitted = vec![0; QUOTAS.len()];
     for round in 0..EACH * QUOTAS.len() as u64 {
         let number = (usize::try_from(round).unwrap() + task) % QUOTAS.len();
-        let check = Check::new(&hot, &counters[number]).with_cost(QUOTAS[number].1);
+        let subject = subject(number);
+        let check = Check::new(&subject, &counters[number]).with_cost(QUOTAS[number].1);
         let checks = [check];
         let batch = Batch::new(&checks).unwrap();
         let verdict = store.decide(&batch, now).await.unwrap();

@@ -1,13 +1,20 @@
 //! Counters in Redis. Every test starts a server of its own, which ends with it.
 
 mod calls;
+mod cluster;
 mod contract;
 mod faults;
 mod fleet;
 mod keys;
+mod nodes;
 mod overrides;
 mod proxy;
+mod sentinel;
 mod server;
+mod slow;
+#[cfg(feature = "redis-tls")]
+mod tls;
+mod together;
 
 use std::time::Duration;
 

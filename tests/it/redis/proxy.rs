@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 /// Passes bytes on, unless told otherwise.
 pub(super) struct Proxy {
@@ -13,20 +17,33 @@ pub(super) struct Proxy {
     faults: Arc<Faults>,
 }
 
-#[derive(Default)]
 struct Faults {
     cut_after_next_answer: AtomicBool,
+    /// How long answers wait before they are passed on, in milliseconds.
+    delay: AtomicU64,
+    /// Whether answers are passed on byte by byte.
+    trickles: AtomicBool,
+    connections: AtomicU64,
+    /// All connections that are older than the last change of this are cut.
+    cuts: watch::Sender<u64>,
 }
 
 impl Proxy {
     pub(super) async fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let faults = Arc::new(Faults::default());
+        let faults = Arc::new(Faults {
+            cut_after_next_answer: AtomicBool::new(false),
+            delay: AtomicU64::new(0),
+            trickles: AtomicBool::new(false),
+            connections: AtomicU64::new(0),
+            cuts: watch::Sender::new(0),
+        });
         let shared = Arc::clone(&faults);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let faults = Arc::clone(&shared);
+                faults.connections.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
                     if let Ok(server) = TcpStream::connect(server).await {
                         pass_on(client, server, &faults).await;
@@ -47,12 +64,34 @@ impl Proxy {
             .cut_after_next_answer
             .store(true, Ordering::SeqCst);
     }
+
+    /// Every answer comes so much later.
+    pub(super) fn delay(&self, delay: Duration) {
+        let millis = u64::try_from(delay.as_millis()).unwrap();
+        self.faults.delay.store(millis, Ordering::SeqCst);
+    }
+
+    /// Answers come byte by byte, one in ten milliseconds.
+    pub(super) fn trickle(&self, on: bool) {
+        self.faults.trickles.store(on, Ordering::SeqCst);
+    }
+
+    /// Cuts all connections that there are.
+    pub(super) fn cut(&self) {
+        self.faults.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// How many connections there have been.
+    pub(super) fn connections(&self) -> u64 {
+        self.faults.connections.load(Ordering::SeqCst)
+    }
 }
 
 /// Until one side ends or a fault is due; then both ends are closed.
 async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
-    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_client, to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
+    let mut cuts = faults.cuts.subscribe();
     let questions = async {
         let mut buffer = vec![0; 65_536];
         loop {
@@ -64,18 +103,36 @@ async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
         }
     };
     let answers = async {
-        let mut buffer = vec![0; 65_536];
+        let (mut to_client, mut buffer) = (to_client, vec![0; 65_536]);
         loop {
-            match from_server.read(&mut buffer).await {
+            let len = match from_server.read(&mut buffer).await {
                 Ok(0) | Err(_) => return,
                 Ok(_) if faults.cut_after_next_answer.swap(false, Ordering::SeqCst) => return,
-                Ok(len) if to_client.write_all(&buffer[..len]).await.is_err() => return,
-                Ok(_) => {}
+                Ok(len) => len,
+            };
+            if answer(&mut to_client, &buffer[..len], faults)
+                .await
+                .is_err()
+            {
+                return;
             }
         }
     };
     tokio::select! {
         () = questions => {}
         () = answers => {}
+        _ = cuts.changed() => {}
     }
+}
+
+async fn answer(client: &mut OwnedWriteHalf, bytes: &[u8], faults: &Faults) -> std::io::Result<()> {
+    sleep(Duration::from_millis(faults.delay.load(Ordering::SeqCst))).await;
+    let mut rest = bytes.iter();
+    while faults.trickles.load(Ordering::SeqCst)
+        && let Some(byte) = rest.next()
+    {
+        client.write_all(&[*byte]).await?;
+        sleep(Duration::from_millis(10)).await;
+    }
+    client.write_all(rest.as_slice()).await
 }

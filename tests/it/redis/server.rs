@@ -1,7 +1,7 @@
 //! A Redis server that nobody else uses, and that does not outlive its test.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -18,6 +18,7 @@ pub(crate) struct Server {
     child: Option<Child>,
     directory: PathBuf,
     port: u16,
+    is_tls: bool,
     settings: Vec<String>,
 }
 
@@ -36,17 +37,38 @@ impl Server {
 
     /// The same, on a port as well.
     pub(crate) fn start_on_tcp() -> Self {
+        Self::start_on_tcp_with(&[])
+    }
+
+    pub(crate) fn start_on_tcp_with(settings: &[&str]) -> Self {
+        Self::start_on(settings, false)
+    }
+
+    /// The same with TLS on that port, and nothing else.
+    pub(crate) fn start_on_tls_with(settings: &[&str]) -> Self {
+        Self::start_on(
+            &[&tls_settings().each_ref().map(String::as_str), settings].concat(),
+            true,
+        )
+    }
+
+    fn start_on(settings: &[&str], is_tls: bool) -> Self {
         // Somebody else may take the port in between; then there is another one.
         for _ in 0..20 {
-            let free = TcpListener::bind("127.0.0.1:0").unwrap();
-            let mut server = Self::absent(&[]);
-            server.port = free.local_addr().unwrap().port();
-            drop(free);
+            let mut server = Self::absent(settings);
+            server.port = Self::free_port();
+            server.is_tls = is_tls;
             if server.try_launch() {
                 return server;
             }
         }
         panic!("there is no free port");
+    }
+
+    /// A port that nobody uses at the moment.
+    pub(crate) fn free_port() -> u16 {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().port()
     }
 
     /// One that is not there yet.
@@ -59,6 +81,7 @@ impl Server {
             child: None,
             directory,
             port: 0,
+            is_tls: false,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
         }
     }
@@ -69,17 +92,28 @@ impl Server {
     }
 
     fn try_launch(&mut self) -> bool {
+        let keeps_nothing = ["--save", "", "--appendonly", "no", "--dir", "."];
+        self.spawn(&keeps_nothing)
+    }
+
+    /// The same as a sentinel with this file.
+    pub(crate) fn launch_sentinel(&mut self, port: u16, file: &Path) -> bool {
+        self.port = port;
+        self.is_tls = fs::read_to_string(file).unwrap().contains("tls-cert-file");
+        self.spawn(&[file.to_str().unwrap(), "--sentinel"])
+    }
+
+    fn spawn(&mut self, arguments: &[&str]) -> bool {
         let port = self.port.to_string();
+        let here = ["--bind", "127.0.0.1", "--unixsocket", "redis.sock"];
         let child = Command::new("redis-server")
-            .args([
-                "--port",
-                &port,
-                "--bind",
-                "127.0.0.1",
-                "--unixsocket",
-                "redis.sock",
-            ])
-            .args(["--save", "", "--appendonly", "no", "--dir", "."])
+            .args(arguments)
+            .args(if self.is_tls {
+                ["--port", "0", "--tls-port", &port]
+            } else {
+                ["--port", &port, "--tls-port", "0"]
+            })
+            .args(here)
             .args(&self.settings)
             .current_dir(&self.directory)
             .stdin(Stdio::null())
@@ -121,6 +155,21 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// On which it talks to others of its cluster.
+    pub(crate) fn bus_port(&self) -> String {
+        let mut settings = self.settings.iter();
+        settings.find(|setting| *setting == "--cluster-port");
+        settings.next().unwrap().clone()
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.child.is_some()
     }
 
     pub(crate) fn url(&self) -> String {
@@ -168,6 +217,28 @@ impl Server {
             assert!(left >= 0 || left == -2, "{key} has no end");
         }
     }
+}
+
+/// Where a certificate is that was made for these tests.
+pub(crate) fn certificate(name: &str) -> String {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/redis/certificates");
+    format!("{here}/{name}")
+}
+
+/// Settings with which a server, a cluster or a sentinel talks to nobody in clear text.
+pub(crate) fn tls_settings() -> [String; 12] {
+    [
+        ("--tls-cert-file", certificate("server.pem")),
+        ("--tls-key-file", certificate("server.key")),
+        ("--tls-ca-cert-file", certificate("authority.pem")),
+        ("--tls-auth-clients", "no".to_owned()),
+        ("--tls-cluster", "yes".to_owned()),
+        ("--tls-replication", "yes".to_owned()),
+    ]
+    .map(|(name, value)| [name.to_owned(), value])
+    .concat()
+    .try_into()
+    .unwrap()
 }
 
 /// Whether there is somebody who says anything at all, be it that he wants a password.

@@ -1,20 +1,42 @@
 
--- Decisions, one after the other, each of one or more checks. Checks of one key follow each other.
--- What is answered is the instant of each decision, and how every counter stands.
-local requests, place, reply, server_time = ARGV[1], 1, '', nil
-repeat
+local requests, server_time = ARGV[1], nil
+
+-- The instant that a request goes by, and how much longer than it must its key lives, in
+-- milliseconds: in case the clock goes back, and because clocks of several callers never quite agree.
+local function by_clock(clock)
+  if clock >= 0 then
+    return clock, 60000
+  end
+  if not server_time then
+    local time = call('TIME')
+    server_time = time[1] * 1000000 + time[2]
+  end
+  return server_time, 1000
+end
+
+-- Has the key outlive its counters, but not for ever. Its end is missing if it is new, or if somebody
+-- took it away. It is never moved forward, because another counter may need it; unless the clock is a
+-- day behind what the key has seen: then the clock has been put right, and nobody should have to wait
+-- until that day comes again.
+local function keep(key, now, clock, needed, crowded, slack)
+  local left = call('PTTL', key)
+  local renew = left == -1 or now - clock > DAY and left * 1000 > needed + DAY
+  if renew or crowded then
+    local longest = tend(key, now)
+    needed = longest > needed and longest or needed
+  end
+  if needed > 0 and (renew or left * 1000 < needed) then
+    call('PEXPIRE', key, math.ceil(math.min(needed, MAX_COUNT) / 1000) + slack)
+  end
+end
+
+-- The decision at this place of the requests, of one or more checks; those of one key follow each
+-- other. What is answered is its instant, and how every counter stands; or an error, as a table.
+local function decide(place)
   local verb, count, clock, charged_at
   verb, count, clock, charged_at, place = read('<BBdd', requests, place)
-  -- Keys live a little longer than they must, in case the clock goes back; and clocks of several
-  -- callers never quite agree.
-  local slack = 60000
-  if clock < 0 then
-    if not server_time then
-      local time = call('TIME')
-      server_time = time[1] * 1000000 + time[2]
-    end
-    clock, slack = server_time, 1000
-  end
+  local slack
+  clock, slack = by_clock(clock)
 
   local now, checks, foreign = clock, {}, nil
   for i = 1, count do
@@ -102,24 +124,12 @@ repeat
       crowded = call('HSET', key, unpack(fields)) > 0 and call('HLEN', key) > CROWD
     end
     if #fields > 0 or known and verb == DECIDE then
-      -- The key must outlive its counters, but not for ever. Its end is missing if it is new, or
-      -- if somebody took it away. It is never moved forward, because another counter may need it;
-      -- unless the clock is a day behind what the key has seen: then the clock has been put right,
-      -- and nobody should have to wait until that day comes again.
-      local left = call('PTTL', key)
-      local renew = left == -1 or now - clock > DAY and left * 1000 > needed + DAY
-      if renew or crowded then
-        local longest = tend(key, now)
-        needed = longest > needed and longest or needed
-      end
-      if needed > 0 and (renew or left * 1000 < needed) then
-        call('PEXPIRE', key, math.ceil(math.min(needed, MAX_COUNT) / 1000) + slack)
-      end
+      keep(key, now, clock, needed, crowded, slack)
     end
     from = to
   until from > count
 
-  reply = reply .. write('<I7', now)
+  local reply = write('<I7', now)
   if verb ~= RETURN then
     for i = 1, count do
       local check = checks[i]
@@ -131,5 +141,75 @@ repeat
       reply = reply .. write('<BI7I7', outcome, used, reset < MAX_COUNT and reset or MAX_COUNT)
     end
   end
+  return reply
+end
+
+-- The same for what most requests are: one check, to be charged if there is room. Without the tables
+-- it takes two thirds of the time.
+local function take(place)
+  local _, _, clock, charged_at, id, number, kind, cost, amount, window, this, that =
+    read('<BBddc8HBddddd', requests, place)
+  local slack, key = nil, KEYS[number]
+  local state = redis.pcall('HGET', key, id)
+  if state and (type(state) == 'table' or #state <= HEAD_BYTES) then
+    -- Nothing of ours.
+    return decide(place)
+  end
+  clock, slack = by_clock(clock)
+  local now, step = clock, steps[kind]
+  if state then
+    local seen = read('<I7', state, 8)
+    now = seen > now and seen or now
+  end
+  local outcome, used, reset, after, expires =
+    step(TAKE, state, now, cost, charged_at, amount, window, this, that, key, id)
+  if outcome == ALLOWED and cost > 0 then
+    if not after or after == true then
+      _, _, _, after, expires =
+        step(CHARGE, state, now, cost, charged_at, amount, window, this, that, key, id)
+    end
+    local crowded = call('HSET', key, id, after) > 0 and call('HLEN', key) > CROWD
+    keep(key, now, clock, expires > now and expires - now or 0, crowded, slack)
+  elseif state then
+    keep(key, now, clock, 0, false, slack)
+  end
+  return write('<I7BI7I7', now, outcome, used, reset < MAX_COUNT and reset or MAX_COUNT)
+end
+
+local place, answers, errors = 1, {}, {}
+
+-- Decides about the request at `place`, and says where the next one is.
+local function answer_next()
+  local verb, count = string.byte(requests, place, place + 1)
+  local answer = (verb == DECIDE and count == 1 and take or decide)(place)
+  return answer, place + REQUEST_BYTES + count * CHECK_BYTES
+end
+
+local answer, following = nil, REQUEST_BYTES + string.byte(requests, 2) * CHECK_BYTES
+if following >= #requests then
+  answer = answer_next()
+  return answer
+end
+
+-- Requests that have travelled together are decided one after the other. What one of them meets
+-- with is no matter of the others: its answer is an instant that there is not, and the errors come
+-- after all answers.
+local function answer_all()
+  while place <= #requests do
+    answer, following = answer_next()
+    if type(answer) == 'table' then
+      return answer
+    end
+    answers[#answers + 1], place = answer, following
+  end
+end
+repeat
+  local _, wrong = pcall(answer_all)
+  if wrong then
+    errors[#errors + 1] = type(wrong) == 'table' and wrong.err or wrong
+    answers[#answers + 1] = '\255\255\255\255\255\255\255'
+    place = place + REQUEST_BYTES + string.byte(requests, place + 1) * CHECK_BYTES
+  end
 until place > #requests
-return reply
+answers = table.concat(answers)
+return #errors > 0 and { answers, unpack(errors) } or answers

@@ -1,0 +1,432 @@
+//! Who waits for a call, who waits for its answer, and until when. No network and no clock in here.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::request::Request;
+use super::trouble::Trouble;
+use crate::clock::Timestamp;
+
+/// What comes back.
+pub(super) type Reply = Result<Bytes, Trouble>;
+
+/// How many travel together, and how many calls are under way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// Requests in one call.
+    pub(super) per_call: usize,
+    /// Calls of one lane. Without such a cap every request would find a free call, and none would
+    /// ever travel together.
+    pub(super) per_lane: usize,
+    /// Calls of all lanes.
+    pub(super) in_all: usize,
+}
+
+/// How a request may travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// With others of its lane.
+    #[default]
+    Together,
+    /// In a call of its own.
+    Alone,
+    /// The same, to a server that has the key before it has the slot.
+    Asking,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) request: Request,
+    /// Requests of one lane may travel together, and keep their order.
+    pub(super) lane: u16,
+    pub(super) manner: Manner,
+    /// When nobody waits for it any more.
+    pub(super) due: Timestamp,
+    pub(super) reply: oneshot::Sender<Reply>,
+}
+
+/// Some requests that travel together.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) lane: u16,
+    pub(super) manner: Manner,
+    pub(super) members: Vec<Member>,
+}
+
+#[derive(Debug)]
+pub(super) struct Member {
+    number: Number,
+    pub(super) request: Request,
+    manner: Manner,
+}
+
+/// In the order in which they are due.
+type Number = (Timestamp, u64);
+
+/// Somebody who waits for an answer.
+#[derive(Debug)]
+struct Waiting {
+    reply: oneshot::Sender<Reply>,
+    lane: u16,
+    sent: bool,
+}
+
+/// Somebody who has waited for too long.
+#[derive(Debug)]
+pub(super) struct Overdue {
+    pub(super) reply: oneshot::Sender<Reply>,
+    /// Whether it was on its way. If not, it never will be.
+    pub(super) sent: bool,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    queue: VecDeque<Member>,
+    in_flight: usize,
+}
+
+/// All who wait.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    pace: Pace,
+    entered: u64,
+    waiting: BTreeMap<Number, Waiting>,
+    by_number: HashMap<u16, Lane>,
+    /// Lanes that may have a call now, in turn. Each at most once.
+    ready: VecDeque<u16>,
+    in_flight: usize,
+}
+
+impl Lanes {
+    /// More than wait in any deadline that a server can keep. Memory is bounded by it.
+    pub(super) const MOST: usize = 65_536;
+
+    pub(super) fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            entered: 0,
+            waiting: BTreeMap::new(),
+            by_number: HashMap::new(),
+            ready: VecDeque::new(),
+            in_flight: 0,
+        }
+    }
+
+    /// Queues a request; gives it back if there are too many.
+    pub(super) fn enter(&mut self, ticket: Ticket) -> Result<(), Ticket> {
+        if self.waiting.len() >= Self::MOST {
+            return Err(ticket);
+        }
+        let number = (ticket.due, self.entered);
+        self.entered += 1;
+        let waiting = Waiting {
+            reply: ticket.reply,
+            lane: ticket.lane,
+            sent: false,
+        };
+        self.waiting.insert(number, waiting);
+        let lane = self.by_number.entry(ticket.lane).or_default();
+        lane.queue.push_back(Member {
+            number,
+            request: ticket.request,
+            manner: ticket.manner,
+        });
+        if lane.queue.len() == 1 && lane.in_flight < self.pace.per_lane {
+            self.ready.push_back(ticket.lane);
+        }
+        Ok(())
+    }
+
+    /// Whether there is somebody to send.
+    pub(super) fn has_next(&self) -> bool {
+        self.in_flight < self.pace.in_all && !self.ready.is_empty()
+    }
+
+    /// The next call to make.
+    pub(super) fn next(&mut self) -> Option<Call> {
+        while self.has_next() {
+            let number = self.ready.pop_front()?;
+            let Some(lane) = self.by_number.get_mut(&number) else {
+                continue;
+            };
+            let mut call = Call {
+                lane: number,
+                manner: Manner::default(),
+                members: Vec::new(),
+            };
+            while call.members.len() < self.pace.per_call
+                && let Some(member) = lane.queue.pop_front()
+            {
+                let Some(waiting) = self.waiting.get_mut(&member.number) else {
+                    // Nobody waits for it any more: it is not sent.
+                    continue;
+                };
+                let both = (call.manner, member.manner);
+                if !call.members.is_empty() && both != (Manner::Together, Manner::Together) {
+                    lane.queue.push_front(member);
+                    break;
+                }
+                waiting.sent = true;
+                call.manner = member.manner;
+                call.members.push(member);
+            }
+            if !call.members.is_empty() {
+                lane.in_flight += 1;
+                self.in_flight += 1;
+            }
+            if !lane.queue.is_empty() && lane.in_flight < self.pace.per_lane {
+                self.ready.push_back(number);
+            } else if lane.queue.is_empty() && lane.in_flight == 0 {
+                self.by_number.remove(&number);
+            }
+            if !call.members.is_empty() {
+                return Some(call);
+            }
+        }
+        None
+    }
+
+    /// A call has ended, one way or the other.
+    pub(super) fn end(&mut self, number: u16) {
+        self.in_flight -= 1;
+        let Some(lane) = self.by_number.get_mut(&number) else {
+            return;
+        };
+        lane.in_flight -= 1;
+        if lane.queue.is_empty() {
+            if lane.in_flight == 0 {
+                self.by_number.remove(&number);
+            }
+        } else if lane.in_flight + 1 == self.pace.per_lane {
+            self.ready.push_back(number);
+        }
+    }
+
+    /// Whether somebody still waits for the answer.
+    pub(super) fn is_waited_for(&self, member: &Member) -> bool {
+        self.waiting.contains_key(&member.number)
+    }
+
+    /// Tells a request its answer, if somebody still waits for it.
+    pub(super) fn answer(&mut self, member: &Member, reply: Reply) {
+        if let Some(waiting) = self.waiting.remove(&member.number) {
+            let _ = waiting.reply.send(reply);
+        }
+    }
+
+    /// When the next of all who wait has waited for too long.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.waiting.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    /// Somebody who has waited for too long at this instant.
+    pub(super) fn overdue(&mut self, now: Timestamp) -> Option<Overdue> {
+        let first = self.waiting.first_entry()?;
+        if first.key().0 > now {
+            return None;
+        }
+        let Waiting { reply, lane, sent } = first.remove();
+        // Whoever is not waited for makes room at once, and not when the line moves again.
+        if let Some(lane) = self.by_number.get_mut(&lane).filter(|_| !sent) {
+            let waiting = &self.waiting;
+            let is_gone = |member: &Member| !waiting.contains_key(&member.number);
+            while lane.queue.len() > 1 && lane.queue.front().is_some_and(is_gone) {
+                lane.queue.pop_front();
+            }
+        }
+        Some(Overdue { reply, sent })
+    }
+
+    /// Sends everybody home who was not sent yet.
+    pub(super) fn turn_away(&mut self, why: &Trouble) {
+        for lane in self.by_number.values_mut() {
+            for member in lane.queue.drain(..) {
+                if let Some(waiting) = self.waiting.remove(&member.number) {
+                    let _ = waiting.reply.send(Err(why.clone()));
+                }
+            }
+        }
+        self.ready.clear();
+        self.by_number.retain(|_, lane| lane.in_flight > 0);
+    }
+
+    /// Whether nobody waits for anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn calls_in_flight(&self) -> usize {
+        self.in_flight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, Check};
+    use crate::key::{Counter, Subject};
+    use crate::store::redis::key::Prefix;
+    use crate::store::redis::script::Verb;
+
+    const PACE: Pace = Pace {
+        per_call: 3,
+        per_lane: 2,
+        in_all: 3,
+    };
+
+    /// A request that can be told from others by its key.
+    fn ticket(name: u64, lane: u16, due: u64) -> (Ticket, oneshot::Receiver<Reply>) {
+        let counter = Counter::new("rule", "5/minute".parse().expect("valid")).expect("valid");
+        let subject = Subject::from(name);
+        let checks = [Check::new(&subject, &counter)];
+        let batch = Batch::new(&checks).expect("valid");
+        let prefix = Prefix::new("app").expect("plain");
+        let (reply, answer) = oneshot::channel();
+        let (request, _) = Request::new(Verb::Decide, &batch, None, Timestamp::EPOCH, &prefix);
+        let ticket = Ticket {
+            request,
+            lane,
+            manner: Manner::Together,
+            due: Timestamp::from_micros(due),
+            reply,
+        };
+        (ticket, answer)
+    }
+
+    fn enter(lanes: &mut Lanes, name: u64, lane: u16, due: u64) -> oneshot::Receiver<Reply> {
+        let (ticket, answer) = ticket(name, lane, due);
+        assert!(lanes.enter(ticket).is_ok());
+        answer
+    }
+
+    fn members(call: &Call) -> Vec<String> {
+        let keys = call.members.iter().flat_map(|member| &member.request.keys);
+        keys.cloned().collect()
+    }
+
+    fn keys(names: &[u64]) -> Vec<String> {
+        let prefix = Prefix::new("app").expect("plain");
+        let key = |name: &u64| prefix.key(&Subject::from(*name));
+        names.iter().map(key).collect()
+    }
+
+    #[test]
+    fn nobody_waits_while_there_is_a_free_call_and_then_all_travel_together() {
+        let mut lanes = Lanes::new(PACE);
+        let _answers: Vec<_> = (1..=6)
+            .map(|name| {
+                let answer = enter(&mut lanes, name, 0, 9);
+                if name <= 2 {
+                    let call = lanes.next().expect("a free call");
+                    assert_eq!(members(&call), keys(&[name]));
+                }
+                answer
+            })
+            .collect();
+        assert!(lanes.next().is_none(), "both calls are under way");
+        lanes.end(0);
+        let call = lanes.next().expect("a free call");
+        assert_eq!(members(&call), keys(&[3, 4, 5]), "in order, and no more");
+        assert!(lanes.next().is_none());
+        lanes.end(0);
+        assert_eq!(members(&lanes.next().expect("a free call")), keys(&[6]));
+    }
+
+    #[test]
+    fn lanes_do_not_wait_for_each_other_but_for_the_server() {
+        let mut lanes = Lanes::new(PACE);
+        let _answers: Vec<_> = [7, 7, 8, 9]
+            .map(|lane| enter(&mut lanes, u64::from(lane), lane, 9))
+            .into();
+        let taken: Vec<u16> = std::iter::from_fn(|| lanes.next().map(|call| call.lane)).collect();
+        assert_eq!(taken, [7, 8, 9]);
+        let _more = enter(&mut lanes, 1, 10, 9);
+        assert!(lanes.next().is_none(), "three calls are all there are");
+        lanes.end(8);
+        assert_eq!(lanes.next().expect("a free call").lane, 10);
+    }
+
+    /// Those who have given up are not charged later.
+    #[test]
+    fn who_has_waited_for_too_long_is_never_sent() {
+        let mut lanes = Lanes::new(PACE);
+        let _sent = [enter(&mut lanes, 1, 0, 10), enter(&mut lanes, 2, 0, 11)];
+        assert_eq!(lanes.next().expect("a free call").members.len(), 2);
+        let _other = enter(&mut lanes, 3, 0, 12);
+        assert!(lanes.next().is_some());
+        let _queued = [enter(&mut lanes, 4, 0, 13), enter(&mut lanes, 5, 0, 20)];
+        assert_eq!(lanes.next_due(), Some(Timestamp::from_micros(10)));
+        let now = Timestamp::from_micros(13);
+        let overdue: Vec<bool> =
+            std::iter::from_fn(|| lanes.overdue(now).map(|overdue| overdue.sent)).collect();
+        assert_eq!(overdue, [true, true, true, false]);
+        lanes.end(0);
+        assert_eq!(members(&lanes.next().expect("a free call")), keys(&[5]));
+    }
+
+    #[test]
+    fn whoever_must_travel_alone_does() {
+        let mut lanes = Lanes::new(Pace {
+            per_lane: 9,
+            in_all: 9,
+            ..PACE
+        });
+        for (name, manner) in [
+            (1, Manner::Together),
+            (2, Manner::Together),
+            (3, Manner::Alone),
+            (4, Manner::Asking),
+            (5, Manner::Together),
+        ] {
+            let (ticket, _) = ticket(name, 0, 9);
+            assert!(lanes.enter(Ticket { manner, ..ticket }).is_ok());
+        }
+        let calls: Vec<_> = std::iter::from_fn(|| lanes.next())
+            .map(|call| (call.manner, call.members.len()))
+            .collect();
+        assert_eq!(
+            calls,
+            [
+                (Manner::Together, 2),
+                (Manner::Alone, 1),
+                (Manner::Asking, 1),
+                (Manner::Together, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn there_is_a_bound_to_who_can_wait() {
+        let mut lanes = Lanes::new(PACE);
+        let _answers: Vec<_> = (0..Lanes::MOST as u64)
+            .map(|name| enter(&mut lanes, name, 0, 9))
+            .collect();
+        assert!(lanes.enter(ticket(0, 0, 9).0).is_err());
+        while lanes.overdue(Timestamp::from_micros(9)).is_some() {}
+        assert!(lanes.is_empty());
+        assert!(
+            lanes.by_number[&0].queue.len() <= 1,
+            "and none stays behind"
+        );
+        let _answer = enter(&mut lanes, 1, 0, 10);
+        assert_eq!(members(&lanes.next().expect("a free call")), keys(&[1]));
+    }
+
+    #[test]
+    fn all_who_were_not_sent_can_be_turned_away() {
+        let mut lanes = Lanes::new(PACE);
+        let mut sent = enter(&mut lanes, 1, 0, 9);
+        let call = lanes.next().expect("a free call");
+        let mut queued = enter(&mut lanes, 2, 0, 9);
+        lanes.turn_away(&Trouble::hung_up(&"somewhere".into()));
+        assert!(queued.try_recv().is_ok_and(|reply| reply.is_err()));
+        assert!(sent.try_recv().is_err(), "that one is still under way");
+        lanes.end(0);
+        lanes.answer(&call.members[0], Ok(Bytes::new()));
+        assert!(sent.try_recv().is_ok_and(|reply| reply.is_ok()));
+        assert!(lanes.is_empty() && lanes.by_number.is_empty());
+    }
+}

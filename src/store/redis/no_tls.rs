@@ -1,0 +1,24 @@
+//! Stands for `tls.rs` where the feature `redis-tls` is off.
+
+use std::future::{Ready, ready};
+use std::io;
+
+use tokio::net::TcpStream;
+
+use crate::error::Invalid;
+
+/// There is none of these.
+#[derive(Clone)]
+pub(super) struct Tls(());
+
+impl Tls {
+    pub(super) fn new(_: Option<&[u8]>) -> Result<Self, Invalid> {
+        let expected = "redis:// without TLS, or the feature `redis-tls` of this crate";
+        Err(Invalid::new("redis url", "rediss://", expected))
+    }
+
+    #[expect(clippy::unused_self, reason = "as the other one")]
+    pub(super) fn secure(&self, _: &str, _: TcpStream) -> Ready<io::Result<TcpStream>> {
+        ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+}

@@ -1,0 +1,185 @@
+//! Several requests in one call of the script, and to each its own answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+
+use super::request::{INSTANT_BYTES, Request};
+use super::script::{self, Kinds};
+use super::trouble::Trouble;
+
+/// What stands in an answer for a request that met with an error: no instant is that late.
+const NO_ANSWER: [u8; INSTANT_BYTES] = [0xff; INSTANT_BYTES];
+
+/// How the server is told which script to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// By its hash.
+    ByHash,
+    /// By its text, because it has said that it does not know the hash.
+    ByText,
+}
+
+/// The command that decides about these requests, one after the other.
+pub(super) fn command<'a>(
+    requests: impl Iterator<Item = &'a Request> + Clone,
+    known: Known,
+) -> Cmd {
+    let kinds = requests.clone().fold(Kinds::default(), |kinds, request| {
+        kinds.with_all(request.kinds)
+    });
+    let script = script::deciding(kinds);
+    let mut command = match known {
+        Known::ByHash => redis::cmd("EVALSHA"),
+        Known::ByText => redis::cmd("EVAL"),
+    };
+    command.arg(match known {
+        Known::ByHash => &script.hash,
+        Known::ByText => &script.text,
+    });
+    let keys = || requests.clone().flat_map(|request| &request.keys);
+    command.arg(keys().count());
+    for key in keys() {
+        command.arg(key);
+    }
+    let mut body = Vec::with_capacity(requests.clone().map(|request| request.body.len()).sum());
+    let mut keys_before = 0;
+    for request in requests {
+        request.write_to(&mut body, keys_before);
+        keys_before += request.keys.len();
+    }
+    command.arg(body);
+    command
+}
+
+/// The answer to each of these requests, out of the answer to all of them.
+pub(super) fn unpack<'a>(
+    requests: impl ExactSizeIterator<Item = &'a Request>,
+    answer: Value,
+    place: &Arc<str>,
+) -> Vec<Result<Bytes, Trouble>> {
+    let (answer, errors) = match answer {
+        Value::BulkString(answer) => (answer, Vec::new()),
+        Value::Array(parts) => {
+            let mut parts = parts.into_iter();
+            match parts.next() {
+                Some(Value::BulkString(answer)) => (answer, parts.collect()),
+                _ => (Vec::new(), Vec::new()),
+            }
+        }
+        _ => (Vec::new(), Vec::new()),
+    };
+    let mut rest = Bytes::from(answer);
+    let mut errors = errors.into_iter();
+    let mut one = |request: &Request| {
+        if rest.starts_with(&NO_ANSWER) {
+            let _ = rest.split_to(INSTANT_BYTES);
+            return Err(Trouble::calling(place, error(errors.next())));
+        }
+        if rest.len() < request.answer_bytes() {
+            return Err(Trouble::nonsense(place));
+        }
+        Ok(rest.split_to(request.answer_bytes()))
+    };
+    requests.map(&mut one).collect()
+}
+
+/// What the script says that one of its requests met with.
+fn error(told: Option<Value>) -> RedisError {
+    let told = match told {
+        Some(Value::BulkString(told)) => String::from_utf8_lossy(&told).into_owned(),
+        _ => String::new(),
+    };
+    let kind = ErrorKind::Server(ServerErrorKind::ResponseError);
+    RedisError::from((kind, "the script failed", told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, Check};
+    use crate::clock::Timestamp;
+    use crate::key::{Counter, Subject};
+    use crate::store::redis::key::Prefix;
+    use crate::store::redis::script::Verb;
+
+    fn request(verb: Verb, names: &[&str]) -> Request {
+        let counter = Counter::new("rule", "5/minute".parse().expect("valid")).expect("valid");
+        let subjects: Vec<Subject<'_>> = names.iter().map(|name| Subject::from(*name)).collect();
+        let checks: Vec<Check<'_>> = subjects
+            .iter()
+            .map(|subject| Check::new(subject, &counter))
+            .collect();
+        let batch = Batch::new(&checks).expect("valid");
+        let prefix = Prefix::new("app").expect("plain");
+        Request::new(verb, &batch, None, Timestamp::EPOCH, &prefix).0
+    }
+
+    fn place() -> Arc<str> {
+        "localhost".into()
+    }
+
+    fn told(answers: &[Result<Bytes, Trouble>]) -> Vec<Result<usize, String>> {
+        let told = |answer: &Result<Bytes, Trouble>| match answer {
+            Ok(answer) => Ok(answer.len()),
+            Err(trouble) => Err(trouble.to_string()),
+        };
+        answers.iter().map(told).collect()
+    }
+
+    #[test]
+    fn the_keys_of_later_requests_have_later_numbers() {
+        let requests = [
+            request(Verb::Decide, &["a", "b"]),
+            request(Verb::Decide, &["c"]),
+        ];
+        let mut body = Vec::new();
+        requests[0].write_to(&mut body, 0);
+        requests[1].write_to(&mut body, 2);
+        // Each check: a head of 18 bytes, then checks of 51, with the key's number after 8.
+        let number_at = |place: usize| u16::from_le_bytes([body[place], body[place + 1]]);
+        assert_eq!(number_at(18 + 8), 1);
+        assert_eq!(number_at(18 + 51 + 8), 2);
+        assert_eq!(number_at(2 * 18 + 2 * 51 + 8), 3);
+    }
+
+    #[test]
+    fn each_request_gets_its_own_answer() {
+        let requests = [
+            request(Verb::Decide, &["a", "b"]),
+            request(Verb::GiveBack, &["c"]),
+            request(Verb::Peek, &["d"]),
+        ];
+        let answer = Value::BulkString(vec![1; 37 + 7 + 22]);
+        let answers = unpack(requests.iter(), answer, &place());
+        assert_eq!(told(&answers), [Ok(37), Ok(7), Ok(22)]);
+    }
+
+    #[test]
+    fn what_one_request_met_with_is_told_to_no_other() {
+        let requests = [
+            request(Verb::Decide, &["a"]),
+            request(Verb::Decide, &["b"]),
+            request(Verb::Decide, &["c"]),
+        ];
+        let mut answer = vec![1; 22];
+        answer.extend(NO_ANSWER);
+        answer.extend([2; 22]);
+        let full = Value::BulkString(b"OOM there is no room".to_vec());
+        let answer = Value::Array(vec![Value::BulkString(answer), full]);
+        let answers = unpack(requests.iter(), answer, &place());
+        let told = told(&answers);
+        assert_eq!((&told[0], &told[2]), (&Ok(22), &Ok(22)));
+        assert!(told[1].as_ref().is_err_and(|words| words.contains("OOM")));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_short_is_told_to_those_it_does_not_reach() {
+        let requests = [request(Verb::Decide, &["a"]), request(Verb::Decide, &["b"])];
+        let answers = unpack(requests.iter(), Value::BulkString(vec![1; 30]), &place());
+        assert!(answers[0].is_ok() && answers[1].is_err());
+        let answers = unpack(requests.iter(), Value::Nil, &place());
+        assert!(answers.iter().all(Result::is_err));
+    }
+}

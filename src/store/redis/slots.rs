@@ -1,0 +1,128 @@
+//! Slots of a cluster: which one a key is in, and who has it.
+
+/// How many slots every cluster has.
+pub(super) const SLOTS: u16 = 16_384;
+
+/// The slot of a key: by what is between its first braces, if there is something, else by all of
+/// it.
+pub(super) fn slot_of(key: &str) -> u16 {
+    let tag = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'))
+        .map(|(tag, _)| tag)
+        .filter(|tag| !tag.is_empty());
+    crc16(tag.unwrap_or(key).as_bytes()) % SLOTS
+}
+
+/// CRC-16 with the polynomial x¹⁶ + x¹² + x⁵ + 1, as Redis has it.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+            let carried = if crc & 0x8000 == 0 { 0 } else { 0x1021 };
+            crc << 1 ^ carried
+        })
+    })
+}
+
+/// Who has which slot.
+#[derive(Clone, Debug)]
+pub(super) struct Owners<T> {
+    nodes: Vec<T>,
+    /// For every slot the number of its node; one past the last if nobody has it.
+    of_slot: Vec<u16>,
+}
+
+impl<T: Clone> Owners<T> {
+    const NOBODY: u16 = u16::MAX;
+
+    /// From ranges, both ends included, and who has them.
+    pub(super) fn new(
+        ranges: impl IntoIterator<Item = (u16, u16, T)>,
+        same: impl Fn(&T, &T) -> bool,
+    ) -> Self {
+        let mut owners = Self {
+            nodes: Vec::new(),
+            of_slot: vec![Self::NOBODY; usize::from(SLOTS)],
+        };
+        for (first, last, node) in ranges {
+            let number = owners.number_of(node, &same);
+            for slot in first..=last {
+                if let Some(owner) = owners.of_slot.get_mut(usize::from(slot)) {
+                    *owner = number;
+                }
+            }
+        }
+        owners
+    }
+
+    fn number_of(&mut self, node: T, same: impl Fn(&T, &T) -> bool) -> u16 {
+        let known = self.nodes.iter().position(|known| same(known, &node));
+        let number = known.unwrap_or_else(|| {
+            self.nodes.push(node);
+            self.nodes.len() - 1
+        });
+        u16::try_from(number).unwrap_or(Self::NOBODY)
+    }
+
+    /// The same with one slot in other hands.
+    pub(super) fn with(&self, slot: u16, node: T, same: impl Fn(&T, &T) -> bool) -> Self {
+        let mut owners = self.clone();
+        let number = owners.number_of(node, same);
+        if let Some(owner) = owners.of_slot.get_mut(usize::from(slot)) {
+            *owner = number;
+        }
+        owners
+    }
+
+    /// Who has a slot.
+    pub(super) fn of(&self, slot: u16) -> Option<&T> {
+        let number = self.of_slot.get(usize::from(slot))?;
+        self.nodes.get(usize::from(*number))
+    }
+
+    /// All who have, or had, a slot.
+    pub(super) fn nodes(&self) -> &[T] {
+        &self.nodes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_redis() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        // As `CLUSTER KEYSLOT` says.
+        for (key, slot) in [
+            ("foo", 12_182),
+            ("{user1000}.following", 3_443),
+            ("foo{}{bar}", 8_363),
+            ("foo{{bar}}zap", 4_015),
+            ("foo{bar}{zap}", 5_061),
+            ("", 0),
+        ] {
+            assert_eq!(slot_of(key), slot, "{key}");
+        }
+    }
+
+    #[test]
+    fn slots_change_hands() {
+        let same = |one: &char, other: &char| one == other;
+        let ranges = [(0, 99, 'a'), (100, 199, 'b'), (16_383, 16_383, 'a')];
+        let owners = Owners::new(ranges, same);
+        assert_eq!(owners.nodes(), ['a', 'b']);
+        let found = [0, 99, 100, 199, 200, 16_383].map(|slot| owners.of(slot).copied());
+        let [a, b] = [Some('a'), Some('b')];
+        assert_eq!(found, [a, a, b, b, None, a]);
+        let later = owners.with(100, 'c', same).with(200, 'b', same);
+        assert_eq!(later.of(100), Some(&'c'));
+        assert_eq!(later.of(101), Some(&'b'));
+        assert_eq!(later.of(200), Some(&'b'));
+        assert_eq!(
+            owners.of(100),
+            Some(&'b'),
+            "those who look at the old one still do"
+        );
+    }
+}

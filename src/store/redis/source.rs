@@ -1,0 +1,60 @@
+//! Where a connection is to be had.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tokio::time::timeout;
+
+use super::address::Address;
+use super::connect::{self, Driver};
+use super::sentinel::Sentinels;
+use super::trouble::Trouble;
+
+/// One server, or whoever is the primary at the time.
+#[derive(Debug)]
+pub(super) enum Source {
+    Server(Address),
+    Primary(Sentinels),
+}
+
+impl Source {
+    /// How long one attempt may take.
+    const ATTEMPT: Duration = Duration::from_secs(1);
+
+    /// How it is called when there is something to tell.
+    pub(super) fn place(&self) -> Arc<str> {
+        match self {
+            Self::Server(address) => address.place(),
+            Self::Primary(sentinels) => sentinels.place(),
+        }
+    }
+
+    /// Opens a connection.
+    pub(super) async fn open(&mut self) -> Result<(MultiplexedConnection, Driver), Trouble> {
+        match self {
+            Self::Server(address) => connect_to(address, &address.place()).await,
+            Self::Primary(sentinels) => sentinels.open().await,
+        }
+    }
+
+    /// Completes when it is known that the connection is to the wrong server.
+    pub(super) async fn has_moved(&mut self) -> Trouble {
+        match self {
+            Self::Server(_) => pending().await,
+            Self::Primary(sentinels) => sentinels.has_moved().await,
+        }
+    }
+}
+
+/// Opens a connection to this server, in time.
+pub(super) async fn connect_to(
+    address: &Address,
+    place: &Arc<str>,
+) -> Result<(MultiplexedConnection, Driver), Trouble> {
+    match timeout(Source::ATTEMPT, connect::open(address)).await {
+        Ok(opened) => opened.map_err(|error| Trouble::connecting(place, error)),
+        Err(_) => Err(Trouble::not_yet(place, Source::ATTEMPT)),
+    }
+}

@@ -1,0 +1,261 @@
+//! Sentinels know the primary, and are believed.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use tollgate::{Counter, RedisStore};
+
+use super::{PATIENCE, Server, counter, look, take, user};
+
+const DEADLINE: Duration = Duration::from_millis(50);
+
+/// A primary with a replica, and three who watch them.
+struct Watched {
+    primary: Server,
+    replica: Server,
+    sentinels: Vec<Server>,
+}
+
+impl Watched {
+    fn start() -> Self {
+        Self::start_with(&[], "")
+    }
+
+    fn start_with(settings: &[&str], of_sentinel: &str) -> Self {
+        let primary = Server::start_on_tcp_with(settings);
+        let replica = Server::start_on_tcp_with(settings);
+        let port = primary.address().port().to_string();
+        replica.run::<String>(&["REPLICAOF", "127.0.0.1", &port]);
+        let sentinels = (0..3)
+            .map(|_| {
+                let mut file = format!(
+                    "sentinel monitor main 127.0.0.1 {port} 2\n\
+                     sentinel down-after-milliseconds main 500\n\
+                     sentinel failover-timeout main 3000\n"
+                );
+                let _ = writeln!(file, "{of_sentinel}");
+                Server::start_sentinel(&file)
+            })
+            .collect();
+        let watched = Self {
+            primary,
+            replica,
+            sentinels,
+        };
+        watched.wait_until_all_is_known();
+        watched
+    }
+
+    /// A failover needs a majority that knows itself, and a replica that is up to date.
+    fn wait_until_all_is_known(&self) {
+        let started = Instant::now();
+        let knows_all = |sentinel: &Server| {
+            let state: Vec<String> = sentinel.run(&["SENTINEL", "MASTER", "main"]);
+            let value = |name: &str| {
+                let place = state.iter().position(|field| field == name)?;
+                state.get(place + 1).cloned()
+            };
+            let known = (value("num-other-sentinels"), value("num-slaves"));
+            known == (Some("2".to_owned()), Some("1".to_owned()))
+        };
+        let follows = || {
+            let info: String = self.replica.run(&["INFO", "replication"]);
+            info.contains("master_link_status:up")
+        };
+        while !self.sentinels.iter().all(knows_all) || !follows() {
+            assert!(started.elapsed() < PATIENCE, "the sentinels do not meet");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn url(&self, login: &str) -> String {
+        let addresses = self
+            .sentinels
+            .iter()
+            .map(|server| server.address().to_string());
+        let addresses = addresses.collect::<Vec<_>>().join(",");
+        format!("redis+sentinel://{login}{addresses}/main")
+    }
+
+    fn store(&self) -> RedisStore {
+        RedisStore::builder(&self.url(""))
+            .deadline(DEADLINE)
+            .build()
+            .unwrap()
+    }
+}
+
+fn many() -> Counter {
+    counter("many", "1000000/day")
+}
+
+/// Takes one, again and again until that works: how much is used then.
+async fn is_back(store: &RedisStore) -> u64 {
+    let started = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let answer = take(store, &user("alice"), &many()).await;
+        assert!(
+            asked.elapsed() < DEADLINE + Duration::from_secs(2),
+            "{answer:?}"
+        );
+        match answer {
+            Ok(usage) => return usage.used(),
+            Err(error) => assert!(started.elapsed() < PATIENCE, "{error}"),
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn keys_of(server: &Server) -> usize {
+    server.keys().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_primary_is_found_and_followed_when_it_is_gone() {
+    let mut watched = Watched::start();
+    let store = watched.store();
+    assert_eq!(is_back(&store).await, 1);
+    assert!(store.is_connected());
+    // So that what is counted is not lost with the primary.
+    assert_eq!(watched.primary.run::<u64>(&["WAIT", "1", "0"]), 1);
+    watched.primary.kill();
+    assert!(is_back(&store).await >= 1);
+    let info: String = watched.replica.run(&["INFO", "replication"]);
+    assert!(info.contains("role:master"), "{info}");
+    watched.replica.assert_that_every_key_ends();
+}
+
+/// An operator has them change places. The old primary is there all the while, and would still
+/// answer who only asks how things stand.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_has_stepped_down_is_left() {
+    let watched = Watched::start();
+    let store = watched.store();
+    assert_eq!(is_back(&store).await, 1);
+    watched.sentinels[0].run::<String>(&["SENTINEL", "FAILOVER", "main"]);
+    let started = Instant::now();
+    loop {
+        is_back(&store).await;
+        let replica: String = watched.replica.run(&["INFO", "replication"]);
+        let primary: String = watched.primary.run(&["INFO", "replication"]);
+        if replica.contains("role:master") && primary.contains("role:slave") {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "no failover: {replica}");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let before = is_back(&store).await;
+    assert_eq!(look(&store, &user("alice"), &many()).await.used(), before);
+    assert!(keys_of(&watched.replica) > 0);
+    let clients = clients_of_ours(&watched.primary);
+    assert_eq!(clients, 0, "nobody stays on the old one");
+}
+
+/// The sentinels cannot reach the old primary any more, and we can. It goes on as if it were one,
+/// but what it counts nobody will ever see.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_was_cut_off_is_left() {
+    let watched = Watched::start();
+    let store = watched.store();
+    assert_eq!(is_back(&store).await, 1);
+    // What sentinels do with a primary, none of which is anything that we do.
+    let theirs = [
+        "-ping",
+        "-info",
+        "-multi",
+        "-replicaof",
+        "-slaveof",
+        "-client|kill",
+    ];
+    let cut_off = [&["ACL", "SETUSER", "default"], &theirs[..]].concat();
+    watched.primary.run::<String>(&cut_off);
+    let started = Instant::now();
+    while clients_of_ours(&watched.primary) > 0 || clients_of_ours(&watched.replica) == 0 {
+        is_back(&store).await;
+        assert!(started.elapsed() < PATIENCE, "it stays on the old one");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let role: String = watched.replica.run(&["INFO", "replication"]);
+    assert!(role.contains("role:master"), "{role}");
+}
+
+/// How many connections are ours.
+fn clients_of_ours(server: &Server) -> usize {
+    let clients: String = server.run(&["CLIENT", "LIST"]);
+    let ours = clients.lines().filter(|line| line.contains("cmd=evalsha"));
+    ours.count()
+}
+
+/// A sentinel or two may be gone, as long as one knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_sentinel_is_enough_to_find_the_primary() {
+    let mut watched = Watched::start();
+    watched.sentinels[0].kill();
+    watched.sentinels[1].signal("STOP");
+    let store = watched.store();
+    assert_eq!(is_back(&store).await, 1);
+    watched.sentinels[1].signal("CONT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_no_sentinel_knows_is_told() {
+    let watched = Watched::start();
+    let url = watched.url("").replace("/main", "/mian");
+    let store = RedisStore::builder(&url)
+        .deadline(PATIENCE)
+        .build()
+        .unwrap();
+    let error = take(&store, &user("alice"), &many()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("no sentinel knows a primary `mian`"),
+        "{error}"
+    );
+}
+
+/// The password is for the primary, and for sentinels that want one.
+#[tokio::test(flavor = "multi_thread")]
+async fn passwords_are_for_the_primary_and_for_sentinels_that_want_one() {
+    for sentinels_want_it in [false, true] {
+        let mut of_sentinel = "sentinel auth-pass main word\n".to_owned();
+        if sentinels_want_it {
+            of_sentinel += "requirepass word\nsentinel sentinel-pass word\n";
+        }
+        let primary = Server::start_on_tcp_with(&["--requirepass", "word", "--masterauth", "word"]);
+        let port = primary.address().port();
+        let file = format!("sentinel monitor main 127.0.0.1 {port} 1\n{of_sentinel}");
+        let sentinel = Server::start_sentinel(&file);
+        let url = |login: &str| format!("redis+sentinel://{login}@{}/main", sentinel.address());
+        let store = RedisStore::builder(&url(":word"))
+            .deadline(PATIENCE)
+            .build()
+            .unwrap();
+        take(&store, &user("alice"), &many()).await.unwrap();
+        let store = RedisStore::builder(&url(":wrong"))
+            .deadline(PATIENCE)
+            .build()
+            .unwrap();
+        let error = take(&store, &user("alice"), &many()).await.unwrap_err();
+        assert!(error.to_string().contains("refuses us"), "{error}");
+    }
+}
+
+/// The file of a sentinel is written by it, so each has its own.
+impl Server {
+    pub(super) fn start_sentinel(file: &str) -> Self {
+        for _ in 0..20 {
+            let mut server = Self::absent(&[]);
+            let port = Self::free_port();
+            let path = server.directory().join("sentinel.conf");
+            fs::write(&path, file).unwrap();
+            if server.launch_sentinel(port, &path) {
+                return server;
+            }
+        }
+        panic!("there is no free port");
+    }
+}

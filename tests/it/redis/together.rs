@@ -1,0 +1,190 @@
+//! Decisions that wait together travel together, and each gets what is its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tollgate::{Check, Counter, RedisStore, StoreError, Subject, Timestamp, Usage};
+
+use super::calls::calls;
+use super::{PATIENCE, Server, counter, look, take, user};
+
+/// Asks in a task of its own.
+fn ask(
+    store: &Arc<RedisStore>,
+    name: &'static str,
+    counter: &Counter,
+    cost: u64,
+) -> JoinHandle<Result<Usage, StoreError>> {
+    use tollgate::Store as _;
+
+    let subject = user(name);
+    let check = Check::new(&subject, counter).with_cost(cost);
+    // It is on its way from here on; only the answer is waited for elsewhere.
+    let answer = store.decide_one(&check, Timestamp::EPOCH);
+    tokio::spawn(async move { answer.await.map(|(usage, _)| usage) })
+}
+
+/// A script is not known to a server that has just started; a first call makes it known.
+async fn warm(store: &Arc<RedisStore>, counters: &[&Counter]) {
+    for counter in counters {
+        take(store, &user("somebody"), counter).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_need_few_calls() {
+    const TASKS: u64 = 256;
+    const EACH: u64 = 20;
+    let server = Server::start();
+    let store = Arc::new(server.store().build().unwrap());
+    let many = counter("many", "1000000/day");
+    warm(&store, &[&many]).await;
+    server.run::<String>(&["CONFIG", "RESETSTAT"]);
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (store, many) = (Arc::clone(&store), many.clone());
+            tokio::spawn(async move {
+                let mut used = Vec::new();
+                for _ in 0..EACH {
+                    used.push(take(&store, &user("hot"), &many).await.unwrap().used());
+                }
+                used
+            })
+        })
+        .collect();
+    let mut used = Vec::new();
+    for task in tasks {
+        let by_task = task.await.unwrap();
+        assert!(
+            by_task.is_sorted(),
+            "answers come in the order of questions"
+        );
+        used.extend(by_task);
+    }
+    // Nobody was left out and nobody was charged twice.
+    used.sort_unstable();
+    assert!(used.into_iter().eq(1..=TASKS * EACH));
+    let calls = calls(&server, "evalsha");
+    assert!(calls < TASKS * EACH / 4, "{calls} calls");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_coalescing_each_has_a_call_of_its_own() {
+    let server = Server::start();
+    let store = Arc::new(server.store().coalescing(false).build().unwrap());
+    let many = counter("many", "1000000/day");
+    warm(&store, &[&many]).await;
+    server.run::<String>(&["CONFIG", "RESETSTAT"]);
+    let tasks: Vec<_> = (0..300).map(|_| ask(&store, "hot", &many, 1)).collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(calls(&server, "evalsha"), 300);
+    assert_eq!(look(&store, &user("hot"), &many).await.used(), 300);
+}
+
+/// All kinds of counters, of few and of many checks, in one call; each as if it were alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_travels_together_is_decided_apart() {
+    let server = Server::start();
+    let store = Arc::new(server.store().build().unwrap());
+    let counters = [
+        counter("a", "10/day"),
+        counter("b", "10/day, token-bucket"),
+        counter("c", "10/day, sliding-log"),
+        counter("d", "10/month, fixed-window"),
+        counter("e", "10/day, sliding-buckets"),
+    ];
+    warm(&store, &[&counters[0]]).await;
+    server.signal("STOP");
+    let mut tasks = Vec::new();
+    for round in 1..=15 {
+        for counter in &counters {
+            tasks.push((round, ask(&store, "alice", counter, 1)));
+            // Never possible, and nobody else's business.
+            tasks.push((0, ask(&store, "alice", counter, 11)));
+        }
+    }
+    server.signal("CONT");
+    for (round, task) in tasks {
+        let usage = task.await.unwrap().unwrap();
+        match round {
+            0 => assert!(!usage.is_allowed()),
+            1..=10 => assert_eq!((usage.is_allowed(), usage.used()), (true, round)),
+            _ => assert_eq!((usage.is_allowed(), usage.used()), (false, 10)),
+        }
+    }
+}
+
+/// A server that is full refuses whatever it would have to keep. Those who only ask, or are denied
+/// anyway, are answered, also in the same call.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_meets_with_is_no_matter_of_the_others() {
+    let server = Server::start();
+    let store = Arc::new(server.store().build().unwrap());
+    let one = counter("one", "1/day");
+    take(&store, &user("alice"), &one).await.unwrap();
+    server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
+    server.signal("STOP");
+    // Two calls are under way with these, and the others wait together.
+    let first = [ask(&store, "alice", &one, 1), ask(&store, "alice", &one, 1)];
+    sleep(Duration::from_millis(20)).await;
+    let names = ["alice", "bob", "alice", "carol", "alice"];
+    let asked = names.map(|name| (name, ask(&store, name, &one, 1)));
+    sleep(Duration::from_millis(20)).await;
+    server.signal("CONT");
+    for task in first {
+        assert!(!task.await.unwrap().unwrap().is_allowed());
+    }
+    for (name, task) in asked {
+        match task.await.unwrap() {
+            Ok(usage) => assert!(name == "alice" && !usage.is_allowed()),
+            Err(error) => assert!(
+                name != "alice" && error.to_string().contains("OOM"),
+                "{error}"
+            ),
+        }
+    }
+    assert!(store.is_connected());
+}
+
+/// While the server says nothing, two calls are all that it will find when it comes round. Those
+/// who gave up before they were sent are told so, and are never charged.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gives_up_in_the_queue_is_not_charged_later() {
+    let server = Server::start();
+    let store = server.store().deadline(Duration::from_millis(100));
+    let store = Arc::new(store.build().unwrap());
+    let many = counter("many", "1000000/day");
+    let started = Instant::now();
+    while take(&store, &user("somebody"), &many).await.is_err() {
+        assert!(started.elapsed() < PATIENCE);
+    }
+    server.signal("STOP");
+    let sent = [1, 2].map(|_| ask(&store, "alice", &many, 1));
+    sleep(Duration::from_millis(20)).await;
+    let queued: Vec<_> = (0..500).map(|_| ask(&store, "alice", &many, 1)).collect();
+    let mut words = Vec::new();
+    for task in sent.into_iter().chain(queued) {
+        words.push(task.await.unwrap().unwrap_err().to_string());
+    }
+    server.signal("CONT");
+    let unsent = words
+        .iter()
+        .filter(|words| words.contains("not sent"))
+        .count();
+    let charged = words.len() - unsent;
+    assert!(unsent >= 500 - 64, "{unsent} of {words:?}");
+    let started = Instant::now();
+    let used = loop {
+        match take(&store, &user("alice"), &many).await {
+            Ok(usage) => break usage.used(),
+            Err(error) => assert!(started.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    assert_eq!(used, charged as u64 + 1, "exactly those that were sent");
+    let subject = Subject::from([("user", "nobody")]);
+    assert_eq!(look(&store, &subject, &many).await.used(), 0);
+}
