@@ -185,17 +185,68 @@ impl StdError for Problems {}
 ///
 /// It says nothing about the caller: a failed store is not a denial, and must not be turned
 /// into one.
+///
+/// ```
+/// use tollgate::{StoreError, StoreErrorKind};
+///
+/// let down = StoreError::new("no route to the server");
+/// assert_eq!(down.kind(), StoreErrorKind::Unavailable);
+///
+/// let wrong = StoreError::refused("wrong password; check it in the URL");
+/// assert_eq!(wrong.kind(), StoreErrorKind::Refused);
+/// ```
 #[derive(Debug)]
 pub struct StoreError {
-    message: Cow<'static, str>,
+    kind: StoreErrorKind,
+    /// Shared, because an outage is told to many.
+    message: Arc<str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
+/// Whether it helps to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// It could not be reached, did not answer in time, or has no room: an outage. It ends by
+    /// itself or with the machine's, and until then each rule has said what becomes of its
+    /// requests.
+    #[default]
+    Unavailable,
+    /// It is there and will not do it: wrong credentials, a command that the user may not use, a
+    /// script that it does not take, a key of another type. That is a mistake, and stays until
+    /// somebody mends it. So nothing goes on uncounted meanwhile: rules that let requests
+    /// through in an outage count them in the memory of each process instead.
+    Refused,
+}
+
+impl StoreErrorKind {
+    /// As events and figures call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unavailable => "unavailable",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 impl StoreError {
-    /// A failure with a message for people.
+    /// An outage, with a message for people.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::of_kind(StoreErrorKind::Unavailable, message)
+    }
+
+    /// A mistake that waiting does not mend, with a message for people: it should say what to do
+    /// about it.
+    pub fn refused(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::of_kind(StoreErrorKind::Refused, message)
+    }
+
+    /// A failure of this kind.
+    pub fn of_kind(kind: StoreErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            message: message.into(),
+            kind,
+            message: message.into().into(),
             source: None,
         }
     }
@@ -205,6 +256,26 @@ impl StoreError {
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Whether it helps to wait.
+    #[must_use]
+    pub const fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+
+    /// The same failure once more, for somebody else who met with it. Its cause stays here.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            kind: self.kind,
+            message: Arc::clone(&self.message),
+            source: None,
+        }
+    }
+
+    /// What it says.
+    pub(crate) fn message(&self) -> &Arc<str> {
+        &self.message
     }
 }
 

@@ -166,7 +166,7 @@ mod who;
 pub use self::batch::{Batch, Check, MAX_CHECKS};
 pub use self::clock::{Clock, ManualClock, Sleep, SystemClock, Timestamp};
 pub use self::decision::{Decision, Outcome, Usage, Verdict};
-pub use self::error::{Error, Invalid, Problems, ReloadError, StoreError};
+pub use self::error::{Error, Invalid, Problems, ReloadError, StoreError, StoreErrorKind};
 #[cfg(feature = "axum")]
 pub use self::extract::NotLimited;
 pub use self::future::ResponseFuture;

@@ -3,6 +3,7 @@
 mod answer;
 #[cfg(feature = "test-util")]
 pub mod contract;
+mod health;
 mod memory;
 mod overrides;
 #[cfg(feature = "redis")]
@@ -19,6 +20,7 @@ use crate::key::Subject;
 
 pub use self::answer::Answer;
 pub(crate) use self::answer::block_on;
+pub use self::health::StoreHealth;
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::overrides::{Override, Overrides};
 #[cfg(feature = "redis")]
@@ -112,6 +114,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         let _ = (subject, rule);
         Answer::ready(Ok(false))
     }
+
+    /// Whether it answers at present, as far as is known without asking. For those who watch.
+    fn health(&self) -> StoreHealth {
+        StoreHealth::Healthy
+    }
 }
 
 /// A store that is shared.
@@ -166,5 +173,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
         (**self).remove_override(subject, rule)
+    }
+
+    fn health(&self) -> StoreHealth {
+        (**self).health()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use super::address::Address;
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
@@ -102,6 +102,24 @@ impl Trouble {
         matches!(self.cause, Cause::ReadOnly(_) | Cause::Refused(_))
     }
 
+    /// Whether it helps to wait. A server that is full, still loading or busy with a script of
+    /// somebody's has an outage; every other error that it answers with is about what we ask.
+    fn kind(&self) -> StoreErrorKind {
+        match &self.cause {
+            Cause::Refused(_) | Cause::Forbidden(_) | Cause::Nonsense | Cause::NoRuntime => {
+                StoreErrorKind::Refused
+            }
+            Cause::Failed(error) if !is_for_a_while(error) => StoreErrorKind::Refused,
+            Cause::Unreachable(_)
+            | Cause::Lost(_)
+            | Cause::HungUp
+            | Cause::Late(_)
+            | Cause::NotYet(_)
+            | Cause::ReadOnly(_)
+            | Cause::Failed(_) => StoreErrorKind::Unavailable,
+        }
+    }
+
     /// Whether the server has said something, be it that it cannot.
     pub(super) const fn is_answer(&self) -> bool {
         !matches!(self.cause, Cause::Lost(_))
@@ -117,6 +135,37 @@ fn does_not_know_us(error: &RedisError) -> bool {
 fn is_code(error: &RedisError, kind: ServerErrorKind, code: &str) -> bool {
     error.kind() == ErrorKind::Server(kind)
         || error.detail().is_some_and(|detail| detail.contains(code))
+}
+
+/// Whether an error passes by itself. The server says it with the first word; older ones put it
+/// later, if a script met with it.
+fn is_for_a_while(error: &RedisError) -> bool {
+    const PASSING: [&str; 11] = [
+        "OOM",
+        "LOADING",
+        "BUSY",
+        "MOVED",
+        "ASK",
+        "TRYAGAIN",
+        "CLUSTERDOWN",
+        "MASTERDOWN",
+        "MISCONF",
+        "NOREPLICAS",
+        "NOSCRIPT",
+    ];
+    match error.kind() {
+        ErrorKind::Server(_) | ErrorKind::Extension => {
+            let detail = error.detail().unwrap_or_default();
+            let words = detail.split(|c: char| !c.is_ascii_uppercase());
+            let mut words = error.code().into_iter().chain(words);
+            words.any(|word| PASSING.contains(&word))
+        }
+        ErrorKind::Parse
+        | ErrorKind::UnexpectedReturnType
+        | ErrorKind::InvalidClientConfig
+        | ErrorKind::RESP3NotSupported => false,
+        _ => true,
+    }
 }
 
 impl fmt::Display for Trouble {
@@ -156,7 +205,7 @@ impl fmt::Display for Trouble {
 
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
-        let told = Self::new(trouble.to_string());
+        let told = Self::of_kind(trouble.kind(), trouble.to_string());
         match trouble.cause {
             Cause::Unreachable(error)
             | Cause::Lost(error)
