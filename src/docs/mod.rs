@@ -11,3 +11,6 @@ pub mod configuration {}
 
 #[doc = include_str!("design.md")]
 pub mod design {}
+
+#[doc = include_str!("operations.md")]
+pub mod operations {}

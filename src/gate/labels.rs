@@ -1,9 +1,10 @@
 //! The names of quotas as callers see them, made when they are first needed.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::Invalid;
 use crate::headers::Label;
+use crate::observe::{Tally, Watch};
 use crate::policy::Policy;
 
 /// Labels by who is counted (`user`, `ip`, …), line and tier.
@@ -14,12 +15,20 @@ pub(super) struct Labels {
     slots: [OnceLock<Slot>; SLOTS],
     lines: usize,
     tiers: usize,
+    watch: Arc<Watch>,
+}
+
+/// The name of a quota, and what is counted under it.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) label: Label,
+    pub(super) tally: Arc<Tally>,
 }
 
 #[derive(Debug)]
 struct Slot {
     who: Box<str>,
-    labels: Box<[OnceLock<Box<Label>>]>,
+    labels: Box<[OnceLock<Box<Named>>]>,
 }
 
 const SLOTS: usize = 16;
@@ -28,11 +37,12 @@ impl Labels {
     /// Stands for callers of a kind that cannot be written in a header.
     pub(super) const UNNAMED: &str = "caller";
 
-    pub(super) fn new(policy: &Policy) -> Self {
+    pub(super) fn new(policy: &Policy, watch: &Arc<Watch>) -> Self {
         Self {
             slots: [const { OnceLock::new() }; SLOTS],
             lines: policy.lines().len(),
             tiers: policy.tiers().len(),
+            watch: Arc::clone(watch),
         }
     }
 
@@ -44,15 +54,18 @@ impl Labels {
         who: &str,
         line: usize,
         tier: usize,
-    ) -> Result<&Label, Invalid> {
+    ) -> Result<&Named, Invalid> {
         let slot = self.slot(who);
         let place = &slot.labels[line * self.tiers + tier];
-        if let Some(label) = place.get() {
-            return Ok(label);
+        if let Some(named) = place.get() {
+            return Ok(named);
         }
         let described = &policy.lines()[line];
         let label = Label::new(&slot.who, &described.counter, described.quota(tier))?;
-        Ok(place.get_or_init(|| Box::new(label)))
+        Ok(place.get_or_init(|| {
+            let tally = self.watch.policies().of(label.as_str());
+            Box::new(Named { label, tally })
+        }))
     }
 
     #[inline]

@@ -4,6 +4,7 @@ mod answer;
 #[cfg(feature = "test-util")]
 pub mod contract;
 mod health;
+mod in_memory;
 mod memory;
 mod overrides;
 #[cfg(feature = "redis")]
@@ -21,6 +22,7 @@ use crate::key::Subject;
 pub use self::answer::Answer;
 pub(crate) use self::answer::block_on;
 pub use self::health::StoreHealth;
+pub use self::in_memory::InMemory;
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::overrides::{Override, Overrides};
 #[cfg(feature = "redis")]
@@ -119,6 +121,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn health(&self) -> StoreHealth {
         StoreHealth::Healthy
     }
+
+    /// What it keeps in the memory of this process; `None` if that is nothing. For those who
+    /// watch, once a second.
+    fn in_memory(&self) -> Option<InMemory> {
+        None
+    }
 }
 
 /// A store that is shared.
@@ -177,5 +185,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn health(&self) -> StoreHealth {
         (**self).health()
+    }
+
+    fn in_memory(&self) -> Option<InMemory> {
+        (**self).in_memory()
     }
 }

@@ -1,0 +1,158 @@
+//! Figures, with the feature `metrics`.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use metrics::{Counter, Histogram, SharedString, counter, gauge, histogram};
+
+use super::list::{self, METRICS, MetricKind};
+use crate::observe::Figures;
+use crate::observe::alert::{Alert, AlertKind};
+use crate::observe::tally::Tally;
+
+/// Those of one quota or one endpoint, looked up by name once: when they are first needed, since
+/// whoever records them may come after the layer.
+#[derive(Debug, Default)]
+pub(in crate::observe) struct Handles {
+    of_policy: OnceLock<OfPolicy>,
+    of_endpoint: OnceLock<Counter>,
+}
+
+#[derive(Debug)]
+struct OfPolicy {
+    allowed: Counter,
+    denied: Counter,
+    would_deny: Counter,
+    remaining: Histogram,
+}
+
+/// Those of a layer.
+#[derive(Debug, Default)]
+pub(in crate::observe) struct OfLayer {
+    at_once: OnceLock<Histogram>,
+    waited: OnceLock<Histogram>,
+}
+
+fn name_of(tally: &Tally) -> SharedString {
+    SharedString::from_shared(tally.name().clone())
+}
+
+fn of_policy(policy: &Tally) -> &OfPolicy {
+    policy.metrics.of_policy.get_or_init(|| {
+        describe();
+        let decided =
+            |outcome| counter!(list::DECISIONS, "policy" => name_of(policy), "outcome" => outcome);
+        OfPolicy {
+            allowed: decided("allowed"),
+            denied: decided("denied"),
+            would_deny: decided("would_deny"),
+            remaining: histogram!(list::REMAINING, "policy" => name_of(policy)),
+        }
+    })
+}
+
+/// One more was allowed. How much it has left is told of some.
+#[inline]
+pub(in crate::observe) fn allowed(policy: &Tally, remaining: impl FnOnce() -> Option<f64>) {
+    let handles = of_policy(policy);
+    handles.allowed.increment(1);
+    if let Some(remaining) = remaining() {
+        handles.remaining.record(remaining);
+    }
+}
+
+pub(in crate::observe) fn denied(endpoint: &Tally, policy: &Tally) {
+    of_policy(policy).denied.increment(1);
+    let of_endpoint = || counter!(list::ENDPOINT_DENIED, "endpoint" => name_of(endpoint));
+    let denied = endpoint.metrics.of_endpoint.get_or_init(of_endpoint);
+    denied.increment(1);
+}
+
+pub(in crate::observe) fn would_deny(policy: &Tally) {
+    of_policy(policy).would_deny.increment(1);
+}
+
+pub(in crate::observe) fn exempt(why: &'static str) {
+    counter!(list::EXEMPT, "why" => why).increment(1);
+}
+
+pub(in crate::observe) fn invalid_credentials() {
+    counter!(list::INVALID_CREDENTIALS).increment(1);
+}
+
+pub(in crate::observe) fn unavailable() {
+    counter!(list::UNAVAILABLE).increment(1);
+}
+
+pub(in crate::observe) fn store_failed() {
+    counter!(list::STORE_ERRORS).increment(1);
+}
+
+/// How long a decision took.
+pub(in crate::observe) fn took(layer: &OfLayer, time: Duration, waited: bool) {
+    let (place, how) = if waited {
+        (&layer.waited, "waited")
+    } else {
+        (&layer.at_once, "at_once")
+    };
+    let of_layer = || histogram!(list::DECISION_SECONDS, "store" => how);
+    place.get_or_init(of_layer).record(time.as_secs_f64());
+}
+
+/// Somebody came back who was told to wait.
+pub(in crate::observe) fn retried(outcome: &'static str) {
+    counter!(list::RETRIES, "outcome" => outcome).increment(1);
+}
+
+/// Another policy is in force.
+#[expect(clippy::cast_precision_loss, reason = "nobody reloads that often")]
+pub(in crate::observe) fn reloaded(version: u64) {
+    counter!(list::RELOADS, "outcome" => "ok").increment(1);
+    gauge!(list::VERSION).set(version as f64);
+}
+
+/// Another policy was refused.
+pub(in crate::observe) fn reload_failed() {
+    counter!(list::RELOADS, "outcome" => "failed").increment(1);
+}
+
+/// What is not told request by request, once a second.
+#[expect(clippy::cast_precision_loss, reason = "gauges are so")]
+pub(in crate::observe) fn looked(figures: &Figures<'_>) {
+    gauge!(list::VIOLATORS).set(figures.violators as f64);
+    gauge!(list::VIOLATING_ADDRESSES).set(figures.violating_addresses as f64);
+    gauge!(list::WORST_OFFENDER).set(figures.worst_offender as f64);
+    gauge!(list::ORDINARY_DENIED).set(figures.ordinary_denied.unwrap_or_default());
+    for kind in AlertKind::ALL {
+        let firing = figures.firing.iter().map(Alert::kind);
+        let count = firing.filter(|firing| *firing == kind).count();
+        gauge!(list::ALERTS, "alert" => kind.name()).set(count as f64);
+    }
+    for (endpoint, remaining) in figures.remaining {
+        if let Some(remaining) = remaining {
+            gauge!(list::ENDPOINT_REMAINING, "endpoint" => name_of(endpoint)).set(*remaining);
+        }
+    }
+}
+
+/// How the store is, once a second.
+#[expect(clippy::cast_precision_loss, reason = "gauges are so")]
+pub(in crate::observe) fn store(is_healthy: bool, keys: Option<u64>, more_evictions: u64) {
+    gauge!(list::STORE_HEALTHY).set(f64::from(u8::from(is_healthy)));
+    if let Some(keys) = keys {
+        gauge!(list::STORE_KEYS).set(keys as f64);
+    }
+    counter!(list::STORE_EVICTIONS).increment(more_evictions);
+}
+
+/// Says what each means, to whoever shows them.
+fn describe() {
+    for metric in METRICS {
+        let (name, description) = (metric.name(), metric.description());
+        match metric.kind() {
+            MetricKind::Counter => metrics::describe_counter!(name, description),
+            MetricKind::Gauge => metrics::describe_gauge!(name, description),
+            MetricKind::Histogram => metrics::describe_histogram!(name, description),
+        }
+    }
+}
