@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::alert::Alert;
+use super::alert::{Alarm, Alert, AlertKind};
 use super::statistics::{EndpointStatistics, PolicyStatistics, Span, Statistics, Totals};
 use super::tally::Tally;
 use super::violations::Violations;
@@ -17,13 +17,12 @@ use crate::sync::lock;
     not(feature = "metrics"),
     expect(dead_code, reason = "nobody is told of it then")
 )]
-pub(crate) struct Figures<'a> {
+pub(super) struct Figures {
     pub(super) violators: u64,
     pub(super) violating_addresses: u64,
     pub(super) worst_offender: u64,
     pub(super) ordinary_denied: Option<f64>,
-    pub(super) firing: &'a [Alert],
-    pub(super) remaining: &'a [(Arc<Tally>, Option<f64>)],
+    pub(super) firing: [(AlertKind, u64); 4],
 }
 
 impl Watch {
@@ -52,23 +51,42 @@ impl Watch {
         }
         let next = Self::looks_next(now).as_micros();
         self.looks_at.store(next, Ordering::Relaxed);
-        let endpoints = self.endpoints.all();
-        let changes = {
+        let changes = self.endpoints.with_all(|endpoints| {
             let mut violations = lock(&self.violations);
-            violations.look(&endpoints, now);
+            violations.look(endpoints, now);
             let mut alarm = lock(&self.alarm);
             let changes = alarm.look(&violations, now);
             if cfg!(feature = "metrics") {
-                let firing = alarm.firing();
-                drop(alarm);
-                tell_figures(&violations, endpoints, &firing, now);
+                self.tell_figures(&violations, endpoints, &alarm, now);
             }
             changes
-        };
+        });
         self.waiting.forget(now);
         for alert in changes {
             let identity = alert.subject().map(|subject| self.names.of(&subject));
             event::alert(&alert, identity.as_deref());
+        }
+    }
+
+    fn tell_figures(
+        &self,
+        violations: &Violations,
+        endpoints: &[Arc<Tally>],
+        alarm: &Alarm,
+        now: Timestamp,
+    ) {
+        let figures = Figures {
+            violators: violations.callers(now).count(),
+            violating_addresses: violations.addresses(now).count(),
+            worst_offender: violations.most_denials(),
+            ordinary_denied: ordinary_denied(violations, now),
+            firing: AlertKind::ALL.map(|kind| (kind, alarm.count(kind))),
+        };
+        metric::looked(&self.metrics, &figures);
+        for endpoint in endpoints {
+            if let (_, _, Some(remaining)) = violations.of_endpoint(endpoint, now) {
+                metric::remaining(endpoint, remaining);
+            }
         }
     }
 
@@ -78,7 +96,8 @@ impl Watch {
             let evicted = evicted.unwrap_or_default();
             let before = self.evicted.swap(evicted, Ordering::Relaxed);
             let is_healthy = is_healthy && self.troubles.failing_since().is_none();
-            metric::store(is_healthy, keys, evicted.saturating_sub(before));
+            let more = evicted.saturating_sub(before);
+            metric::store(&self.metrics, is_healthy, keys, more);
         }
     }
 
@@ -152,30 +171,6 @@ impl Watch {
             invalid_credentials: count(&self.invalid_credentials),
         }
     }
-}
-
-fn tell_figures(
-    violations: &Violations,
-    endpoints: Vec<Arc<Tally>>,
-    firing: &[Alert],
-    now: Timestamp,
-) {
-    let worst = violations.worst_offenders(1);
-    let remaining: Vec<_> = endpoints
-        .into_iter()
-        .map(|tally| {
-            let (_, _, remaining) = violations.of_endpoint(&tally, now);
-            (tally, remaining)
-        })
-        .collect();
-    metric::looked(&Figures {
-        violators: violations.callers(now).count(),
-        violating_addresses: violations.addresses(now).count(),
-        worst_offender: worst.first().map_or(0, |worst| worst.at_least()),
-        ordinary_denied: ordinary_denied(violations, now),
-        firing,
-        remaining: &remaining,
-    });
 }
 
 fn endpoint(tally: &Tally, violations: &Violations, now: Timestamp) -> EndpointStatistics {

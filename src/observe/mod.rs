@@ -46,7 +46,6 @@ use self::trouble::Troubles;
 use self::violations::{Violations, Waiting};
 
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
-pub(crate) use self::look::Figures;
 pub use self::metric::{METRICS, Metric, MetricKind};
 pub(crate) use self::pseudonym::Pseudonyms;
 pub use self::statistics::{

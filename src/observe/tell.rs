@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::tally::{Tally, remaining_share};
+use super::tally::{Place, Tally, remaining_share};
 use super::violations::Violation;
 use super::{Watch, event, metric};
 use crate::clock::Timestamp;
@@ -65,8 +65,9 @@ impl Watch {
         if !self.counts {
             return false;
         }
-        allowed.endpoint.allow_with(allowed.usage);
-        let before = allowed.policy.allow(allowed.warns);
+        let place = Place::here();
+        allowed.endpoint.allow_with(place, allowed.usage);
+        let before = allowed.policy.allow(place, allowed.warns);
         metric::allowed(allowed.policy, || {
             let is_told = before.is_multiple_of(Self::TELLS_OF_REMAINING_EVERY);
             is_told.then(|| f64::from(remaining_share(allowed.usage)))

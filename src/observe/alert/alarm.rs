@@ -146,6 +146,12 @@ impl Alarm {
         firing
     }
 
+    /// How many of a kind are firing.
+    pub(in crate::observe) fn count(&self, kind: AlertKind) -> u64 {
+        let firing = self.firing.keys().filter(|(firing, _)| *firing == kind);
+        firing.count() as u64
+    }
+
     /// How many have been told so far.
     pub(in crate::observe) fn told(&self) -> u64 {
         self.forgotten + self.told.len() as u64

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::observe::Figures;
+use crate::observe::look::Figures;
 use crate::observe::tally::Tally;
 
 #[derive(Debug, Default)]
@@ -22,5 +22,6 @@ pub(in crate::observe) fn took(_: &OfLayer, _: Duration, _: bool) {}
 pub(in crate::observe) fn reloaded(_: u64) {}
 pub(in crate::observe) fn reload_failed() {}
 pub(in crate::observe) fn retried(_: &'static str) {}
-pub(in crate::observe) fn looked(_: &Figures<'_>) {}
-pub(in crate::observe) fn store(_: bool, _: Option<u64>, _: u64) {}
+pub(in crate::observe) fn looked(_: &OfLayer, _: &Figures) {}
+pub(in crate::observe) fn remaining(_: &Tally, _: f64) {}
+pub(in crate::observe) fn store(_: &OfLayer, _: bool, _: Option<u64>, _: u64) {}

@@ -3,11 +3,11 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use metrics::{Counter, Histogram, SharedString, counter, gauge, histogram};
+use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram};
 
 use super::list::{self, METRICS, MetricKind};
-use crate::observe::Figures;
-use crate::observe::alert::{Alert, AlertKind};
+use crate::observe::alert::AlertKind;
+use crate::observe::look::Figures;
 use crate::observe::tally::Tally;
 
 /// Those of one quota or one endpoint, looked up by name once: when they are first needed, since
@@ -15,7 +15,8 @@ use crate::observe::tally::Tally;
 #[derive(Debug, Default)]
 pub(in crate::observe) struct Handles {
     of_policy: OnceLock<OfPolicy>,
-    of_endpoint: OnceLock<Counter>,
+    denied_at: OnceLock<Counter>,
+    remaining_at: OnceLock<Gauge>,
 }
 
 #[derive(Debug)]
@@ -31,6 +32,25 @@ struct OfPolicy {
 pub(in crate::observe) struct OfLayer {
     at_once: OnceLock<Histogram>,
     waited: OnceLock<Histogram>,
+    looked: OnceLock<Looked>,
+    store: OnceLock<OfStore>,
+}
+
+#[derive(Debug)]
+struct Looked {
+    violators: Gauge,
+    violating_addresses: Gauge,
+    worst_offender: Gauge,
+    ordinary_denied: Gauge,
+    firing: [Gauge; AlertKind::ALL.len()],
+}
+
+#[derive(Debug)]
+struct OfStore {
+    healthy: Gauge,
+    /// As long as nothing is kept in memory, there is no such figure.
+    keys: OnceLock<Gauge>,
+    evictions: Counter,
 }
 
 fn name_of(tally: &Tally) -> SharedString {
@@ -64,7 +84,7 @@ pub(in crate::observe) fn allowed(policy: &Tally, remaining: impl FnOnce() -> Op
 pub(in crate::observe) fn denied(endpoint: &Tally, policy: &Tally) {
     of_policy(policy).denied.increment(1);
     let of_endpoint = || counter!(list::ENDPOINT_DENIED, "endpoint" => name_of(endpoint));
-    let denied = endpoint.metrics.of_endpoint.get_or_init(of_endpoint);
+    let denied = endpoint.metrics.denied_at.get_or_init(of_endpoint);
     denied.increment(1);
 }
 
@@ -118,31 +138,49 @@ pub(in crate::observe) fn reload_failed() {
 
 /// What is not told request by request, once a second.
 #[expect(clippy::cast_precision_loss, reason = "gauges are so")]
-pub(in crate::observe) fn looked(figures: &Figures<'_>) {
-    gauge!(list::VIOLATORS).set(figures.violators as f64);
-    gauge!(list::VIOLATING_ADDRESSES).set(figures.violating_addresses as f64);
-    gauge!(list::WORST_OFFENDER).set(figures.worst_offender as f64);
-    gauge!(list::ORDINARY_DENIED).set(figures.ordinary_denied.unwrap_or_default());
-    for kind in AlertKind::ALL {
-        let firing = figures.firing.iter().map(Alert::kind);
-        let count = firing.filter(|firing| *firing == kind).count();
-        gauge!(list::ALERTS, "alert" => kind.name()).set(count as f64);
-    }
-    for (endpoint, remaining) in figures.remaining {
-        if let Some(remaining) = remaining {
-            gauge!(list::ENDPOINT_REMAINING, "endpoint" => name_of(endpoint)).set(*remaining);
+pub(in crate::observe) fn looked(layer: &OfLayer, figures: &Figures) {
+    let looked = layer.looked.get_or_init(|| {
+        describe();
+        Looked {
+            violators: gauge!(list::VIOLATORS),
+            violating_addresses: gauge!(list::VIOLATING_ADDRESSES),
+            worst_offender: gauge!(list::WORST_OFFENDER),
+            ordinary_denied: gauge!(list::ORDINARY_DENIED),
+            firing: AlertKind::ALL.map(|kind| gauge!(list::ALERTS, "alert" => kind.name())),
         }
+    });
+    looked.violators.set(figures.violators as f64);
+    let addresses = figures.violating_addresses as f64;
+    looked.violating_addresses.set(addresses);
+    looked.worst_offender.set(figures.worst_offender as f64);
+    let share = figures.ordinary_denied.unwrap_or_default();
+    looked.ordinary_denied.set(share);
+    for (gauge, (_, count)) in looked.firing.iter().zip(figures.firing) {
+        gauge.set(count as f64);
     }
+}
+
+/// How much requests to an endpoint had left.
+pub(in crate::observe) fn remaining(endpoint: &Tally, remaining: f64) {
+    let of_endpoint = || gauge!(list::ENDPOINT_REMAINING, "endpoint" => name_of(endpoint));
+    let gauge = endpoint.metrics.remaining_at.get_or_init(of_endpoint);
+    gauge.set(remaining);
 }
 
 /// How the store is, once a second.
 #[expect(clippy::cast_precision_loss, reason = "gauges are so")]
-pub(in crate::observe) fn store(is_healthy: bool, keys: Option<u64>, more_evictions: u64) {
-    gauge!(list::STORE_HEALTHY).set(f64::from(u8::from(is_healthy)));
+pub(in crate::observe) fn store(layer: &OfLayer, is_healthy: bool, keys: Option<u64>, more: u64) {
+    let store = layer.store.get_or_init(|| OfStore {
+        healthy: gauge!(list::STORE_HEALTHY),
+        keys: OnceLock::new(),
+        evictions: counter!(list::STORE_EVICTIONS),
+    });
+    store.healthy.set(f64::from(u8::from(is_healthy)));
+    store.evictions.increment(more);
     if let Some(keys) = keys {
-        gauge!(list::STORE_KEYS).set(keys as f64);
+        let gauge = store.keys.get_or_init(|| gauge!(list::STORE_KEYS));
+        gauge.set(keys as f64);
     }
-    counter!(list::STORE_EVICTIONS).increment(more_evictions);
 }
 
 /// Says what each means, to whoever shows them.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub(super) use self::place::Place;
 use self::spread::Spread;
 use super::metric;
 use crate::decision::Usage;
@@ -52,8 +53,8 @@ impl Tally {
 
     /// One more that is allowed. How many this thread had counted before.
     #[inline]
-    pub(super) fn allow(&self, warns: bool) -> u64 {
-        let here = self.allowed.here();
+    pub(super) fn allow(&self, place: Place, warns: bool) -> u64 {
+        let here = self.allowed.at(place);
         if warns {
             here.add(WARNED, 1);
         }
@@ -62,8 +63,8 @@ impl Tally {
 
     /// One more that is allowed, and how much it has left of its quota.
     #[inline]
-    pub(super) fn allow_with(&self, usage: &Usage) {
-        let here = self.allowed.here();
+    pub(super) fn allow_with(&self, place: Place, usage: &Usage) {
+        let here = self.allowed.at(place);
         here.add(ALLOWED, 1);
         #[expect(
             clippy::cast_possible_truncation,
@@ -165,6 +166,11 @@ impl Tallies {
             .by_name
             .insert(Arc::clone(&tally.name), Arc::clone(&tally));
         tally
+    }
+
+    /// Looks at all of them, by number.
+    pub(super) fn with_all<T>(&self, look: impl FnOnce(&[Arc<Tally>]) -> T) -> T {
+        look(&self.known().all)
     }
 
     /// All of them, by number.

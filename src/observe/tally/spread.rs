@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::place::{self, OWN, SHARED};
+use super::place::{OWN, Place};
 
 /// A few counters, each kept apart for every thread and added up when somebody asks.
 ///
@@ -38,20 +38,25 @@ pub(super) struct Here<'a, const N: usize> {
 impl<const N: usize> Spread<N> {
     #[inline]
     pub(super) fn here(&self) -> Here<'_, N> {
-        let place = place::here();
-        let line = match self.places[place].get() {
+        self.at(Place::here())
+    }
+
+    /// The counters of the thread that has this place.
+    #[inline]
+    pub(super) fn at(&self, place: Place) -> Here<'_, N> {
+        let line = match self.places[place.index()].get() {
             Some(line) => line,
             None => self.begin(place),
         };
         Here {
             line,
-            is_own: place != SHARED,
+            is_own: !place.is_shared(),
         }
     }
 
     #[cold]
-    fn begin(&self, place: usize) -> &Line<N> {
-        self.places[place].get_or_init(|| Box::new(Line([const { AtomicU64::new(0) }; N])))
+    fn begin(&self, place: Place) -> &Line<N> {
+        self.places[place.index()].get_or_init(|| Box::new(Line([const { AtomicU64::new(0) }; N])))
     }
 
     /// What all threads have counted.

@@ -154,6 +154,12 @@ impl Violations {
         self.offenders.worst(most)
     }
 
+    /// How many denials the worst of them certainly has within an hour.
+    pub(super) fn most_denials(&self) -> u64 {
+        let all = self.offenders.above(0);
+        all.map(|(_, _, denials)| denials).max().unwrap_or(0)
+    }
+
     /// Those that certainly have more denials than this within an hour.
     pub(super) fn offenders_above(
         &self,
