@@ -16,6 +16,7 @@
 
 mod alert;
 mod event;
+mod hashed;
 mod look;
 mod metric;
 mod pseudonym;

@@ -1,9 +1,9 @@
 //! Telling the same again and again, but less often.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use super::hashed::ByHash;
 use crate::clock::Timestamp;
 use crate::sync::lock;
 
@@ -20,7 +20,7 @@ pub(super) struct Thinning {
 
 #[derive(Debug, Default)]
 struct Inner {
-    known: HashMap<u64, Told>,
+    known: ByHash<Told>,
     swept: Timestamp,
     /// The second that it is, and how many were told in it.
     second: u64,

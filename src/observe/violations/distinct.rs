@@ -1,8 +1,7 @@
 //! How many different ones: exact while they are few, estimated beyond.
 
-use std::collections::HashMap;
-
 use crate::clock::Timestamp;
+use crate::observe::hashed::ByHash;
 use crate::observe::statistics::Distinct;
 
 /// Counts different hashes by when they were last seen, so that it can be asked about any number
@@ -10,7 +9,7 @@ use crate::observe::statistics::Distinct;
 #[derive(Debug, Default)]
 pub(super) struct Different {
     /// When each was last seen, as long as there is room.
-    known: HashMap<u64, u32>,
+    known: ByHash<u32>,
     /// When one was last seen that had no room.
     overflowed: Option<u32>,
     swept: u32,

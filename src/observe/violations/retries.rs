@@ -1,11 +1,11 @@
 //! What becomes of those who are told to come back later.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::observe::hashed::ByHash;
 use crate::observe::metric;
 use crate::observe::statistics::Retries;
 use crate::sync::lock;
@@ -22,7 +22,7 @@ pub(in crate::observe) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Inner {
-    by_caller: HashMap<u64, Wait>,
+    by_caller: ByHash<Wait>,
     swept: Timestamp,
     figures: Retries,
 }
@@ -217,7 +217,8 @@ mod tests {
     fn only_so_many_are_followed_and_those_who_stay_away_make_room() {
         let waiting = Waiting::default();
         for caller in 0..2 * Waiting::MOST as u64 {
-            waiting.denied(caller << 32, 9, MINUTE, at(0));
+            let hash = caller.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            waiting.denied(hash, 9, MINUTE, at(0));
         }
         assert_eq!(waiting.count.load(Ordering::Relaxed), Waiting::MOST);
         waiting.denied(u64::MAX, 9, MINUTE, at(3_660));

@@ -7,6 +7,7 @@ mod events;
 mod figures;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod ops;
 mod statistics;
 
 use std::net::{IpAddr, Ipv4Addr};
