@@ -30,10 +30,10 @@ impl Gate {
                 for alert in alerts {
                     tell(&mut callback, alert).await;
                 }
-                (alerts, known) = match next(&gate, &*clock, known).await {
-                    Some(next) => next,
-                    None => return,
+                let Some(next) = next(&gate, &*clock, known).await else {
+                    return;
                 };
+                (alerts, known) = next;
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{Asked, Gate, Rules};
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::Head;
-use crate::observe::{Allowed, Exceeded, Statistics, Tally};
+use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
 use crate::policy::{Entry, Exemption};
 
 impl Gate {
@@ -52,7 +52,7 @@ impl Gate {
             let counts = |counter| case.counts_on(counter);
             self.watch.came_back(&caller, counts, now);
         }
-        if self.watch.hears_of_allowed(allowed.warns) {
+        if Watch::hears_of_allowed(allowed.warns) {
             let exceeded = Exceeded {
                 head: *head,
                 endpoint: path_of(allowed.endpoint, head),

@@ -94,7 +94,7 @@ impl Watch {
 
     /// Whether anybody wants to hear of a request that goes on.
     #[inline]
-    pub(crate) fn hears_of_allowed(&self, warns: bool) -> bool {
+    pub(crate) fn hears_of_allowed(warns: bool) -> bool {
         event::hears_everything() || warns && event::hears_warnings()
     }
 

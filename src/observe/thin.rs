@@ -119,19 +119,19 @@ mod tests {
         Timestamp::from_micros(1_735_689_600_000_000 + millis * 1_000)
     }
 
-    fn untold(same: u64, others: u64) -> Option<Untold> {
-        Some(Untold { same, others })
+    const fn untold(same: u64, others: u64) -> Untold {
+        Untold { same, others }
     }
 
     #[test]
     fn the_first_is_told_and_the_same_again_after_a_while() {
         let thinning = Thinning::new(EVERY);
-        assert_eq!(thinning.tells(1, at(0)), untold(0, 0));
+        assert_eq!(thinning.tells(1, at(0)), Some(untold(0, 0)));
         assert_eq!(thinning.tells(1, at(1)), None);
-        assert_eq!(thinning.tells(2, at(1)), untold(0, 0));
+        assert_eq!(thinning.tells(2, at(1)), Some(untold(0, 0)));
         assert_eq!(thinning.tells(1, at(9_999)), None);
-        assert_eq!(thinning.tells(1, at(10_000)), untold(2, 0));
-        assert_eq!(thinning.tells(1, at(20_000)), untold(0, 0));
+        assert_eq!(thinning.tells(1, at(10_000)), Some(untold(2, 0)));
+        assert_eq!(thinning.tells(1, at(20_000)), Some(untold(0, 0)));
         assert_eq!(
             thinning.tells(1, at(0)),
             None,

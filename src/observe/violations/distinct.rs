@@ -110,9 +110,10 @@ impl Sketch {
         let (mut sum, mut empty) = (0.0, 0.0);
         for ranks in &self.seen {
             let reached = ranks.iter().rposition(|seen| *seen >= first.max(1));
-            match reached {
-                Some(rank) => sum += 0.5_f64.powi(i32::try_from(rank + 1).unwrap_or(i32::MAX)),
-                None => (sum, empty) = (sum + 1.0, empty + 1.0),
+            if let Some(rank) = reached {
+                sum += 0.5_f64.powi(i32::try_from(rank + 1).unwrap_or(i32::MAX));
+            } else {
+                (sum, empty) = (sum + 1.0, empty + 1.0);
             }
         }
         #[expect(clippy::cast_precision_loss, reason = "a power of two")]

@@ -58,7 +58,6 @@ impl Waiting {
     }
 
     fn bit(&self, hash: u64) -> (&AtomicU64, u64) {
-        #[expect(clippy::cast_possible_truncation, reason = "the high bits are meant")]
         let word = (hash >> 32) as usize % Self::WORDS;
         (&self.filter[word], 1 << (hash >> 58))
     }
