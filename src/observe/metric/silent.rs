@@ -6,10 +6,7 @@ use crate::observe::look::Figures;
 use crate::observe::tally::Tally;
 
 #[derive(Debug, Default)]
-pub(in crate::observe) struct Handles;
-
-#[derive(Debug, Default)]
-pub(in crate::observe) struct OfLayer;
+pub(in crate::observe) struct OfLayer {}
 
 pub(in crate::observe) fn allowed(_: &Tally, _: impl FnOnce() -> Option<f64>) {}
 pub(in crate::observe) fn denied(_: &Tally, _: &Tally) {}

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) use self::place::Place;
 use self::spread::Spread;
-use super::metric;
 use crate::decision::Usage;
 
 /// One endpoint or one quota.
@@ -20,7 +19,8 @@ pub(crate) struct Tally {
     allowed: Spread<3>,
     denied: AtomicU64,
     would_deny: AtomicU64,
-    pub(super) metrics: metric::Handles,
+    #[cfg(feature = "metrics")]
+    pub(super) metrics: super::metric::Handles,
 }
 
 const ALLOWED: usize = 0;
@@ -38,7 +38,8 @@ impl Tally {
             allowed: Spread::default(),
             denied: AtomicU64::new(0),
             would_deny: AtomicU64::new(0),
-            metrics: metric::Handles::default(),
+            #[cfg(feature = "metrics")]
+            metrics: super::metric::Handles::default(),
         }
     }
 
