@@ -119,9 +119,20 @@ pub(in crate::observe) fn took(layer: &OfLayer, time: Duration, waited: bool) {
     place.get_or_init(of_layer).record(time.as_secs_f64());
 }
 
+/// Those of callers who come back.
+#[derive(Debug, Default)]
+pub(in crate::observe) struct OfRetries([OnceLock<Counter>; RETRIES.len()]);
+
+const RETRIES: [&str; 3] = ["admitted", "denied_again", "too_soon"];
+
 /// Somebody came back who was told to wait.
-pub(in crate::observe) fn retried(outcome: &'static str) {
-    counter!(list::RETRIES, "outcome" => outcome).increment(1);
+pub(in crate::observe) fn retried(handles: &OfRetries, outcome: &'static str) {
+    for (name, handle) in RETRIES.into_iter().zip(&handles.0) {
+        if name == outcome {
+            let of_outcome = || counter!(list::RETRIES, "outcome" => outcome);
+            handle.get_or_init(of_outcome).increment(1);
+        }
+    }
 }
 
 /// Another policy is in force.

@@ -17,9 +17,11 @@ use crate::observe::statistics::Offender;
 #[derive(Debug, Default)]
 pub(super) struct Offenders {
     entries: Vec<Entry>,
-    /// The sum of each entry, next to each other: under attack, the smallest is looked for at
-    /// every denial.
+    /// The sum of each entry, next to each other, since the smallest is looked for.
     totals: Vec<u32>,
+    /// No sum is smaller than this, and who comes next is looked at first.
+    least: u32,
+    next: usize,
     by_hash: ByHash<usize>,
     newest: u64,
 }
@@ -96,10 +98,7 @@ impl Offenders {
             self.totals.push(0);
             self.entries.len() - 1
         } else {
-            // In two goes, each of which a processor does several at a time.
-            let least = self.totals.iter().min();
-            let index = self.totals.iter().position(|total| Some(total) == least);
-            let index = index.unwrap_or_default();
+            let index = self.place_of_least();
             let old = &mut self.entries[index];
             for (step, place) in new.inherited.iter_mut().enumerate() {
                 *place = old.own[step].saturating_add(old.inherited[step]);
@@ -109,6 +108,26 @@ impl Offenders {
             index
         };
         self.by_hash.insert(hash, index);
+        index
+    }
+
+    /// The place with the fewest denials.
+    ///
+    /// Sums only grow until something is forgotten. So it goes around from where it left off,
+    /// and when nobody is left who has so few, looks for the next smallest sum: under attack
+    /// each place is looked at about once for every time it is taken.
+    fn place_of_least(&mut self) -> usize {
+        let count = self.totals.len();
+        for _ in 0..=count {
+            let (index, next) = (self.next, self.next + 1);
+            self.next = if next < count { next } else { 0 };
+            if self.totals[index] <= self.least {
+                return index;
+            }
+        }
+        let least = self.totals.iter().enumerate();
+        let (index, least) = least.min_by_key(|(_, total)| **total).unwrap_or((0, &0));
+        (self.least, self.next) = (*least, index);
         index
     }
 
@@ -126,6 +145,7 @@ impl Offenders {
             }
         }
         self.newest = step;
+        (self.least, self.next) = (0, 0);
         let counts = |entry: &Entry| entry.own.iter().chain(&entry.inherited).sum();
         self.entries.retain(|entry| counts(entry) > 0_u32);
         self.totals = self.entries.iter().map(counts).collect();

@@ -18,6 +18,7 @@ pub(in crate::observe) struct Waiting {
     /// A bit for each hash that may be among them.
     filter: Box<[AtomicU64]>,
     inner: Mutex<Inner>,
+    metrics: metric::OfRetries,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +40,7 @@ impl Default for Waiting {
             count: AtomicUsize::new(0),
             filter: (0..Self::WORDS).map(|_| AtomicU64::new(0)).collect(),
             inner: Mutex::default(),
+            metrics: metric::OfRetries::default(),
         }
     }
 }
@@ -82,10 +84,10 @@ impl Waiting {
             Some(wait) if wait.counter == counter => {
                 if now < wait.until {
                     figures.too_soon += 1;
-                    metric::retried("too_soon");
+                    metric::retried(&self.metrics, "too_soon");
                 } else {
                     figures.denied_again += 1;
-                    metric::retried("denied_again");
+                    metric::retried(&self.metrics, "denied_again");
                 }
                 wait.until = until;
                 return;
@@ -124,7 +126,7 @@ impl Waiting {
             // Before the time, somebody has given it more. That says nothing of those who wait.
             if is_due {
                 inner.figures.admitted += 1;
-                metric::retried("admitted");
+                metric::retried(&self.metrics, "admitted");
             }
             inner.by_caller.remove(&caller);
             if inner.by_caller.is_empty() {
