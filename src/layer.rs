@@ -14,6 +14,7 @@ use crate::head::Head;
 use crate::headers::HeaderStyle;
 use crate::identity::{ClientIp, Custom, Identify};
 use crate::key::Subject;
+use crate::observe::{Alert, Alerts, Pseudonyms, Statistics, Watching};
 use crate::policy::{IntoPolicy, Policy};
 use crate::quota::IntoQuota;
 use crate::response::{Auto, Denial, Render, render_with};
@@ -112,6 +113,7 @@ impl RateLimitLayer {
             renderer: Arc::new(<Auto>::default()),
             tells_handlers: false,
             origin: None,
+            watching: Watching::default(),
         }
     }
 }
@@ -187,6 +189,60 @@ impl RateLimitLayer {
     }
 }
 
+/// For those who watch.
+impl RateLimitLayer {
+    /// What has been decided so far: how much, by which endpoints and quotas, who was turned
+    /// away most often, which alerts are firing. See [`Statistics`].
+    ///
+    /// ```
+    /// use tollgate::RateLimitLayer;
+    ///
+    /// let limits = RateLimitLayer::new("100/minute")?;
+    /// let statistics = limits.statistics();
+    /// println!("{} denied within an hour", statistics.denied_last_hour());
+    /// for endpoint in statistics.endpoints().iter().take(10) {
+    ///     println!("{}: {}", endpoint.name(), endpoint.denied_last_day());
+    /// }
+    /// # Ok::<(), tollgate::Problems>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.gate.statistics()
+    }
+
+    /// Tells a callback of every [`Alert`]: once when it begins, once when it is over. Those that
+    /// are already firing are told at once.
+    ///
+    /// This is a future, which does nothing until it runs; spawn it where your callback can do
+    /// what it has to. It looks once a second, also when there are no requests, and ends when
+    /// the layer is gone. (Without it, alerts are still told as events, when there are
+    /// requests.) No request ever waits for the callback: while it is busy, alerts are kept for
+    /// it, up to a thousand. If it panics, it is called again for the next.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tollgate::Problems> {
+    /// use tollgate::RateLimitLayer;
+    /// use tollgate::observe::Severity;
+    ///
+    /// let limits = RateLimitLayer::new("100/minute")?;
+    /// tokio::spawn(limits.on_alert(|alert| async move {
+    ///     let channel = if alert.severity() >= Severity::High { "incidents" } else { "ops" };
+    ///     println!("to {channel}: {alert}");
+    /// }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "a future does nothing until it runs: spawn it"]
+    pub fn on_alert<F, R>(&self, callback: F) -> impl Future<Output = ()> + Send + use<F, R>
+    where
+        F: FnMut(Alert) -> R + Send + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        self.gate.tell_alerts(callback)
+    }
+}
+
 impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimit<S>;
 
@@ -216,6 +272,7 @@ pub struct RateLimitLayerBuilder {
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
     origin: Option<Arc<dyn Origin>>,
+    watching: Watching,
 }
 
 impl RateLimitLayerBuilder {
@@ -334,6 +391,37 @@ impl RateLimitLayerBuilder {
         self
     }
 
+    /// When [alerts](RateLimitLayer::on_alert) fire; see [`Alerts`] for the defaults.
+    pub fn alerts(mut self, alerts: Alerts) -> Self {
+        self.watching.alerts = self.problems.note(alerts.checked()).unwrap_or_default();
+        self
+    }
+
+    /// In events, callers are called by a hash under this key, such as `user#9f86d081884c7d65`:
+    /// the same in all processes that have the same key, and after a restart. If this is not
+    /// said, the key is random, and names hold as long as the process runs.
+    ///
+    /// Keep the key secret: whoever has it can find out by trying whose hash it is.
+    pub fn hash_identities_with(mut self, key: impl AsRef<[u8]>) -> Self {
+        self.watching.names = Pseudonyms::Keyed(key.as_ref().into());
+        self
+    }
+
+    /// In events, callers are called by their names, such as `user=alice` or `ip=203.0.113.9`.
+    /// Logs are then about people; mind who reads them, and how long they are kept.
+    pub fn log_plain_identities(mut self) -> Self {
+        self.watching.names = Pseudonyms::Plain;
+        self
+    }
+
+    /// Counts nothing for those who watch: [`statistics`](RateLimitLayer::statistics) stay empty,
+    /// no alert fires, and metrics tell of no decision. Events are still told. It saves a
+    /// request a few nanoseconds.
+    pub fn without_statistics(mut self) -> Self {
+        self.watching.is_off = true;
+        self
+    }
+
     /// What else the file says that the policy comes from, and how to read it again.
     #[cfg(feature = "config")]
     pub(crate) fn said_by_file(mut self, file: Said, origin: Option<Arc<dyn Origin>>) -> Self {
@@ -376,6 +464,7 @@ impl RateLimitLayerBuilder {
             renderer: self.renderer,
             tells_handlers: self.tells_handlers,
             origin: self.origin,
+            watching: self.watching,
         })?;
         Ok(RateLimitLayer {
             gate: Arc::new(gate),

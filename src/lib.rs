@@ -85,6 +85,7 @@
 //! | keep the limits in a file | `config`, with the feature of that name |
 //! | share counters with other processes | `RedisStore` (feature `redis`) |
 //! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
+//! | watch what is decided, and be told when it goes wrong | [`observe`], [`docs::operations`] |
 //! | test your limits without waiting | [`ManualClock`] |
 //! | know why it is built this way | [`docs::design`] |
 //!
@@ -158,7 +159,7 @@ mod key;
 mod layer;
 mod limiter;
 mod network;
-mod observe;
+pub mod observe;
 pub mod policy;
 mod quota;
 pub mod response;

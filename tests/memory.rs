@@ -250,3 +250,73 @@ fn a_log_does_not_stay_as_long_as_it_was() {
     }
     assert!(bytes_in_use(&region) < 100_000, "{}", bytes_in_use(&region));
 }
+
+/// However many callers come, half of them let through and half of them turned away: they leave
+/// no more behind in what is kept for those who watch than the first ten thousand did. (With
+/// ten million of them, `cargo bench -p tollgate-bench --bench observe memory` says the same.)
+#[test]
+fn statistics_stay_as_large_as_they_are_whoever_comes() {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use tollgate::RateLimitLayer;
+    use tollgate::headers::HeaderSet;
+    use tollgate::identity::PeerAddr;
+    use tollgate::policy::{Policy, Rule};
+    use tower::{Layer, Service, service_fn};
+
+    const CALLERS: u32 = 100_000;
+    const AT_FIRST: u32 = 10_000;
+
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // What is blocked and what is unlimited takes no place in the store.
+    let policy = Policy::builder()
+        .endpoint("GET /open", Rule::new("unlimited").without_global())
+        .everyone("blocked");
+    let clock = ManualClock::new();
+    let layer = RateLimitLayer::builder(policy)
+        .headers(HeaderSet::None)
+        .clock(clock.clone())
+        .render_with(|_| Response::new(Bytes::new()))
+        .build()
+        .unwrap();
+    let inner = |_: Request<()>| {
+        let response = Response::new(Full::<Bytes>::default());
+        std::future::ready(Ok::<_, std::convert::Infallible>(response))
+    };
+    let mut service = layer.layer(service_fn(inner));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut send = |caller: u32| {
+        // In no order, and from all over the net.
+        let address = Ipv4Addr::from(caller.wrapping_mul(0x9e37_79b1));
+        let path = if caller.is_multiple_of(2) {
+            "/open"
+        } else {
+            "/closed"
+        };
+        let mut request = Request::get(path).body(()).unwrap();
+        let peer = PeerAddr(SocketAddr::new(address.into(), 80));
+        request.extensions_mut().insert(peer);
+        let mut response = std::pin::pin!(service.call(request));
+        assert!(response.as_mut().poll(&mut context).is_ready());
+    };
+    let region = Region::new(ALLOCATOR);
+    (0..AT_FIRST).for_each(&mut send);
+    let at_first = bytes_in_use(&region);
+    for caller in AT_FIRST..CALLERS {
+        if caller.is_multiple_of(1_000) {
+            clock.advance(Duration::from_secs(20));
+        }
+        send(caller);
+    }
+    let in_the_end = bytes_in_use(&region);
+    assert!(
+        in_the_end < at_first + 64 * 1_024 && in_the_end < 1_024 * 1_024,
+        "{at_first} bytes at first, {in_the_end} in the end"
+    );
+    let statistics = layer.statistics();
+    assert_eq!(statistics.totals().denied(), u64::from(CALLERS) / 2);
+    assert_eq!(statistics.totals().allowed(), u64::from(CALLERS) / 2);
+}

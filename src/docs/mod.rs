@@ -9,7 +9,7 @@
 //! | [Moving here from another limiter](migrating) | [Without HTTP](programmatic) | [The others, and when to pick them](compare) |
 #![cfg_attr(
     feature = "client",
-    doc = "| | [Calling APIs that have limits](client) | |"
+    doc = "| | [Calling APIs that have limits](client) | [Operations](operations) |"
 )]
 
 macro_rules! guides {
@@ -32,6 +32,7 @@ guides! {
     getting_started from "getting_started.md";
     #[expect(clippy::doc_markdown, reason = "crates have names, underscores or not")]
     migrating from "migrating.md";
+    operations from "operations.md";
     programmatic from "programmatic.md";
     proxies from "proxies.md";
     security from "security.md";

@@ -8,11 +8,9 @@ use http::Response;
 
 use super::case::Case;
 use super::trial::Trial;
+use crate::clock::Timestamp;
 use crate::decision::{Decision, Verdict};
 use crate::error::StoreError;
-use crate::head::Head;
-use crate::observe;
-use crate::policy::Exemption;
 use crate::store::Answer;
 
 /// What is known of a request after it was asked about.
@@ -45,7 +43,7 @@ pub(crate) enum Pending {
     /// For more than one thing: the tier, rules that are tried out.
     Several(Pin<Box<dyn Future<Output = Judged> + Send>>),
     /// Only for the store.
-    Store(Option<Case>, Answer<Verdict>),
+    Store(Option<Case>, Answer<Verdict>, Timestamp),
 }
 
 /// A case and what the store says of it.
@@ -53,15 +51,12 @@ pub(crate) struct Judged {
     pub(super) case: Case,
     pub(super) verdict: Result<Verdict, StoreError>,
     pub(super) trials: Vec<Trial>,
+    /// When the store was asked.
+    pub(super) asked_at: Timestamp,
 }
 
 impl Asked {
     pub(super) const PASS: Self = Self::Allowed(None);
-
-    pub(super) fn exempt(why: Exemption, head: &Head<'_>) -> Self {
-        observe::exempt(why.name(), why.is_audited(), head);
-        Self::PASS
-    }
 }
 
 impl Future for Pending {
@@ -70,7 +65,7 @@ impl Future for Pending {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judged> {
         match self.get_mut() {
             Self::Several(future) => future.as_mut().poll(context),
-            Self::Store(case, answer) => {
+            Self::Store(case, answer, asked_at) => {
                 let verdict = ready!(Pin::new(answer).poll(context));
                 #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
                 let Some(case) = case.take() else {
@@ -81,6 +76,7 @@ impl Future for Pending {
                     case,
                     verdict,
                     trials,
+                    asked_at: *asked_at,
                 })
             }
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::Rules;
-use super::labels::Labels;
+use super::labels::{Labels, Named};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Outcome, Usage, Verdict};
@@ -17,6 +17,7 @@ use crate::error::{Invalid, StoreError};
 use crate::head::Head;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
+use crate::observe::Tally;
 use crate::policy::{Caller, Entry, Plan};
 use crate::quota::Quota;
 use crate::store::{Answer, Overrides, Store};
@@ -32,6 +33,7 @@ pub(crate) struct Case<R = Arc<Rules>> {
     rules: R,
     identity: Option<Arc<Identity>>,
     ip: Option<IpAddr>,
+    endpoint: usize,
     plan: usize,
     tier: usize,
     costs: [u64; MAX_CHECKS],
@@ -55,7 +57,7 @@ impl<'r> Case<&'r Rules> {
         rules: &'r Rules,
         identity: Option<Arc<Identity>>,
         ip: Option<IpAddr>,
-        plan: usize,
+        (endpoint, plan): (usize, usize),
         head: &Head<'_>,
     ) -> Self {
         let caller = Caller {
@@ -75,6 +77,7 @@ impl<'r> Case<&'r Rules> {
             rules,
             identity,
             ip,
+            endpoint,
             plan,
             tier: 0,
             costs,
@@ -94,8 +97,8 @@ impl<'r> Case<&'r Rules> {
     pub(super) fn trials(&self, rules: &Arc<Rules>, head: &Head<'_>) -> Vec<Case> {
         let trials = self.plan().trials.iter();
         let of_plan = |plan: &usize| {
-            let case = Case::new(self.rules, self.identity.clone(), self.ip, *plan, head);
-            case.keep(rules)
+            let plan = (self.endpoint, *plan);
+            Case::new(self.rules, self.identity.clone(), self.ip, plan, head).keep(rules)
         };
         trials.map(of_plan).collect()
     }
@@ -106,6 +109,7 @@ impl<'r> Case<&'r Rules> {
             rules: Arc::clone(rules),
             identity: self.identity.clone(),
             ip: self.ip,
+            endpoint: self.endpoint,
             plan: self.plan,
             tier: self.tier,
             costs: self.costs,
@@ -187,7 +191,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         self.rules.policy.plan(self.plan)
     }
 
-    fn caller(&self) -> Caller<'_> {
+    pub(super) fn caller(&self) -> Caller<'_> {
         Caller {
             identity: self.identity.as_deref(),
             ip: self.ip,
@@ -347,9 +351,27 @@ impl<R: Deref<Target = Rules>> Case<R> {
         if let Some((_, label)) = self.overridden(index) {
             return Ok(label);
         }
+        Ok(&self.named(entry)?.label)
+    }
+
+    /// The name of an entry in the policy, and what is counted under it.
+    #[inline(always)]
+    pub(super) fn named(&self, entry: &Entry) -> Result<&Named, Invalid> {
         let Rules { policy, labels, .. } = &*self.rules;
         let who = self.plan().subjects[entry.subject].who(&self.caller());
         labels.get(policy, who, entry.line, self.tier)
+    }
+
+    /// What is counted of the endpoint.
+    #[inline]
+    pub(super) fn endpoint(&self) -> &Tally {
+        &self.rules.endpoints[self.endpoint]
+    }
+
+    /// Whether a counter of this number counts it.
+    pub(super) fn counts_on(&self, counter: u64) -> bool {
+        self.entries()
+            .any(|(_, entry)| self.rules.policy.line(entry).counter.id() == counter)
     }
 
     fn check<'a>(&'a self, index: usize, entry: &Entry, subject: &'a Subject<'a>) -> Check<'a> {

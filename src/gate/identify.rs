@@ -12,6 +12,8 @@ use crate::clock::Timestamp;
 use crate::head::Head;
 use crate::headers::Standing;
 use crate::identity::{Asking, Budget, ClientAddress, Identified, Identify};
+use crate::observe::Denied;
+use crate::policy::Caller;
 use crate::response::Denial;
 use crate::who::Identity;
 
@@ -21,6 +23,7 @@ impl Gate {
     pub(super) fn identify(
         &self,
         rules: &Rules,
+        endpoint: usize,
         head: &Head<'_>,
         address: Option<ClientAddress>,
         now: Timestamp,
@@ -34,6 +37,9 @@ impl Gate {
         let asking = Asking::new(*head, address.map(|address| address.ip()), now, &tab);
         // Whoever can make a source panic is not to get its work for nothing.
         let identified = calmly(|| rules.chain().identify(&asking)).unwrap_or(Identified::Invalid);
+        if matches!(identified, Identified::Invalid | Identified::Throttled) {
+            self.watch.invalid_credentials();
+        }
         match identified {
             Identified::Known(identity) => Ok(Some(identity)),
             Identified::Absent => Ok(None),
@@ -46,7 +52,18 @@ impl Gate {
                 }
             },
             Identified::Invalid | Identified::Throttled => {
-                Err(Box::new(self.too_many_wrongs(rules, head, &tab, now)))
+                let ip = address.map(|address| address.group());
+                let caller = Caller { identity: None, ip };
+                let denied = Denied {
+                    endpoint: &rules.endpoints[endpoint],
+                    policy: &rules.wrongs_tally,
+                    caller: caller.known_by(),
+                    address: ip,
+                    counter: rules.wrongs.counter(),
+                    retry_after: None,
+                    now,
+                };
+                Err(Box::new(self.too_many_wrongs(rules, head, &tab, &denied)))
             }
         }
     }
@@ -57,11 +74,11 @@ impl Gate {
         rules: &Rules,
         head: &Head<'_>,
         tab: &Tab<'_>,
-        now: Timestamp,
+        denied: &Denied<'_>,
     ) -> Response<Bytes> {
         let usage = tab.denied().unwrap_or_default();
         let standing = Standing::new(rules.wrongs.label(), usage);
-        let denial = Denial::limited(*head, standing, now);
-        self.turn_away(&denial, rules.style())
+        let denial = Denial::limited(*head, standing, denied.now);
+        self.turn_away(&denial, denied, rules.style())
     }
 }

@@ -1,10 +1,12 @@
 //! The names of quotas as callers see them, made when they are first needed.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::Invalid;
 use crate::headers::Label;
+use crate::observe::{Tally, Watch};
 use crate::policy::Policy;
+use crate::who::Identity;
 
 /// Labels by who is counted (`user`, `ip`, …), line and tier.
 #[derive(Debug)]
@@ -12,14 +14,25 @@ pub(super) struct Labels {
     /// One for each kind of caller that was seen. There are few: they come from code, not from
     /// requests. The last is for all those that would be too many, or cannot be written.
     slots: [OnceLock<Slot>; SLOTS],
+    /// For addresses and users, whom nearly all quotas count: found without searching.
+    addresses: Slot,
+    users: Slot,
     lines: usize,
     tiers: usize,
+    watch: Arc<Watch>,
+}
+
+/// The name of a quota, and what is counted under it.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) label: Label,
+    pub(super) tally: Arc<Tally>,
 }
 
 #[derive(Debug)]
 struct Slot {
     who: Box<str>,
-    labels: Box<[OnceLock<Box<Label>>]>,
+    labels: Box<[OnceLock<Box<Named>>]>,
 }
 
 const SLOTS: usize = 16;
@@ -28,55 +41,85 @@ impl Labels {
     /// Stands for callers of a kind that cannot be written in a header.
     pub(super) const UNNAMED: &str = "caller";
 
-    pub(super) fn new(policy: &Policy) -> Self {
+    pub(super) fn new(policy: &Policy, watch: &Arc<Watch>) -> Self {
+        let (lines, tiers) = (policy.lines().len(), policy.tiers().len());
         Self {
             slots: [const { OnceLock::new() }; SLOTS],
-            lines: policy.lines().len(),
-            tiers: policy.tiers().len(),
+            addresses: Slot::new(Identity::IP, lines * tiers),
+            users: Slot::new(Identity::USER, lines * tiers),
+            lines,
+            tiers,
+            watch: Arc::clone(watch),
         }
     }
 
     /// The label of a line for callers of this kind and tier.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(
         &self,
         policy: &Policy,
         who: &str,
         line: usize,
         tier: usize,
-    ) -> Result<&Label, Invalid> {
+    ) -> Result<&Named, Invalid> {
         let slot = self.slot(who);
         let place = &slot.labels[line * self.tiers + tier];
-        if let Some(label) = place.get() {
-            return Ok(label);
+        match place.get() {
+            Some(named) => Ok(named),
+            None => self.make(slot, policy, line, tier),
         }
-        let described = &policy.lines()[line];
-        let label = Label::new(&slot.who, &described.counter, described.quota(tier))?;
-        Ok(place.get_or_init(|| Box::new(label)))
     }
 
-    #[inline]
+    #[cold]
+    fn make<'a>(
+        &'a self,
+        slot: &'a Slot,
+        policy: &Policy,
+        line: usize,
+        tier: usize,
+    ) -> Result<&'a Named, Invalid> {
+        let place = &slot.labels[line * self.tiers + tier];
+        let described = &policy.lines()[line];
+        let label = Label::new(&slot.who, &described.counter, described.quota(tier))?;
+        Ok(place.get_or_init(|| {
+            let tally = self.watch.policies().of(label.as_str());
+            Box::new(Named { label, tally })
+        }))
+    }
+
+    #[inline(always)]
     fn slot(&self, who: &str) -> &Slot {
+        match who {
+            Identity::IP => &self.addresses,
+            Identity::USER => &self.users,
+            other => self.other_slot(other),
+        }
+    }
+
+    #[inline(never)]
+    fn other_slot(&self, who: &str) -> &Slot {
         let (last, slots) = (&self.slots[SLOTS - 1], &self.slots[..SLOTS - 1]);
         for place in slots {
             let slot = match place.get() {
                 Some(slot) => slot,
-                None if Label::can_name(who) => place.get_or_init(|| self.new_slot(who)),
+                None if Label::can_name(who) => {
+                    place.get_or_init(|| Slot::new(who, self.lines * self.tiers))
+                }
                 None => break,
             };
             if *slot.who == *who {
                 return slot;
             }
         }
-        last.get_or_init(|| self.new_slot(Self::UNNAMED))
+        last.get_or_init(|| Slot::new(Self::UNNAMED, self.lines * self.tiers))
     }
+}
 
-    fn new_slot(&self, who: &str) -> Slot {
-        Slot {
+impl Slot {
+    fn new(who: &str, labels: usize) -> Self {
+        Self {
             who: who.into(),
-            labels: (0..self.lines * self.tiers)
-                .map(|_| OnceLock::new())
-                .collect(),
+            labels: (0..labels).map(|_| OnceLock::new()).collect(),
         }
     }
 }

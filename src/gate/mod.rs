@@ -1,10 +1,12 @@
 //! One request: who asks, which rules count it, one decision, what is told.
 
+mod alerts;
 mod asked;
 mod case;
 mod charge;
 mod identify;
 mod labels;
+mod observed;
 mod overrides;
 mod reload;
 mod route;
@@ -28,7 +30,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
-use crate::observe::Watch;
+use crate::observe::{Watch, Watching};
 use crate::policy::{Exemption, Policy, Taken};
 use crate::response::Render;
 use crate::store::{Answer, MemoryStore, Store};
@@ -81,22 +83,25 @@ pub(crate) struct Parts {
     pub(crate) renderer: Arc<dyn Render>,
     pub(crate) tells_handlers: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
+    pub(crate) watching: Watching,
 }
 
 impl Gate {
     pub(crate) fn new(parts: Parts) -> Result<Self, Problems> {
-        let rules = Rules::new(parts.policy, &parts.code, parts.file, None)?;
+        let now = parts.clock.now();
+        let watch = Arc::new(Watch::new(parts.watching, now));
+        let rules = Rules::new(parts.policy, &parts.code, parts.file, None, &watch)?;
         Ok(Self {
             rules: ArcSwap::from_pointee(rules),
             store: parts.store,
             local: OnceLock::new(),
             code: parts.code,
-            reloads: Reloads::new(parts.origin, parts.clock.now()),
+            reloads: Reloads::new(parts.origin, now),
             clock: parts.clock,
             resolver: parts.resolver,
             renderer: parts.renderer,
             tells_handlers: parts.tells_handlers,
-            watch: Arc::default(),
+            watch,
         })
     }
 
@@ -130,11 +135,14 @@ impl Gate {
         // First, so that a probe of the health of the server is answered whatever it shows.
         let endpoint = match rules.policy.endpoint(head, &taken) {
             Ok(endpoint) => endpoint,
-            Err(why) => return Asked::exempt(why, head),
+            Err(why) => return self.exempt(why, head),
         };
         let now = self.clock.now();
+        if self.watch.is_due(now) {
+            self.look(now);
+        }
         if rules.policy.rests(now) {
-            return Asked::exempt(Exemption::Maintenance, head);
+            return self.exempt(Exemption::Maintenance, head);
         }
         let address = rules.client_ip().locate(head);
         if address.is_none() {
@@ -144,19 +152,19 @@ impl Gate {
         let client = address.filter(|address| !address.is_proxy());
         let ip = client.map(|address| address.ip());
         if let Some(why) = rules.policy.exempts(head, ip) {
-            return Asked::exempt(why, head);
+            return self.exempt(why, head);
         }
-        let identity = match self.identify(&rules, head, address, now) {
+        let identity = match self.identify(&rules, endpoint, head, address, now) {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied(*refused),
         };
         let plan = match rules.policy.plan_for(endpoint, identity.as_deref()) {
             Ok(plan) => plan,
-            Err(why) => return Asked::exempt(why, head),
+            Err(why) => return self.exempt(why, head),
         };
         let group = address.map(|address| address.group());
         let tier = self.tier_of(&rules, identity.as_ref(), now);
-        let case = Case::new(&rules, identity, group, plan, head);
+        let case = Case::new(&rules, identity, group, (endpoint, plan), head);
         match tier {
             TierAsked::Known(tier) if !case.has_trials() => {
                 let case = case.with_tier(tier).with_overrides(&*self.store, now);
@@ -177,18 +185,18 @@ impl Gate {
     ) -> Asked {
         let Some(only) = case.only() else {
             let answer = case.decide(&*self.store, now);
-            return self.answered(case, answer, rules, head);
+            return self.answered(case, answer, rules, head, now);
         };
         let Some(answer) = case.decide_only(only, &*self.store, now) else {
-            return Asked::PASS;
+            return self.uncounted();
         };
         if let Some(Ok((usage, at))) = answer.as_ready() {
-            self.heard();
+            self.heard(now);
             let decision = case.decision_of_only(*usage, *at);
-            return self.decided(case, None, decision, head, || case.keep(rules));
+            return self.decided(case, None, decision, (head, now), || case.keep(rules));
         }
         let answer = answer.map(|answer| answer.map(|(usage, at)| of_one(usage, at)));
-        self.answered(case, answer, rules, head)
+        self.answered(case, answer, rules, head, now)
     }
 
     /// The store has answered, or will.
@@ -198,12 +206,13 @@ impl Gate {
         answer: Answer<Verdict>,
         rules: &Arc<Rules>,
         head: &Head<'_>,
+        now: Timestamp,
     ) -> Asked {
         match answer.try_ready() {
-            Ok(verdict) => self.judged(case, verdict, head, || case.keep(rules)),
+            Ok(verdict) => self.judged(case, verdict, (head, now), || case.keep(rules)),
             Err(pending) => {
                 let case = Some(case.keep(rules));
-                Asked::Pending(Box::new(Pending::Store(case, pending)))
+                Asked::Pending(Box::new(Pending::Store(case, pending, now)))
             }
         }
     }
@@ -219,9 +228,9 @@ impl Gate {
                     tier::number(case.rules(), name.await.as_deref(), &watch)
                 }
             };
-            let now = clock.now();
-            let case = case.with_tier(tier).with_overrides(&*store, now);
-            let answer = case.decide(&*store, now);
+            let asked_at = clock.now();
+            let case = case.with_tier(tier).with_overrides(&*store, asked_at);
+            let answer = case.decide(&*store, asked_at);
             let verdict = answer.await;
             let trials = match &verdict {
                 Ok(verdict) if verdict.is_allowed() => {
@@ -234,6 +243,7 @@ impl Gate {
                 case,
                 verdict,
                 trials,
+                asked_at,
             }
         }))))
     }
@@ -244,8 +254,11 @@ impl Gate {
             case,
             verdict,
             trials,
+            asked_at,
         } = judged;
-        let asked = self.judged(&case, verdict, head, || case.clone());
+        let now = self.clock.now();
+        self.watch.took(now.duration_since(asked_at), true);
+        let asked = self.judged(&case, verdict, (head, now), || case.clone());
         self.with_trials(asked, case, trials, head)
     }
 
@@ -253,14 +266,14 @@ impl Gate {
         &self,
         case: &Case<R>,
         verdict: Result<Verdict, StoreError>,
-        head: &Head<'_>,
+        (head, now): (&Head<'_>, Timestamp),
         keep: impl FnOnce() -> Case,
     ) -> Asked {
         let decided = verdict.and_then(|verdict| Ok((case.decision(&verdict)?, verdict)));
         match decided {
             Ok((decision, verdict)) => {
-                self.heard();
-                self.decided(case, Some(&verdict), decision, head, keep)
+                self.heard(now);
+                self.decided(case, Some(&verdict), decision, (head, now), keep)
             }
             Err(error) => self.without_store(case, &error, head, keep),
         }
@@ -274,15 +287,19 @@ impl Gate {
         case: &Case<R>,
         verdict: Option<&Verdict>,
         decision: Decision,
-        head: &Head<'_>,
+        (head, now): (&Head<'_>, Timestamp),
         keep: impl FnOnce() -> Case,
     ) -> Asked {
         if decision.is_denied() {
-            return Asked::Denied(self.deny(case, verdict, decision, head));
+            return Asked::Denied(self.deny(case, verdict, decision, head, now));
         }
+        let Some((_, binding)) = case.binding(&decision) else {
+            return self.uncounted();
+        };
+        self.tell_allowed(case, binding, &decision, head, now);
         let ends_here =
             case.rules().style().is_none() && !self.tells_handlers && !case.is_by_outcome();
-        if ends_here || decision.binding().is_none() {
+        if ends_here {
             return Asked::PASS;
         }
         Asked::Allowed(Some(Box::new(Admission {

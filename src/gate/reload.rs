@@ -188,6 +188,7 @@ impl Gate {
             &self.code,
             change.file,
             Some(&self.rules.load().wrongs),
+            &self.watch,
         )?;
         self.rules.store(Arc::new(rules));
         Ok(())

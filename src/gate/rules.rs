@@ -1,11 +1,14 @@
 //! What requests are decided by, all of it in one snapshot.
 
+use std::sync::Arc;
+
 use super::OnInvalid;
 use super::labels::Labels;
 use super::wrongs::Wrongs;
 use crate::error::Problems;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
+use crate::observe::{Tally, Watch};
 use crate::policy::Policy;
 use crate::quota::Quota;
 use crate::response::Template;
@@ -15,6 +18,10 @@ use crate::response::Template;
 pub(crate) struct Rules {
     pub(super) policy: Policy,
     pub(super) labels: Labels,
+    /// One for each endpoint of the policy, and at last one for what matches none.
+    pub(super) endpoints: Box<[Arc<Tally>]>,
+    /// What is counted of wrong credentials.
+    pub(super) wrongs_tally: Arc<Tally>,
     /// One for each of the policy's terms.
     pub(super) messages: Box<[Option<Template>]>,
     pub(super) wrongs: Wrongs,
@@ -62,6 +69,7 @@ impl Rules {
         code: &Said,
         file: Said,
         wrongs: Option<&Wrongs>,
+        watch: &Arc<Watch>,
     ) -> Result<Self, Problems> {
         let wrong_ones = code.invalid_credentials.or(file.invalid_credentials);
         let wrong_ones = wrong_ones.map_or_else(|| Quota::per_minute(60), Ok)?;
@@ -82,7 +90,12 @@ impl Rules {
             })
             .collect();
         problems.or(Self {
-            labels: Labels::new(&policy),
+            labels: Labels::new(&policy, watch),
+            endpoints: policy
+                .endpoint_names()
+                .map(|name| watch.endpoints().of(name))
+                .collect(),
+            wrongs_tally: watch.policies().of(wrongs.label().as_str()),
             policy,
             messages,
             wrongs,

@@ -7,13 +7,15 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
 
 use super::case::Case;
+use super::observed::path_of;
 use super::{Admission, Asked, Gate, Rules};
 use crate::calm::calmly;
+use crate::clock::Timestamp;
 use crate::decision::{Decision, Verdict};
 use crate::error::StoreError;
 use crate::head::Head;
 use crate::headers::{self, HeaderStyle, Report, Standing};
-use crate::observe::{self, Exceeded};
+use crate::observe::{Denied, Exceeded, Tally};
 use crate::response::{Denial, JsonEnvelope, Render};
 
 /// How long those are told to wait who are turned away because the store is down.
@@ -23,16 +25,16 @@ impl Gate {
     /// The store has answered. If it had failed before, it is back, unless somebody in between
     /// has answered in its place.
     #[inline]
-    pub(super) fn heard(&self) {
+    pub(super) fn heard(&self, now: Timestamp) {
         if self.watch.is_store_failing() {
-            self.heard_again();
+            self.heard_again(now);
         }
     }
 
     #[cold]
-    fn heard_again(&self) {
+    fn heard_again(&self, now: Timestamp) {
         if self.store.health().is_healthy() {
-            self.watch.store_recovered(self.clock.now());
+            self.watch.store_recovered(now);
         }
     }
 
@@ -48,20 +50,22 @@ impl Gate {
         let now = self.clock.now();
         self.watch.store_failed(error, now);
         if case.needs_store() {
+            self.watch.unavailable();
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, now);
             return Asked::Denied(self.render(&denial, case.rules().style()));
         }
         let Some(local) = case.locally(error.kind()) else {
-            return Asked::PASS;
+            return self.uncounted();
         };
         let verdict = local.decide(self.local(), now).wait();
         let decided = verdict.and_then(|verdict| Ok((local.decision(&verdict)?, verdict)));
         match decided {
-            Ok((decision, verdict)) => self.decided(&local, Some(&verdict), decision, head, || {
-                keep().made_local(&local)
-            }),
+            Ok((decision, verdict)) => {
+                let keep = || keep().made_local(&local);
+                self.decided(&local, Some(&verdict), decision, (head, now), keep)
+            }
             // Memory does not fail; if it did, that would be no reason to turn anybody away.
-            Err(_) => Asked::PASS,
+            Err(_) => self.uncounted(),
         }
     }
 
@@ -72,10 +76,15 @@ impl Gate {
         verdict: Option<&Verdict>,
         decision: Decision,
         head: &Head<'_>,
+        now: Timestamp,
     ) -> Response<Bytes> {
         let (rules, at) = (case.rules(), decision.at());
         let bound = case.binding(&decision);
-        let Some(((_, entry), Ok(label))) = bound.map(|bound| (bound, case.label(bound))) else {
+        let found = bound.and_then(|bound| {
+            let (_, entry) = bound;
+            Some((entry, case.label(bound).ok()?, case.named(entry).ok()?))
+        });
+        let Some((entry, label, named)) = found else {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);
             return self.render(&denial, rules.style());
         };
@@ -94,14 +103,30 @@ impl Gate {
         if let Some(suggestion) = &rules.policy.terms(entry).suggestion {
             denial = denial.with_suggestion(suggestion);
         }
-        let mut response = self.turn_away(&denial, rules.style());
+        let caller = case.caller();
+        let denied = Denied {
+            endpoint: case.endpoint(),
+            policy: &named.tally,
+            caller: caller.known_by(),
+            address: caller.ip,
+            counter: rules.policy.line(entry).counter.id(),
+            retry_after: decision.retry_after(),
+            now,
+        };
+        let mut response = self.turn_away(&denial, &denied, rules.style());
         response.extensions_mut().insert(decision);
         response
     }
 
     /// Says no, and says so to those who watch.
-    pub(super) fn turn_away(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
-        observe::exceeded(|| exceeded(denial));
+    pub(super) fn turn_away(
+        &self,
+        denial: &Denial<'_>,
+        denied: &Denied<'_>,
+        style: HeaderStyle,
+    ) -> Response<Bytes> {
+        self.watch
+            .denied(denied, || exceeded(denial, denied.endpoint));
         self.render(denial, style)
     }
 
@@ -148,9 +173,11 @@ impl Admission {
 }
 
 /// What those who watch should know of a denial.
-pub(super) fn exceeded<'a>(denial: &'a Denial<'_>) -> Exceeded<'a> {
+pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Exceeded<'a> {
+    let head = denial.head();
     Exceeded {
-        head: denial.head(),
+        head,
+        endpoint: path_of(endpoint, &head),
         policy: denial.policy().unwrap_or_default(),
         limit: denial.limit().unwrap_or_default(),
         used: denial.used().unwrap_or_default(),

@@ -5,11 +5,11 @@ use http::StatusCode;
 use super::case::Case;
 use super::tell::exceeded;
 use super::{Admission, Asked, Gate};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::decision::{Decision, Verdict};
 use crate::head::Head;
 use crate::headers::Standing;
-use crate::observe::{self, Watch};
+use crate::observe::Watch;
 use crate::response::Denial;
 use crate::store::{Answer, Store};
 
@@ -48,20 +48,24 @@ impl Trial {
     }
 
     /// Tells those who watch that it would have denied the request.
-    fn tell(&self, head: &Head<'_>) {
+    fn tell(&self, head: &Head<'_>, watch: &Watch, now: Timestamp) {
         let Ok(decision) = self.case.decision(&self.verdict) else {
             return;
         };
-        let Some(Ok(label)) = self
-            .case
-            .binding(&decision)
-            .map(|entry| self.case.label(entry))
-        else {
+        let case = &self.case;
+        let found = case.binding(&decision).and_then(|bound| {
+            let named = case.named(bound.1).ok()?;
+            Some((case.label(bound).ok()?, named))
+        });
+        let Some((label, named)) = found else {
             return;
         };
         let standing = Standing::new(label, *decision.usage());
         let denial = Denial::limited(*head, standing, decision.at());
-        observe::would_exceed(|| exceeded(&denial));
+        let caller = case.caller().known_by();
+        watch.would_deny(&named.tally, &caller, now, || {
+            exceeded(&denial, case.endpoint())
+        });
     }
 
     /// Gives back what does not count.
@@ -87,7 +91,7 @@ impl Gate {
         head: &Head<'_>,
     ) -> Asked {
         for trial in trials.iter().filter(|trial| !trial.has_charged()) {
-            trial.tell(head);
+            trial.tell(head, &self.watch, self.clock.now());
         }
         if !self.tells_handlers {
             trials.retain(|trial| trial.has_charged() && trial.case.is_by_outcome());

@@ -66,6 +66,11 @@ impl Wrongs {
         &self.label
     }
 
+    /// The number of its counter.
+    pub(super) const fn counter(&self) -> u64 {
+        self.counter.id()
+    }
+
     pub(super) const fn tab(&self, address: Option<IpAddr>, now: Timestamp) -> Tab<'_> {
         Tab {
             wrongs: self,

@@ -1,11 +1,38 @@
-//! What is told to those who watch: events with the feature `tracing`, figures with `metrics`.
+//! Watching what is decided: events, figures, statistics, alerts.
+//!
+//! - **Events** for `tracing` (feature of that name): who was turned away, by which quota; what
+//!   comes close to a limit; who was exempt; how the store is. Callers are in them by a keyed
+//!   hash, unless [told otherwise](crate::RateLimitLayerBuilder::log_plain_identities), and what
+//!   repeats itself is thinned.
+//! - **Figures** for the `metrics` facade (feature of that name): [`METRICS`] is the list.
+//! - [`Statistics`] inside the process, at any time, without anything to install:
+//!   [`RateLimitLayer::statistics`](crate::RateLimitLayer::statistics).
+//! - [`Alert`]s when things go wrong, told once when they begin and once when they are over:
+//!   [`RateLimitLayer::on_alert`](crate::RateLimitLayer::on_alert).
+//!
+//! All of it has a fixed size, whoever comes and however many, and what it costs a request that
+//! is allowed is a few nanoseconds. [The guide](crate::docs::operations) says what everything
+//! means, and what to do at three in the morning.
 
+mod alert;
 mod event;
+mod hashed;
+mod look;
 mod metric;
+mod pseudonym;
+mod ring;
+mod statistics;
+mod tally;
+mod tell;
+mod thin;
+mod trouble;
+mod violations;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -13,117 +40,122 @@ use crate::error::{ReloadError, StoreError};
 use crate::head::Head;
 use crate::quota::Quota;
 
-/// What has been told already and is not told again.
+use self::alert::Alarm;
+use self::tally::Often;
+use self::thin::Thinning;
+use self::trouble::Troubles;
+use self::violations::{Violations, Waiting};
+
+pub use self::alert::{Alert, AlertKind, Alerts, Severity};
+pub use self::metric::{METRICS, Metric, MetricKind};
+pub(crate) use self::pseudonym::Pseudonyms;
+pub use self::statistics::{
+    Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Span, Statistics, Totals,
+};
+pub(crate) use self::tally::{Tallies, Tally};
+pub(crate) use self::tell::{Allowed, Denied, Exceeded};
+
+/// What a layer's builder says about watching.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
-    no_peer_address: AtomicBool,
-    unknown_tiers: Mutex<HashSet<Box<str>>>,
-    store_failures: Mutex<Failures>,
-    /// Whether the store has failed and not answered since.
-    store_fails: AtomicBool,
+pub(crate) struct Watching {
+    pub(crate) alerts: Alerts,
+    pub(crate) names: Pseudonyms,
+    pub(crate) is_off: bool,
 }
 
-/// How a store fails.
-#[derive(Debug, Default)]
-struct Failures {
-    since: Option<Timestamp>,
-    told_at: Option<Timestamp>,
-    /// How many were not told of since.
-    untold: u64,
+/// Everything that a layer remembers of what it has decided.
+pub(crate) struct Watch {
+    since: Timestamp,
+    /// Whether decisions are counted at all.
+    counts: bool,
+    endpoints: Tallies,
+    policies: Tallies,
+    exempt: Often,
+    uncounted: Often,
+    unavailable: AtomicU64,
+    invalid_credentials: AtomicU64,
+    /// When to look next, in microseconds.
+    looks_at: AtomicU64,
+    /// Gives callers numbers that nobody can foresee.
+    hasher: RandomState,
+    violations: Mutex<Violations>,
+    waiting: Waiting,
+    alarm: Mutex<Alarm>,
+    names: Pseudonyms,
+    denials: Thinning,
+    warnings: Thinning,
+    trials: Thinning,
+    troubles: Troubles,
+    metrics: metric::OfLayer,
+    /// What the store had to let go of when it was last looked at.
+    evicted: AtomicU64,
+    no_peer_address: AtomicBool,
+    unknown_tiers: Mutex<HashSet<Box<str>>>,
 }
 
 impl Watch {
-    /// Names beyond this many are not told of: they may be made up.
-    const MOST_TIERS: usize = 64;
+    /// The same denial is told of so often.
+    const TELLS_OF_DENIALS_EVERY: Duration = Duration::from_secs(10);
 
-    /// A store that fails is told of so often, and not for every request.
-    const TELLS_OF_FAILURES_EVERY: Duration = Duration::from_secs(1);
+    /// The same warning is told of so often.
+    const TELLS_OF_WARNINGS_EVERY: Duration = Duration::from_mins(1);
 
-    /// The store could not answer. Said once a second, with how often it was so in between.
-    #[cold]
-    pub(crate) fn store_failed(&self, error: &StoreError, now: Timestamp) {
-        let mut failures = self
-            .store_failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        failures.since.get_or_insert(now);
-        self.store_fails.store(true, Ordering::Relaxed);
-        let is_due = failures
-            .told_at
-            .is_none_or(|told| now.duration_since(told) >= Self::TELLS_OF_FAILURES_EVERY);
-        if is_due {
-            failures.told_at = Some(now);
-            event::store_failed(error, std::mem::take(&mut failures.untold));
-        } else {
-            failures.untold += 1;
+    pub(crate) fn new(watching: Watching, now: Timestamp) -> Self {
+        Self {
+            since: now,
+            counts: !watching.is_off,
+            endpoints: Tallies::default(),
+            policies: Tallies::default(),
+            exempt: Often::default(),
+            uncounted: Often::default(),
+            unavailable: AtomicU64::new(0),
+            invalid_credentials: AtomicU64::new(0),
+            looks_at: AtomicU64::new(0),
+            hasher: RandomState::new(),
+            violations: Mutex::new(Violations::new(now)),
+            waiting: Waiting::default(),
+            alarm: Mutex::new(Alarm::new(watching.alerts)),
+            names: watching.names,
+            denials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
+            warnings: Thinning::new(Self::TELLS_OF_WARNINGS_EVERY),
+            trials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
+            troubles: Troubles::default(),
+            metrics: metric::OfLayer::default(),
+            evicted: AtomicU64::new(0),
+            no_peer_address: AtomicBool::new(false),
+            unknown_tiers: Mutex::default(),
         }
     }
 
-    /// Whether the store has failed and not answered since.
-    #[inline]
-    pub(crate) fn is_store_failing(&self) -> bool {
-        self.store_fails.load(Ordering::Relaxed)
+    /// The tallies of endpoints, by their routes.
+    pub(crate) const fn endpoints(&self) -> &Tallies {
+        &self.endpoints
     }
 
-    /// The store answers again. Said once for each time it had failed.
-    #[cold]
-    pub(crate) fn store_recovered(&self, now: Timestamp) {
-        let mut failures = self
-            .store_failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if !self.store_fails.swap(false, Ordering::Relaxed) {
-            return;
-        }
-        let since = failures.since.take().unwrap_or(now);
-        let untold = std::mem::take(&mut failures.untold);
-        event::store_recovered(now.duration_since(since), untold);
-    }
-
-    /// Nobody has told where requests come from. Said once, with what to do about it.
-    #[cold]
-    pub(crate) fn no_peer_address(&self) {
-        if self.no_peer_address.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        event::no_peer_address();
-    }
-
-    /// A caller has a tier that the policy does not know. Said once for each name.
-    #[cold]
-    pub(crate) fn unknown_tier(&self, name: &str) {
-        let mut told = self
-            .unknown_tiers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if told.len() < Self::MOST_TIERS && !told.contains(name) {
-            told.insert(name.into());
-            event::unknown_tier(name);
-        }
+    /// The tallies of quotas, by the names that callers see.
+    pub(crate) const fn policies(&self) -> &Tallies {
+        &self.policies
     }
 }
 
-/// What an operator should know of a request that was turned away.
-#[cfg_attr(
-    not(feature = "tracing"),
-    expect(dead_code, reason = "nobody is told of it then")
-)]
-pub(crate) struct Exceeded<'a> {
-    pub(crate) head: Head<'a>,
-    pub(crate) policy: &'a str,
-    pub(crate) limit: u64,
-    pub(crate) used: u64,
-    pub(crate) window: u64,
-    pub(crate) retry_after: Option<u64>,
-    pub(crate) request_id: &'a str,
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
 }
 
-pub(crate) use event::{exceeded, exempt, overridden, would_exceed};
+/// A limit was set at run time, or those for a rule were removed.
+pub(crate) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timestamp>) {
+    event::overridden(rule, quota, until);
+}
 
 /// A charge could not be given back.
 #[cold]
 pub(crate) fn not_given_back(error: &StoreError) {
     event::store_failed(error, 0);
+    metric::store_failed();
 }
 
 /// Another policy is in force.
@@ -137,4 +169,8 @@ pub(crate) fn reloaded(version: u64) {
 pub(crate) fn reload_failed(error: &ReloadError) {
     event::reload_failed(error);
     metric::reload_failed();
+}
+
+fn count(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }

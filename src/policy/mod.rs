@@ -239,6 +239,12 @@ impl Policy {
         &self.terms
     }
 
+    /// The routes of its endpoints by number; at last `*`, for what matches none.
+    pub(crate) fn endpoint_names(&self) -> impl Iterator<Item = &str> {
+        let routes = self.about.endpoints.iter();
+        routes.map(|endpoint| &*endpoint.route).chain(["*"])
+    }
+
     pub(crate) const fn tiers(&self) -> &TierTable {
         &self.tiers
     }

@@ -9,6 +9,7 @@ mod deny_cache;
 mod failover;
 mod fingerprint;
 mod health;
+mod in_memory;
 mod lease;
 mod memory;
 mod overrides;
@@ -30,6 +31,7 @@ pub(crate) use self::answer::block_on;
 pub use self::deny_cache::{DenyCache, DenyCacheBuilder};
 pub use self::failover::{Failover, FailoverBuilder};
 pub use self::health::StoreHealth;
+pub use self::in_memory::InMemory;
 pub use self::lease::{Leased, LeasedBuilder};
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::overrides::{Override, Overrides};
@@ -132,6 +134,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn health(&self) -> StoreHealth {
         StoreHealth::Healthy
     }
+
+    /// What it keeps in the memory of this process; `None` if that is nothing. For those who
+    /// watch, once a second.
+    fn in_memory(&self) -> Option<InMemory> {
+        None
+    }
 }
 
 /// A store that is shared.
@@ -190,5 +198,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn health(&self) -> StoreHealth {
         (**self).health()
+    }
+
+    fn in_memory(&self) -> Option<InMemory> {
+        (**self).in_memory()
     }
 }

@@ -19,6 +19,7 @@ mod layering;
 mod limiter;
 #[cfg(feature = "tracing")]
 mod log;
+mod observe;
 mod properties;
 #[cfg(feature = "redis")]
 mod redis;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use self::changes::Slot;
 use self::memory::Memory;
-use super::{Answer, Override, Overrides, Store, StoreHealth};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
@@ -212,6 +212,10 @@ impl Store for DenyCache {
 
     fn health(&self) -> StoreHealth {
         self.store.health()
+    }
+
+    fn in_memory(&self) -> Option<InMemory> {
+        self.store.in_memory()
     }
 }
 

@@ -16,7 +16,7 @@ use self::request::Request;
 use self::terms::can_be_leased;
 use super::by_print::{ByPrint, by_print};
 use super::fingerprint::{RequestPrint, Secret};
-use super::{Answer, Override, Overrides, Store, StoreHealth};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
@@ -342,6 +342,10 @@ impl Store for Leased {
 
     fn health(&self) -> StoreHealth {
         self.shared.store.health()
+    }
+
+    fn in_memory(&self) -> Option<InMemory> {
+        self.shared.store.in_memory()
     }
 }
 

@@ -16,7 +16,7 @@ use self::locked::{Locked, Tables as _};
 use self::table::Table;
 use self::weigh::Mode;
 use super::fingerprint::{Fingerprint, Secret};
-use super::{Answer, Override, Overrides, Store};
+use super::{Answer, InMemory, Override, Overrides, Store};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
@@ -214,6 +214,11 @@ impl Store for MemoryStore {
 
     fn len(&self) -> Answer<usize> {
         Answer::ready(Ok(self.keys.load(Ordering::Relaxed)))
+    }
+
+    fn in_memory(&self) -> Option<InMemory> {
+        let counters = self.keys.load(Ordering::Relaxed) as u64;
+        Some(InMemory::new(counters, self.evicted()))
     }
 
     fn sweep(&self, now: Timestamp) -> Answer<usize> {

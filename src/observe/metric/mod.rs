@@ -1,0 +1,13 @@
+//! Figures for the `metrics` facade. Without that feature, nobody is told.
+
+mod list;
+#[cfg(not(feature = "metrics"))]
+mod silent;
+#[cfg(feature = "metrics")]
+mod told;
+
+pub use self::list::{METRICS, Metric, MetricKind};
+#[cfg(not(feature = "metrics"))]
+pub(super) use self::silent::*;
+#[cfg(feature = "metrics")]
+pub(super) use self::told::*;

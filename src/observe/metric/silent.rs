@@ -1,0 +1,27 @@
+//! Without the feature `metrics`, nobody is told.
+
+use std::time::Duration;
+
+use crate::observe::look::Figures;
+use crate::observe::tally::Tally;
+
+#[derive(Debug, Default)]
+pub(in crate::observe) struct OfLayer {}
+
+#[derive(Debug, Default)]
+pub(in crate::observe) struct OfRetries {}
+
+pub(in crate::observe) fn allowed(_: &Tally, _: impl FnOnce() -> Option<f64>) {}
+pub(in crate::observe) fn denied(_: &Tally, _: &Tally) {}
+pub(in crate::observe) fn would_deny(_: &Tally) {}
+pub(in crate::observe) fn exempt(_: &'static str) {}
+pub(in crate::observe) fn invalid_credentials() {}
+pub(in crate::observe) fn unavailable() {}
+pub(in crate::observe) fn store_failed() {}
+pub(in crate::observe) fn took(_: &OfLayer, _: Duration, _: bool) {}
+pub(in crate::observe) fn reloaded(_: u64) {}
+pub(in crate::observe) fn reload_failed() {}
+pub(in crate::observe) fn retried(_: &OfRetries, _: &'static str) {}
+pub(in crate::observe) fn looked(_: &OfLayer, _: &Figures) {}
+pub(in crate::observe) fn remaining(_: &Tally, _: f64) {}
+pub(in crate::observe) fn store(_: &OfLayer, _: bool, _: Option<u64>, _: u64) {}

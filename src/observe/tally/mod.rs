@@ -1,0 +1,221 @@
+//! What is counted of each endpoint and of each quota.
+
+mod place;
+mod spread;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(super) use self::place::Place;
+use self::spread::Spread;
+use crate::decision::Usage;
+
+/// One endpoint or one quota.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    name: Arc<str>,
+    number: usize,
+    allowed: Spread<3>,
+    denied: AtomicU64,
+    would_deny: AtomicU64,
+    #[cfg(feature = "metrics")]
+    pub(super) metrics: super::metric::Handles,
+}
+
+const ALLOWED: usize = 0;
+const WARNED: usize = 1;
+const REMAINING: usize = 2;
+
+/// A quota of which everything is left has this much of it.
+const WHOLE: f32 = 1_024.0;
+
+impl Tally {
+    fn new(name: &str, number: usize) -> Self {
+        Self {
+            name: name.into(),
+            number,
+            allowed: Spread::default(),
+            denied: AtomicU64::new(0),
+            would_deny: AtomicU64::new(0),
+            #[cfg(feature = "metrics")]
+            metrics: super::metric::Handles::default(),
+        }
+    }
+
+    pub(crate) const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Its place among those of its kind.
+    pub(super) const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// One more that is allowed. How many this thread had counted before.
+    #[inline]
+    pub(super) fn allow(&self, place: Place, warns: bool) -> u64 {
+        let here = self.allowed.at(place);
+        if warns {
+            here.add(WARNED, 1);
+        }
+        here.add(ALLOWED, 1)
+    }
+
+    /// One more that is allowed, and how much it has left of its quota.
+    #[inline]
+    pub(super) fn allow_with(&self, place: Place, usage: &Usage) {
+        let here = self.allowed.at(place);
+        here.add(ALLOWED, 1);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 0 to 1,024"
+        )]
+        here.add(REMAINING, (remaining_share(usage) * WHOLE) as u64);
+    }
+
+    pub(super) fn deny(&self) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn would_deny(&self) {
+        self.would_deny.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn allowed(&self) -> u64 {
+        self.allowed.sum(ALLOWED)
+    }
+
+    pub(super) fn warned(&self) -> u64 {
+        self.allowed.sum(WARNED)
+    }
+
+    pub(super) fn denied(&self) -> u64 {
+        self.denied.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn would_have_denied(&self) -> u64 {
+        self.would_deny.load(Ordering::Relaxed)
+    }
+
+    /// What all that were allowed had left, together.
+    #[expect(clippy::cast_precision_loss, reason = "of a sum of shares")]
+    pub(super) fn remaining(&self) -> f64 {
+        self.allowed.sum(REMAINING) as f64 / f64::from(WHOLE)
+    }
+}
+
+/// How much of a quota is left, from 0 to 1.
+#[inline]
+#[expect(clippy::cast_precision_loss, reason = "it is a share")]
+pub(super) fn remaining_share(usage: &Usage) -> f32 {
+    match usage.limit() {
+        0 => 0.0,
+        limit => usage.remaining() as f32 / limit as f32,
+    }
+}
+
+/// How often something happened that every request may be.
+#[derive(Debug, Default)]
+pub(super) struct Often(Spread<1>);
+
+impl Often {
+    #[inline]
+    pub(super) fn once_more(&self) {
+        self.0.here().add(0, 1);
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.0.sum(0)
+    }
+}
+
+/// All tallies of a kind, by name: what a reload brings back goes on counting.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_name: HashMap<Arc<str>, Arc<Tally>>,
+    all: Vec<Arc<Tally>>,
+}
+
+impl Tallies {
+    /// More names than this are counted together: they may come from ever new policies.
+    pub(crate) const MOST: usize = 1_024;
+
+    /// Stands for all that are too many. No route and no quota is called so.
+    const OTHERS: &'static str = "(others)";
+
+    /// The one of this name.
+    pub(crate) fn of(&self, name: &str) -> Arc<Tally> {
+        let mut known = self.known();
+        let name = if known.by_name.contains_key(name) || known.all.len() < Self::MOST {
+            name
+        } else {
+            Self::OTHERS
+        };
+        if let Some(tally) = known.by_name.get(name) {
+            return Arc::clone(tally);
+        }
+        let tally = Arc::new(Tally::new(name, known.all.len()));
+        known.all.push(Arc::clone(&tally));
+        known
+            .by_name
+            .insert(Arc::clone(&tally.name), Arc::clone(&tally));
+        tally
+    }
+
+    /// Looks at all of them, by number.
+    pub(super) fn with_all<T>(&self, look: impl FnOnce(&[Arc<Tally>]) -> T) -> T {
+        look(&self.known().all)
+    }
+
+    /// All of them, by number.
+    pub(super) fn all(&self) -> Vec<Arc<Tally>> {
+        self.known().all.clone()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::decision::Outcome;
+
+    #[test]
+    fn too_many_names_are_counted_together() {
+        let tallies = Tallies::default();
+        for number in 0..Tallies::MOST {
+            tallies.of(&format!("GET /{number}"));
+        }
+        tallies.of("GET /one/more").deny();
+        tallies.of("GET /and/another").deny();
+        tallies.of("GET /7").deny();
+        assert_eq!(tallies.of("GET /7").denied(), 1);
+        let all = tallies.all();
+        assert_eq!(all.len(), Tallies::MOST + 1);
+        assert_eq!(&**all[Tallies::MOST].name(), "(others)");
+        assert_eq!(all[Tallies::MOST].denied(), 2);
+        let numbers = all.iter().map(|tally| tally.number());
+        assert!(numbers.eq(0..=Tallies::MOST));
+    }
+
+    #[test]
+    fn shares_are_shares_at_both_ends() {
+        let share = |limit, used| {
+            remaining_share(&Usage::new(limit, used, Timestamp::EPOCH, Outcome::Allowed))
+        };
+        assert_eq!(share(0, 0).to_bits(), 0.0_f32.to_bits());
+        assert_eq!(share(4, 1).to_bits(), 0.75_f32.to_bits());
+        assert_eq!(share(u64::MAX, 0).to_bits(), 1.0_f32.to_bits());
+        assert_eq!(share(5, 9).to_bits(), 0.0_f32.to_bits());
+    }
+}

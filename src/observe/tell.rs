@@ -1,0 +1,222 @@
+//! What is told of one request.
+
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::tally::{Place, Tally, remaining_share};
+use super::violations::Violation;
+use super::{Watch, event, metric};
+use crate::clock::Timestamp;
+use crate::decision::Usage;
+use crate::head::Head;
+use crate::key::Subject;
+use crate::sync::lock;
+
+/// A request that goes on: where it goes, and how the quota stands that speaks for it.
+pub(crate) struct Allowed<'a> {
+    pub(crate) endpoint: &'a Tally,
+    pub(crate) policy: &'a Tally,
+    pub(crate) usage: &'a Usage,
+    /// Whether it is told that it comes close to the limit.
+    pub(crate) warns: bool,
+    pub(crate) now: Timestamp,
+}
+
+/// A request that is turned away.
+pub(crate) struct Denied<'a> {
+    pub(crate) endpoint: &'a Tally,
+    pub(crate) policy: &'a Tally,
+    pub(crate) caller: Subject<'a>,
+    pub(crate) address: Option<IpAddr>,
+    /// The number of the counter that denied it.
+    pub(crate) counter: u64,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) now: Timestamp,
+}
+
+/// What an operator should know of a request and a limit.
+#[cfg_attr(
+    not(feature = "tracing"),
+    expect(dead_code, reason = "nobody is told of it then")
+)]
+pub(crate) struct Exceeded<'a> {
+    pub(crate) head: Head<'a>,
+    pub(crate) endpoint: &'a str,
+    pub(crate) policy: &'a str,
+    pub(crate) limit: u64,
+    pub(crate) used: u64,
+    pub(crate) window: u64,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) request_id: &'a str,
+}
+
+impl Watch {
+    /// So often it is told how much of a quota is left.
+    const TELLS_OF_REMAINING_EVERY: u64 = 16;
+
+    /// So often it is measured how long a decision takes.
+    const MEASURES_EVERY: u64 = 64;
+
+    /// A request goes on. Says whether it is to be measured how long that took.
+    #[inline]
+    pub(crate) fn allowed(&self, allowed: &Allowed<'_>) -> bool {
+        if !self.counts {
+            return false;
+        }
+        let place = Place::here();
+        allowed.endpoint.allow_with(place, allowed.usage);
+        let before = allowed.policy.allow(place, allowed.warns);
+        metric::allowed(allowed.policy, || {
+            let is_told = before.is_multiple_of(Self::TELLS_OF_REMAINING_EVERY);
+            is_told.then(|| f64::from(remaining_share(allowed.usage)))
+        });
+        cfg!(feature = "metrics") && before.is_multiple_of(Self::MEASURES_EVERY)
+    }
+
+    /// Whether somebody was told to come back, so that those who are allowed may be some of
+    /// them.
+    #[inline]
+    pub(crate) fn waits_for_somebody(&self) -> bool {
+        !self.waiting.is_nobody()
+    }
+
+    /// Whoever was told to come back may have done so. `counts` says whether a counter was asked.
+    pub(crate) fn came_back(
+        &self,
+        caller: &Subject<'_>,
+        counts: impl FnOnce(u64) -> bool,
+        now: Timestamp,
+    ) {
+        self.waiting.allowed(self.hash(caller), counts, now);
+    }
+
+    /// Whether anybody wants to hear of a request that goes on.
+    #[inline]
+    pub(crate) fn hears_of_allowed(warns: bool) -> bool {
+        event::hears_everything() || warns && event::hears_warnings()
+    }
+
+    /// Tells of a request that goes on.
+    pub(crate) fn tell_allowed(
+        &self,
+        allowed: &Allowed<'_>,
+        caller: &Subject<'_>,
+        exceeded: &Exceeded<'_>,
+    ) {
+        if event::hears_everything() {
+            event::allowed(exceeded, &self.names.of(caller));
+        }
+        if allowed.warns
+            && event::hears_warnings()
+            && let Some(untold) = {
+                let kind = self.hasher.hash_one((caller, &**allowed.policy.name()));
+                self.warnings.tells(kind, allowed.now)
+            }
+        {
+            event::warned(exceeded, &self.names.of(caller), untold);
+        }
+    }
+
+    /// A request is turned away.
+    pub(crate) fn denied<'a>(&self, denied: &Denied<'_>, exceeded: impl FnOnce() -> Exceeded<'a>) {
+        if self.counts {
+            self.count_denied(denied);
+        }
+        let Denied { policy, caller, .. } = denied;
+        if event::hears_denials() {
+            let kind = self.hasher.hash_one((caller, &**policy.name()));
+            if let Some(untold) = self.denials.tells(kind, denied.now) {
+                event::exceeded(exceeded, &self.names.of(caller), untold);
+            }
+        }
+    }
+
+    fn count_denied(&self, denied: &Denied<'_>) {
+        let Denied {
+            endpoint,
+            policy,
+            caller,
+            now,
+            ..
+        } = denied;
+        endpoint.deny();
+        policy.deny();
+        metric::denied(endpoint, policy);
+        let caller_hash = self.hash(caller);
+        let violation = Violation {
+            endpoint,
+            policy: policy.name(),
+            caller,
+            caller_hash,
+            address_hash: self.hasher.hash_one(denied.address),
+            now: *now,
+        };
+        lock(&self.violations).add(&violation);
+        self.waiting
+            .denied(caller_hash, denied.counter, denied.retry_after, *now);
+    }
+
+    /// A rule that is only tried out would have turned a request away.
+    pub(crate) fn would_deny<'a>(
+        &self,
+        policy: &Tally,
+        caller: &Subject<'_>,
+        now: Timestamp,
+        exceeded: impl FnOnce() -> Exceeded<'a>,
+    ) {
+        if self.counts {
+            policy.would_deny();
+            metric::would_deny(policy);
+        }
+        if event::hears_warnings() {
+            let kind = self.hasher.hash_one((caller, &**policy.name()));
+            if let Some(untold) = self.trials.tells(kind, now) {
+                event::would_exceed(exceeded, &self.names.of(caller), untold);
+            }
+        }
+    }
+
+    /// A request was not counted, since it is exempt.
+    pub(crate) fn exempt(&self, why: &'static str, is_audited: bool, head: &Head<'_>) {
+        if self.counts {
+            self.exempt.once_more();
+            metric::exempt(why);
+        }
+        event::exempt(why, is_audited, head);
+    }
+
+    /// A request was not counted, since nothing is for it, or nothing can.
+    pub(crate) fn uncounted(&self) {
+        if self.counts {
+            self.uncounted.once_more();
+        }
+    }
+
+    /// A request was turned away because the store cannot answer.
+    #[cold]
+    pub(crate) fn unavailable(&self) {
+        self.unavailable.fetch_add(1, Ordering::Relaxed);
+        metric::unavailable();
+    }
+
+    /// A request showed credentials that are wrong.
+    #[cold]
+    pub(crate) fn invalid_credentials(&self) {
+        self.invalid_credentials.fetch_add(1, Ordering::Relaxed);
+        metric::invalid_credentials();
+    }
+
+    /// How long a decision took.
+    #[cold]
+    pub(crate) fn took(&self, time: Duration, waited: bool) {
+        if self.counts {
+            metric::took(&self.metrics, time, waited);
+        }
+    }
+
+    fn hash(&self, subject: &Subject<'_>) -> u64 {
+        self.hasher.hash_one(subject)
+    }
+}

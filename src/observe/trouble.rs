@@ -1,0 +1,106 @@
+//! What goes wrong around requests, told so often that it is seen, and not more often.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::{Watch, event, metric};
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::sync::lock;
+
+/// How the store fails.
+#[derive(Debug, Default)]
+pub(super) struct Troubles {
+    count: AtomicU64,
+    /// Whether it failed when it was last asked.
+    is_failing: AtomicBool,
+    failures: Mutex<Failures>,
+}
+
+#[derive(Debug, Default)]
+struct Failures {
+    since: Option<Timestamp>,
+    told_at: Option<Timestamp>,
+    /// How many were not told of since.
+    untold: u64,
+}
+
+impl Troubles {
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn failing_since(&self) -> Option<Timestamp> {
+        lock(&self.failures).since
+    }
+}
+
+impl Watch {
+    /// Names beyond this many are not told of: they may be made up.
+    const MOST_TIERS: usize = 64;
+
+    /// A store that fails is told of so often, and not for every request.
+    const TELLS_OF_FAILURES_EVERY: Duration = Duration::from_secs(1);
+
+    /// The store could not answer. Said once a second, with how often it was so in between.
+    #[cold]
+    pub(crate) fn store_failed(&self, error: &StoreError, now: Timestamp) {
+        self.troubles.count.fetch_add(1, Ordering::Relaxed);
+        metric::store_failed();
+        let mut failures = lock(&self.troubles.failures);
+        failures.since.get_or_insert(now);
+        self.troubles.is_failing.store(true, Ordering::Relaxed);
+        let is_due = failures
+            .told_at
+            .is_none_or(|told| now.duration_since(told) >= Self::TELLS_OF_FAILURES_EVERY);
+        if is_due {
+            failures.told_at = Some(now);
+            let untold = std::mem::take(&mut failures.untold);
+            drop(failures);
+            event::store_failed(error, untold);
+        } else {
+            failures.untold += 1;
+        }
+    }
+
+    /// Whether the store failed when it was last asked.
+    #[inline]
+    pub(crate) fn is_store_failing(&self) -> bool {
+        self.troubles.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// The store answers again. Said once for each time it had failed.
+    #[cold]
+    pub(crate) fn store_recovered(&self, now: Timestamp) {
+        let mut failures = lock(&self.troubles.failures);
+        self.troubles.is_failing.store(false, Ordering::Relaxed);
+        let Some(since) = failures.since.take() else {
+            return;
+        };
+        failures.told_at = None;
+        let untold = std::mem::take(&mut failures.untold);
+        drop(failures);
+        event::store_recovered(now.duration_since(since).as_secs(), untold);
+    }
+
+    /// Nobody has told where requests come from. Said once, with what to do about it.
+    #[cold]
+    pub(crate) fn no_peer_address(&self) {
+        if self.no_peer_address.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        event::no_peer_address();
+    }
+
+    /// A caller has a tier that the policy does not know. Said once for each name.
+    #[cold]
+    pub(crate) fn unknown_tier(&self, name: &str) {
+        let mut told = lock(&self.unknown_tiers);
+        if told.len() < Self::MOST_TIERS && !told.contains(name) {
+            told.insert(name.into());
+            drop(told);
+            event::unknown_tier(name);
+        }
+    }
+}

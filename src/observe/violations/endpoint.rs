@@ -1,0 +1,88 @@
+//! What is kept of one endpoint.
+
+use std::time::Duration;
+
+use super::offenders::{STEP, STEPS};
+use crate::clock::Timestamp;
+use crate::observe::ring::Ring;
+use crate::observe::tally::Tally;
+
+/// The denials of an endpoint over a day, and how much its callers had left over an hour.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    by_hour: Ring<24>,
+    by_step: Ring<STEPS>,
+    /// What was counted when each of the last steps began.
+    marks: [Mark; STEPS],
+    newest: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    allowed: u64,
+    remaining: f64,
+}
+
+impl Mark {
+    fn of(tally: &Tally) -> Self {
+        Self {
+            allowed: tally.allowed(),
+            remaining: tally.remaining(),
+        }
+    }
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self {
+            by_hour: Ring::new(Duration::from_hours(1)),
+            by_step: Ring::new(STEP),
+            marks: [Mark::default(); STEPS],
+            newest: 0,
+        }
+    }
+}
+
+impl Endpoint {
+    pub(super) fn deny(&mut self, now: Timestamp) {
+        self.by_hour.add(now, 1);
+        self.by_step.add(now, 1);
+    }
+
+    /// Takes note of what was counted when a new step begins.
+    pub(super) fn look(&mut self, tally: &Tally, now: Timestamp) {
+        let step = now.duration_since(Timestamp::EPOCH).as_secs() / STEP.as_secs();
+        if step <= self.newest {
+            return;
+        }
+        let mark = Mark::of(tally);
+        let steps = STEPS as u64;
+        for passed in (self.newest + 1).max(step.saturating_sub(steps - 1))..=step {
+            #[expect(clippy::cast_possible_truncation, reason = "it is below twelve")]
+            {
+                self.marks[(passed % steps) as usize] = mark;
+            }
+        }
+        self.newest = step;
+    }
+
+    pub(super) fn denied_last_hour(&self, now: Timestamp) -> u64 {
+        self.by_step.total(now)
+    }
+
+    pub(super) fn denied_last_day(&self, now: Timestamp) -> u64 {
+        self.by_hour.total(now)
+    }
+
+    /// How much requests had left on average over the last hour. Those that were denied had
+    /// nothing.
+    #[expect(clippy::cast_precision_loss, reason = "it is a share")]
+    pub(super) fn average_remaining(&self, tally: &Tally, now: Timestamp) -> Option<f64> {
+        #[expect(clippy::cast_possible_truncation, reason = "it is below twelve")]
+        let oldest = self.marks[((self.newest + 1) % STEPS as u64) as usize];
+        let present = Mark::of(tally);
+        let requests = present.allowed - oldest.allowed + self.denied_last_hour(now);
+        let remaining = present.remaining - oldest.remaining;
+        (requests > 0).then(|| remaining / requests as f64)
+    }
+}

@@ -1,0 +1,141 @@
+//! Figures for the `metrics` facade: exact, with few labels, none of them about anybody.
+
+use std::time::Duration;
+
+use ::metrics::with_local_recorder;
+use tollgate::observe::{METRICS, MetricKind};
+use tollgate::policy::{OnStoreFailure, Policy, Rule};
+
+use super::Scene;
+use super::figures::Figures;
+use super::statistics::unpluggable;
+
+/// Everything that happens here is recorded there.
+fn recorded(figures: &Figures, happens: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    with_local_recorder(figures, || runtime.block_on(happens));
+}
+
+#[test]
+fn figures_agree_with_what_was_sent_and_name_nobody() {
+    let figures = Figures::default();
+    recorded(&figures, async {
+        let policy = Policy::builder()
+            .authenticated("1000/hour")
+            .endpoint("GET /items/{id}", Rule::new("32/hour").name("items"))
+            .endpoint("GET /try", Rule::new("blocked").name("try").dry_run())
+            .exempt_route("GET /health");
+        let scene = Scene::new(policy);
+        for user in ["alice", "bob"] {
+            for number in 0..40 {
+                scene.user(&format!("GET /items/{number}"), user).await;
+            }
+        }
+        for _ in 0..3 {
+            scene.user("GET /try", "carol").await;
+            scene.user("GET /health", "carol").await;
+        }
+        scene.clock.advance(Duration::from_secs(1));
+        scene.user("GET /elsewhere", "carol").await;
+        let _ = scene.limits.statistics();
+    });
+    for (name, expected) in [
+        (
+            "tollgate_decisions_total{policy=user:items:1h,outcome=allowed}",
+            64,
+        ),
+        (
+            "tollgate_decisions_total{policy=user:items:1h,outcome=denied}",
+            16,
+        ),
+        (
+            "tollgate_decisions_total{policy=user:global:1h,outcome=allowed}",
+            4,
+        ),
+        (
+            "tollgate_decisions_total{policy=user:try:blocked,outcome=would_deny}",
+            3,
+        ),
+        (
+            "tollgate_endpoint_denied_total{endpoint=GET /items/{id}}",
+            16,
+        ),
+        ("tollgate_exempt_total{why=route}", 3),
+        ("tollgate_retries_total{outcome=too_soon}", 14),
+    ] {
+        assert_eq!(figures.counter(name), expected, "{name}");
+    }
+    for (name, expected) in [
+        ("tollgate_violators{}", 2.0),
+        // Nobody told where requests come from, so they have an address in common.
+        ("tollgate_violating_addresses{}", 1.0),
+        ("tollgate_worst_offender_denials{}", 8.0),
+        ("tollgate_ordinary_denied_ratio{}", 0.0),
+        ("tollgate_alerts_firing{alert=many_denials}", 0.0),
+        ("tollgate_store_healthy{}", 1.0),
+        ("tollgate_store_keys{}", 5.0),
+    ] {
+        let found = figures.gauge(name);
+        assert!(
+            (found - expected).abs() < 1e-9,
+            "{name} is {found}, not {expected}"
+        );
+    }
+    let left = figures.gauge("tollgate_endpoint_remaining_ratio{endpoint=GET /items/{id}}");
+    let expected = (0..32).map(|left| f64::from(left) / 32.0).sum::<f64>() / 40.0;
+    assert!((left - expected).abs() < 0.001, "{left}, not {expected}");
+    let remaining = figures.values("tollgate_remaining_ratio{policy=user:items:1h}");
+    assert_eq!(remaining.len(), 64 / 16, "{remaining:?}");
+    assert!(remaining.iter().all(|share| (0.0..=1.0).contains(share)));
+    let measured = figures.values("tollgate_decision_duration_seconds{store=at_once}");
+    assert!(!measured.is_empty());
+    for name in figures.names() {
+        for who in ["alice", "bob", "carol"] {
+            assert!(!name.contains(who), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_figure_is_on_the_list_and_described() {
+    let figures = Figures::default();
+    recorded(&figures, async {
+        let strict = Rule::new("5/hour").on_store_failure(OnStoreFailure::Deny);
+        let policy = Policy::builder()
+            .endpoint("GET /strict", strict)
+            .everyone("1/minute")
+            .exempt_route("GET /health");
+        let (scene, is_off) = unpluggable(policy.build().unwrap());
+        for line in ["GET /strict", "GET /health", "GET /", "GET /", "GET /"] {
+            scene.user(line, "alice").await;
+        }
+        is_off.store(true, std::sync::atomic::Ordering::Relaxed);
+        scene.user("GET /strict", "alice").await;
+        scene.limits.replace_policy("1/minute").unwrap();
+        let _ = scene.limits.statistics();
+    });
+    assert_eq!(figures.counter("tollgate_unavailable_total{}"), 1);
+    assert_eq!(figures.counter("tollgate_store_errors_total{}"), 1);
+    let healthy = figures.gauge("tollgate_store_healthy{}");
+    assert!(healthy.abs() < 1e-9, "{healthy}");
+
+    let mut listed: Vec<String> = METRICS
+        .iter()
+        .map(|metric| metric.name().to_owned())
+        .collect();
+    for name in figures.names() {
+        let (name, labels) = name.split_once('{').unwrap();
+        let metric = METRICS.iter().find(|metric| metric.name() == name);
+        let metric = metric.unwrap_or_else(|| panic!("{name} is not on the list"));
+        let labels = labels.trim_end_matches('}').split(',');
+        let labels = labels.filter_map(|label| label.split_once('='));
+        let labels: Vec<&str> = labels.map(|(label, _)| label).collect();
+        assert_eq!(labels, metric.labels(), "{name}");
+        let is_counter = metric.kind() == MetricKind::Counter;
+        assert_eq!(name.ends_with("_total"), is_counter, "{name}");
+    }
+    listed.sort();
+    assert_eq!(figures.described(), listed);
+}
