@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use super::Rules;
 use super::labels::{Labels, Named};
+use super::overrides::quota_set_for;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Outcome, Usage, Verdict};
@@ -126,8 +127,8 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// With the quotas that were set for this caller at run time.
     #[inline]
-    pub(super) fn with_overrides(self, store: &dyn Store, now: Timestamp) -> Self {
-        match store.overrides() {
+    pub(super) fn with_overrides(self, overrides: Option<&Overrides>, now: Timestamp) -> Self {
+        match overrides {
             Some(overrides) if !overrides.is_empty() => self.overridden_by(overrides, now),
             _ => self,
         }
@@ -140,9 +141,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         for (index, entry) in self.entries() {
             let counter = &self.rules.policy.line(entry).counter;
             let per = &self.plan().subjects[entry.subject];
-            let mut subjects = per.subject(&caller).into_iter().chain(caller.subjects());
-            let quota =
-                subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), now));
+            let quota = quota_set_for(overrides, &caller, per, counter, now);
             let who = Some(per.who(&caller)).filter(|who| Label::can_name(who));
             let who = who.unwrap_or(Labels::UNNAMED);
             let label = |quota: &Quota| Label::new(who, counter, quota).ok();
