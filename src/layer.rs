@@ -143,7 +143,7 @@ impl RateLimitLayer {
         self.gate.reload()
     }
 
-    #[cfg(feature = "config")]
+    #[cfg(any(feature = "admin", feature = "config"))]
     pub(crate) const fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }

@@ -82,6 +82,7 @@
 //! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
 //! | keep the limits in a file | `config`, with the feature of that name |
+//! | let callers and operators look, and operators act | `admin`, with the feature of that name |
 //! | share counters with other processes | `RedisStore` (feature `redis`) |
 //! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
 //! | watch what is decided, and be told when it goes wrong | [`observe`], [`docs::operations`] |
@@ -115,6 +116,7 @@
 //! | `axum` (default) | routes and peer addresses of axum, extractors |
 //! | `jwt` (default) | identity from JSON Web Tokens |
 //! | `tracing` (default) | events |
+//! | `admin` | the status endpoint, the admin API and its dashboard |
 //! | `config` | policies from TOML and JSON files, [key by key](docs::configuration) |
 //! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
@@ -133,6 +135,8 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(feature = "admin")]
+pub mod admin;
 pub mod algorithm;
 mod batch;
 mod calendar;

@@ -5,6 +5,8 @@ mod asked;
 mod case;
 mod charge;
 mod identify;
+#[cfg(feature = "admin")]
+mod inspect;
 mod labels;
 mod maintenance;
 mod observed;
@@ -39,6 +41,8 @@ use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
+#[cfg(feature = "admin")]
+pub(crate) use self::inspect::{Asker, Inspected, Limit};
 pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]

@@ -1,5 +1,7 @@
 //! The integration tests, in one binary.
 
+#[cfg(all(feature = "admin", feature = "tracing"))]
+mod admin;
 #[cfg(feature = "cli")]
 mod cli;
 mod concurrency;
