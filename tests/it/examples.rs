@@ -1,6 +1,6 @@
 //! The examples as people meet them: started, asked over a socket, stopped.
 
-#[cfg(feature = "config")]
+#[cfg(all(feature = "admin", feature = "config", feature = "metrics"))]
 mod gateway;
 #[cfg(feature = "grpc")]
 mod grpc;
@@ -14,7 +14,7 @@ use crate::wire::{Client, Version};
 
 /// Those that serve, and all they have in common.
 const SERVERS: &[&str] = &[
-    #[cfg(feature = "config")]
+    #[cfg(all(feature = "admin", feature = "config", feature = "metrics"))]
     "gateway",
     #[cfg(feature = "grpc")]
     "grpc",

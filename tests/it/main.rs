@@ -2,6 +2,8 @@
 
 #[cfg(all(feature = "admin", feature = "tracing"))]
 mod admin;
+#[cfg(all(feature = "admin", feature = "tracing"))]
+mod browser;
 #[cfg(feature = "cli")]
 mod cli;
 mod concurrency;

@@ -1,6 +1,7 @@
 //! The status endpoint and the admin API, over real sockets.
 
 mod door;
+mod drawn;
 mod hostile;
 mod lookup;
 mod maintenance;
