@@ -2,7 +2,7 @@
 //! logins that nobody can buy more of.
 //!
 //! ```sh
-//! cargo run --example gateway --features config,redis
+//! cargo run --example gateway --features admin,config,metrics,redis
 //! ```
 //!
 //! The limits are in `gateway.toml` beside this file. Change it while the program runs, and they
@@ -14,6 +14,7 @@
 //! | `JWT_SECRET` | what tokens are signed with (HS256); claims are `sub`, `app_metadata.plan`, `roles` |
 //! | `TOLLGATE_CONFIG` | another file of limits |
 //! | `REDIS_URL` | where to count, together with others; else in memory |
+//! | `ADMIN_TOKEN` | what operators show at `/admin`; else a random one, which is printed |
 //! | `TRUSTED_PROXIES` | networks whose `X-Forwarded-For` counts, separated by commas |
 //! | `TOLLGATE_…` | single settings of the file, such as `TOLLGATE_GLOBAL__ANONYMOUS=50/hour` |
 
@@ -21,13 +22,16 @@ mod common;
 
 use std::env;
 use std::error::Error;
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 
 use axum::extract::MatchedPath;
 use axum::http::Method;
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::{Value, json};
+use tollgate::admin::{Admin, Status};
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, Jwt, JwtBuilder};
 use tollgate::{RateLimitLayer, RateLimitLayerBuilder};
@@ -136,15 +140,33 @@ fn trusted_proxies() -> Option<ClientIp> {
     Some(client_ip)
 }
 
-/// Nothing asks for it yet. But who sets one that no client could send hears so at once.
-fn check_admin_token() {
-    if env::var_os("ADMIN_TOKEN").is_some() {
-        let allowed = "at least 8 visible characters of ASCII, without spaces";
-        common::setting("ADMIN_TOKEN", "", allowed, |text| {
-            let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
-            (visible && text.len() >= 8).then_some(())
-        });
-    }
+/// What operators show: what is set, or one that nobody can guess.
+fn admin_token() -> String {
+    // A hash under a key that the system makes at random.
+    let digits = || RandomState::new().hash_one("ADMIN_TOKEN");
+    let random = format!("{:016x}{:016x}", digits(), digits());
+    let allowed = "at least 8 visible characters of ASCII, without spaces";
+    common::setting("ADMIN_TOKEN", &random, allowed, |text| {
+        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        (visible && text.len() >= 8).then(|| text.to_owned())
+    })
+}
+
+/// Where callers and operators look. None of it is counted on the limits of the API: who has
+/// used those up should still see why.
+fn watching(limits: &RateLimitLayer, token: &str) -> Result<Router, Box<dyn Error>> {
+    let recorder = PrometheusBuilder::new().install_recorder()?;
+    let counted = limits.clone();
+    let figures = async move || {
+        // Some figures are of the last hour. They change also while there are no requests, and
+        // are looked at with the statistics.
+        drop(counted.statistics());
+        recorder.render()
+    };
+    Ok(Router::new()
+        .merge(Status::new(limits).router()?)
+        .route("/metrics", get(figures))
+        .nest_service("/admin", Admin::new(limits).token(token).router()?))
 }
 
 fn tokens(secret: &str) -> JwtBuilder {
@@ -163,13 +185,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "a secret, which is neither empty nor a PEM text",
         |text| tokens(text).build().ok().map(|_| text.to_owned()),
     );
-    check_admin_token();
-    let app = api()
-        .layer(limits(tokens(&secret).build()?)?)
+    let token = admin_token();
+    let limits = limits(tokens(&secret).build()?)?;
+    // The API comes last: of two routers axum keeps what the later one says to paths that are
+    // nowhere, and those who scan for some are to be counted.
+    let app = watching(&limits, &token)?
+        .merge(api().layer(limits))
         .into_make_service_with_connect_info::<SocketAddr>();
 
     let (listener, stopped) = common::listen().await;
     common::say(&what_to_try(listener.local_addr()?, &secret)?);
+    common::say(&where_to_look(listener.local_addr()?, &token));
     axum::serve(listener, app)
         .with_graceful_shutdown(stopped)
         .await?;
@@ -204,4 +230,17 @@ Logins are ten an hour, whatever one pays; the eleventh is one too many:
 
 "
     ))
+}
+
+fn where_to_look(server: SocketAddr, token: &str) -> String {
+    let development = if env::var_os("ADMIN_TOKEN").is_none() {
+        format!("ADMIN_TOKEN is not set. Until this ends, it is {token}\n")
+    } else {
+        String::new()
+    };
+    format!(
+        "{development}Operators look at http://{server}/admin, Prometheus at http://{server}/metrics,
+and callers see how their limits stand at http://{server}/v1/rate-limits/status
+"
+    )
 }

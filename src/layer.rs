@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Response;
 use tower_layer::Layer;
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::{Error, Invalid, Problems, ReloadError};
 use crate::gate::{Gate, OnInvalid, Origin, Parts, PolicyStatus, Said};
 use crate::head::Head;
@@ -143,7 +143,7 @@ impl RateLimitLayer {
         self.gate.reload()
     }
 
-    #[cfg(feature = "config")]
+    #[cfg(any(feature = "admin", feature = "config"))]
     pub(crate) const fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
@@ -186,6 +186,42 @@ impl RateLimitLayer {
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
         self.gate.overrides()
+    }
+
+    /// Switches all limits off until then, in the store: for all who share it, within a second.
+    /// They come back by themselves, and each request that is let through uncounted leaves an
+    /// event for the audit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, ManualClock, RateLimitLayer};
+    ///
+    /// let clock = ManualClock::new();
+    /// let limits = RateLimitLayer::builder("100/minute").clock(clock.clone()).build()?;
+    /// let in_an_hour = clock.now().saturating_add(Duration::from_hours(1));
+    ///
+    /// limits.start_maintenance(in_an_hour).wait()?;
+    /// assert_eq!(limits.maintenance_until(), Some(in_an_hour));
+    ///
+    /// assert!(limits.end_maintenance().wait()?);
+    /// assert_eq!(limits.maintenance_until(), None);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn start_maintenance(&self, until: Timestamp) -> Answer<(), Error> {
+        self.gate.start_maintenance(until)
+    }
+
+    /// Switches the limits on again, and says whether they were off by
+    /// [`start_maintenance`](Self::start_maintenance). What the policy says
+    /// ([`maintenance_until`](crate::policy::PolicyBuilder::maintenance_until)) stays.
+    pub fn end_maintenance(&self) -> Answer<bool, Error> {
+        self.gate.end_maintenance()
+    }
+
+    /// Until when all limits are off, if they are: by the policy, or at run time.
+    #[must_use]
+    pub fn maintenance_until(&self) -> Option<Timestamp> {
+        self.gate.maintenance_until().map(|(until, _)| until)
     }
 }
 

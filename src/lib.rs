@@ -83,6 +83,7 @@
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
 //! | call an API that is limited | `client`, with the feature of that name |
 //! | keep the limits in a file | `config`, with the feature of that name |
+//! | let callers and operators look, and operators act | `admin`, with the feature of that name |
 //! | share counters with other processes | `RedisStore` (feature `redis`) |
 //! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
 //! | watch what is decided, and be told when it goes wrong | [`observe`], [`docs::operations`] |
@@ -117,6 +118,7 @@
 //! | `jwt` (default) | identity from JSON Web Tokens |
 //! | `tracing` (default) | events |
 //! | `client` | a layer for outbound requests that keeps to the limits it is told |
+//! | `admin` | the status endpoint, the admin API and its dashboard |
 //! | `config` | policies from TOML and JSON files, [key by key](docs::configuration) |
 //! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
@@ -135,6 +137,8 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(feature = "admin")]
+pub mod admin;
 pub mod algorithm;
 mod batch;
 mod calendar;

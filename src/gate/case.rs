@@ -10,6 +10,7 @@ use http::StatusCode;
 
 use super::Rules;
 use super::labels::{Labels, Named};
+use super::overrides::quota_set_for;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Outcome, Usage, Verdict};
@@ -129,8 +130,8 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// With the quotas that were set for this caller at run time.
     #[inline]
-    pub(super) fn with_overrides(self, store: &dyn Store, now: Timestamp) -> Self {
-        match store.overrides() {
+    pub(super) fn with_overrides(self, overrides: Option<&Overrides>, now: Timestamp) -> Self {
+        match overrides {
             Some(overrides) if !overrides.is_empty() => self.overridden_by(overrides, now),
             _ => self,
         }
@@ -143,9 +144,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         for (index, entry) in self.entries() {
             let counter = &self.rules.policy.line(entry).counter;
             let per = &self.plan().subjects[entry.subject];
-            let mut subjects = per.subject(&caller).into_iter().chain(caller.subjects());
-            let quota =
-                subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), now));
+            let quota = quota_set_for(overrides, &caller, per, counter, now);
             found[index] = quota.and_then(|quota| self.with_label(entry, quota));
         }
         self.overridden = found.iter().any(Option::is_some).then(|| Arc::new(found));

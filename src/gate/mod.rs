@@ -5,7 +5,10 @@ mod asked;
 mod case;
 mod charge;
 mod identify;
+#[cfg(feature = "admin")]
+mod inspect;
 mod labels;
+mod maintenance;
 mod observed;
 mod overrides;
 mod reload;
@@ -38,6 +41,8 @@ use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
+#[cfg(feature = "admin")]
+pub(crate) use self::inspect::{Asker, Inspected, Limit};
 pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]
@@ -141,7 +146,8 @@ impl Gate {
         if self.watch.is_due(now) {
             self.look(now);
         }
-        if rules.policy.rests(now) {
+        let overrides = self.store.overrides();
+        if rules.policy.rests(now) || maintenance::is_on(overrides, now) {
             return self.exempt(Exemption::Maintenance, head);
         }
         let address = rules.client_ip().locate(head);
@@ -167,7 +173,7 @@ impl Gate {
         let case = Case::new(&rules, identity, group, (endpoint, plan), head);
         match tier {
             TierAsked::Known(tier) if !case.has_trials() => {
-                let case = case.with_tier(tier).with_overrides(&*self.store, now);
+                let case = case.with_tier(tier).with_overrides(overrides, now);
                 self.judge(&case, &rules, head, now)
             }
             tier => self.judge_later(case.keep(&rules), case.trials(&rules, head), tier),
@@ -229,7 +235,9 @@ impl Gate {
                 }
             };
             let asked_at = clock.now();
-            let case = case.with_tier(tier).with_overrides(&*store, asked_at);
+            let case = case
+                .with_tier(tier)
+                .with_overrides(store.overrides(), asked_at);
             let answer = case.decide(&*store, asked_at);
             let verdict = answer.await;
             let trials = match &verdict {

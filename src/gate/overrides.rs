@@ -1,11 +1,13 @@
 //! Limits that are set at run time.
 
 use super::Gate;
+use crate::clock::Timestamp;
 use crate::error::{Error, Invalid};
-use crate::key::Subject;
+use crate::key::{Counter, Subject};
 use crate::observe;
-use crate::policy::Policy;
-use crate::store::{Answer, Override};
+use crate::policy::{Caller, Per, Policy};
+use crate::quota::Quota;
+use crate::store::{Answer, Override, Overrides};
 
 impl Gate {
     /// Sets a limit for a subject under a rule of the policy.
@@ -45,8 +47,33 @@ impl Gate {
     /// Those that apply.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let overrides = self.store.overrides();
-        overrides.map_or_else(Vec::new, |known| known.list(self.clock.now()))
+        let mut known = overrides.map_or_else(Vec::new, |known| known.list(self.clock.now()));
+        known.retain(|known| !known.is_maintenance());
+        known
     }
+}
+
+/// The quota that was set at run time for one of a caller's counters. First what is for the
+/// counter itself, then what is for the caller, then for what else is known of them.
+pub(super) fn quota_set_for(
+    overrides: &Overrides,
+    caller: &Caller<'_>,
+    per: &Per,
+    counter: &Counter,
+    now: Timestamp,
+) -> Option<Quota> {
+    let mut subjects = per.subject(caller).into_iter().chain(caller.subjects());
+    subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), now))
+}
+
+/// A rule that somebody has named and that there is not, with those that there are.
+pub(super) fn no_such_rule(policy: &Policy, name: &str) -> Invalid {
+    let lines = policy.lines().iter();
+    let mut names: Vec<&str> = lines.map(|line| line.counter.rule()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let expected = format!("a rule of the policy: {}", names.join(", "));
+    Invalid::new("rule name", name.escape_debug(), expected)
 }
 
 /// Whether the policy has a rule of that name, with a quota of that window.
@@ -56,15 +83,7 @@ fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
         .filter(|counter| counter.rule() == new.rule())
         .collect();
     if of_rule.is_empty() {
-        let mut names: Vec<&str> = policy
-            .lines()
-            .iter()
-            .map(|line| line.counter.rule())
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let expected = format!("a rule of the policy: {}", names.join(", "));
-        return Err(Invalid::new("rule name", new.rule(), expected));
+        return Err(no_such_rule(policy, new.rule()));
     }
     if of_rule
         .iter()

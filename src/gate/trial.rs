@@ -32,7 +32,7 @@ pub(super) async fn decide(
     let mut trials = Vec::with_capacity(cases.len());
     for case in cases {
         let now = clock.now();
-        let case = case.with_tier(tier).with_overrides(store, now);
+        let case = case.with_tier(tier).with_overrides(store.overrides(), now);
         match case.decide(store, now).await {
             Ok(verdict) => trials.push(Trial { case, verdict }),
             Err(error) => watch.store_failed(&error, now),

@@ -141,6 +141,15 @@ mod told {
         );
     }
 
+    /// All limits are off until then, or on again, because an operator says so.
+    pub(in crate::observe) fn maintenance(until: Option<Timestamp>) {
+        tracing::info!(
+            target: "tollgate::audit",
+            until = until.map(tracing::field::display),
+            "rate_limit_maintenance"
+        );
+    }
+
     pub(in crate::observe) fn reloaded(version: u64) {
         tracing::info!(target: "tollgate", version, "rate_limit_policy_reloaded");
     }
@@ -218,6 +227,7 @@ mod told {
     pub(in crate::observe) fn allowed(_: &Exceeded<'_>, _: &str) {}
     pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: &Head<'_>) {}
     pub(in crate::observe) fn overridden(_: &str, _: Option<&Quota>, _: Option<Timestamp>) {}
+    pub(in crate::observe) fn maintenance(_: Option<Timestamp>) {}
     pub(in crate::observe) fn reloaded(_: u64) {}
     pub(in crate::observe) fn reload_failed(_: &ReloadError) {}
     pub(in crate::observe) fn store_failed(_: &StoreError, _: u64) {}

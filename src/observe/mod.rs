@@ -151,6 +151,11 @@ pub(crate) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timest
     event::overridden(rule, quota, until);
 }
 
+/// All limits are off until then, or on again, because an operator says so.
+pub(crate) fn maintenance(until: Option<Timestamp>) {
+    event::maintenance(until);
+}
+
 /// A charge could not be given back.
 #[cold]
 pub(crate) fn not_given_back(error: &StoreError) {

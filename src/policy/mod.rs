@@ -67,6 +67,8 @@ mod builder;
 mod compile;
 mod cost;
 mod count;
+#[cfg(feature = "admin")]
+mod counters;
 mod exempt;
 mod explain;
 mod local_share;
@@ -95,7 +97,11 @@ pub use self::about::RuleKind;
 pub use self::builder::PolicyBuilder;
 pub(crate) use self::cost::Cost;
 pub use self::count::Count;
+#[cfg(feature = "admin")]
+pub(crate) use self::counters::CounterOf;
 pub use self::exempt::Exemption;
+#[cfg(feature = "admin")]
+pub(crate) use self::explain::dimensions;
 pub use self::explain::{
     CountedBy, Explanation, Inquiry, NotCountedBy, Scaling, TierSource, WhyNot,
 };

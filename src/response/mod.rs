@@ -53,7 +53,7 @@ mod render;
 mod request_id;
 mod sink;
 mod template;
-mod words;
+pub(crate) mod words;
 
 pub use self::body::DenialBody;
 pub use self::denial::{Denial, DenialKind};

@@ -34,6 +34,22 @@ pub(super) fn wait(secs: u64, out: &mut impl Sink) {
     }
 }
 
+/// A [`wait`] as text.
+#[cfg(feature = "admin")]
+pub(crate) fn wait_text(secs: u64) -> String {
+    let mut text = String::new();
+    wait(secs, &mut text);
+    text
+}
+
+/// A [`window`] as text.
+#[cfg(feature = "admin")]
+pub(crate) fn window_text(of: Window) -> String {
+    let mut text = String::new();
+    window(of, &mut text);
+    text
+}
+
 /// The longest unit that fits in.
 fn coarsest(secs: u64) -> u64 {
     let fits = UNITS.iter().find(|(unit, _)| secs >= *unit);

@@ -5,14 +5,14 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
 use crate::clock::Timestamp;
 use crate::error::Invalid;
-use crate::key::{OwnedSubject, Subject, is_plain};
+use crate::key::{OwnedSubject, Subject, Value, is_plain};
 use crate::quota::{IntoQuota, Quota};
 
 /// Another limit for one subject under one rule, for good or until an instant: double what Acme
@@ -77,6 +77,28 @@ impl Override {
             quota: Quota::unlimited(),
             until: None,
         }
+    }
+
+    /// Nobody is counted until then. It is kept among the overrides, since those reach the whole
+    /// fleet and end by themselves; of a subject that no caller can be, and a rule that counts
+    /// nobody.
+    pub(crate) fn maintenance(until: Timestamp) -> Self {
+        Self {
+            until: Some(until),
+            ..Self::of(Self::nobody(), Self::MAINTENANCE)
+        }
+    }
+
+    /// The rule of [`maintenance`](Self::maintenance).
+    pub(crate) const MAINTENANCE: &str = "maintenance";
+
+    /// The subject of [`maintenance`](Self::maintenance): rules cannot name such a dimension.
+    pub(crate) const fn nobody() -> Subject<'static> {
+        Subject::named(("@tollgate", Value::Text(Self::MAINTENANCE)))
+    }
+
+    pub(crate) fn is_maintenance(&self) -> bool {
+        self.is_for(&Self::nobody(), Self::MAINTENANCE)
     }
 
     /// The same, with addresses taken for the networks that they are counted by.
@@ -166,6 +188,8 @@ impl fmt::Debug for Override {
 pub struct Overrides {
     /// As many as the table has: most have none, and asking must not cost them anything.
     len: AtomicUsize,
+    /// Until when nobody is counted, in microseconds: every request asks, so it is at hand.
+    rests_until: AtomicU64,
     table: ArcSwap<Table>,
     /// Held while the table is changed.
     changing: Mutex<()>,
@@ -220,6 +244,13 @@ impl Overrides {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len.load(Ordering::Acquire) == 0
+    }
+
+    /// Until when nobody is counted, if that is still to come.
+    #[inline]
+    pub(crate) fn rests_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = Timestamp::from_micros(self.rests_until.load(Ordering::Acquire));
+        (now < until).then_some(until)
     }
 
     /// Adds one; it takes the place of one for the same.
@@ -284,6 +315,10 @@ impl Overrides {
         let mut table = Table::clone(&self.table.load());
         change(&mut table);
         let len = table.len();
+        let nobody = Override::nobody();
+        let until = table.of(&nobody, Override::MAINTENANCE).next();
+        let until = until.and_then(|known| known.until).unwrap_or_default();
+        self.rests_until.store(until.as_micros(), Ordering::Release);
         self.table.store(Arc::new(table));
         self.len.store(len, Ordering::Release);
     }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "test-util")]
 mod custom_store;
-#[cfg(feature = "config")]
+#[cfg(all(feature = "admin", feature = "config", feature = "metrics"))]
 mod gateway;
 mod group_agent;
 #[cfg(feature = "grpc")]
@@ -28,7 +28,7 @@ use crate::wire::{Client, Version};
 
 /// Those that serve, and all they have in common.
 const SERVERS: &[&str] = &[
-    #[cfg(feature = "config")]
+    #[cfg(all(feature = "admin", feature = "config", feature = "metrics"))]
     "gateway",
     #[cfg(feature = "grpc")]
     "grpc",

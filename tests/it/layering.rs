@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Rooms from the top floor to the ground; a room may use those of its own floor that are
 /// listed for it, and everything on lower floors.
 const FLOORS: [&[&str]; 6] = [
-    &["client", "config"],
+    &["admin", "client", "config"],
     &["layer", "service", "future", "extract"],
     &["gate"],
     &["limiter"],

@@ -1,5 +1,9 @@
 //! The integration tests, in one binary.
 
+#[cfg(all(feature = "admin", feature = "tracing"))]
+mod admin;
+#[cfg(all(feature = "admin", feature = "tracing"))]
+mod browser;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "client")]

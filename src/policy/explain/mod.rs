@@ -249,7 +249,7 @@ impl<'a> Asked<'a> {
 }
 
 /// Whose counter, for people: `user=alice`, `group=a, user=b`, `everybody`.
-fn dimensions(subject: &Subject<'_>) -> String {
+pub(crate) fn dimensions(subject: &Subject<'_>) -> String {
     let named = subject.dimensions().map(|(name, value)| match value {
         Value::Text(text) => format!("{name}={text}"),
         Value::Number(number) => format!("{name}={number}"),

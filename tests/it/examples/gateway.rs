@@ -1,6 +1,8 @@
 //! The gateway, driven from outside: every endpoint, every tier, every setting.
 
 mod answers;
+mod attack;
+mod dashboard;
 mod redis;
 mod reload;
 mod rows;

@@ -176,6 +176,18 @@ impl Example {
         self.stdout = None;
     }
 
+    /// Ends it, and tells what is left of what it has said on standard error.
+    #[cfg(unix)]
+    pub(super) async fn overheard(mut self) -> Vec<String> {
+        let mut lines = self.stderr.take().unwrap();
+        assert_eq!(self.terminate().await, Some(0));
+        let mut heard = Vec::new();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            heard.push(line);
+        }
+        heard
+    }
+
     /// Its exit code after SIGTERM.
     #[cfg(unix)]
     pub(super) async fn terminate(mut self) -> Option<i32> {

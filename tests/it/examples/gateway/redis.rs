@@ -1,13 +1,21 @@
 //! Two gateways that count together.
 
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use super::attack::{TOKEN, tell};
 use super::{Caller, Example, Gateway, OWN, told};
+use crate::examples::process::PATIENCE;
 use crate::redis::Server;
 
 const LOGIN: &str = "POST /auth/v1/token";
 
 async fn gateway(redis: &Server) -> Gateway {
     let url = redis.url();
-    let variables = [&OWN[..], &[("REDIS_URL", url.as_str())]].concat();
+    let variables = [("REDIS_URL", url.as_str()), ("ADMIN_TOKEN", TOKEN)];
+    let variables = [&OWN[..], &variables].concat();
     Gateway::of(Example::start("gateway", &variables).await)
 }
 
@@ -61,4 +69,52 @@ async fn a_gateway_starts_without_redis() {
     let gateway = gateway(&redis).await;
     let answer = gateway.send("GET /health", &Caller::anonymous(9)).await;
     assert_eq!(told(&answer), ("ip:health:1h", 100, 99));
+}
+
+/// Waits until somebody's next request is answered with this limit, or with none.
+async fn until_limited(gateway: &Gateway, caller: &Caller, expected: Option<&str>) {
+    let is_so = async {
+        loop {
+            let answer = gateway.send("POST /v1/ai/chat", caller).await;
+            if answer.header("x-ratelimit-limit") == expected {
+                break;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let is_so = timeout(PATIENCE, is_so).await;
+    assert!(is_so.is_ok(), "never {expected:?}");
+}
+
+/// Switches and limits are the fleet's, not those of the process that was told.
+#[tokio::test]
+async fn what_an_operator_says_to_one_holds_for_all() {
+    let redis = Server::start();
+    let (one, other) = (gateway(&redis).await, gateway(&redis).await);
+    let alice = Caller::user("alice", "enterprise");
+    shared(&one, &redis).await;
+    until_limited(&other, &alice, Some("1000")).await;
+
+    let soon = json!({ "until": "2100-01-01T00:00:00Z" });
+    assert_eq!(tell(&one, "maintenance", &soon).await.status, 200);
+    for gateway in [&one, &other] {
+        until_limited(gateway, &alice, None).await;
+    }
+    // Also the other one can end it.
+    let over = tell(&other, "maintenance", &json!({ "until": null })).await;
+    assert_eq!(over.json()["active"], false);
+    for gateway in [&one, &other] {
+        until_limited(gateway, &alice, Some("1000")).await;
+    }
+
+    let subject = json!({ "user": "alice" });
+    let new = json!({ "subject": subject, "rule": "ai-chat", "limit": "2000/hour" });
+    assert_eq!(tell(&one, "overrides", &new).await.status, 200);
+    until_limited(&other, &alice, Some("2000")).await;
+
+    // And all of them have forgotten what one was told to forget.
+    let reset = tell(&other, "reset", &json!({ "subject": subject })).await;
+    assert_eq!(reset.status, 200, "{}", reset.body);
+    let answer = one.send("POST /v1/ai/chat", &alice).await;
+    assert_eq!(answer.number("x-ratelimit-remaining"), 1_999);
 }

@@ -1,0 +1,60 @@
+//! How one request of somebody is counted, as the policy explains it.
+
+use serde::Serialize;
+
+use crate::error::Invalid;
+use crate::gate::Gate;
+use crate::policy::{Explanation, Inquiry};
+use crate::who::Identity;
+
+/// An explanation for programs, and the same for people.
+#[derive(Serialize)]
+pub(super) struct Explained {
+    request: String,
+    endpoint: Option<String>,
+    exempt_because: Option<String>,
+    counted_by: Vec<String>,
+    not_counted_by: Vec<NotCounted>,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct NotCounted {
+    rule: String,
+    because: String,
+}
+
+/// How a request such as `GET /v1/items` would be counted now.
+pub(super) fn explained(
+    gate: &Gate,
+    request: &str,
+    identity: Option<Identity>,
+    ip: Option<std::net::IpAddr>,
+) -> Result<Explained, Invalid> {
+    let mut inquiry = Inquiry::new(request)?.at(gate.now());
+    if let Some(identity) = identity {
+        inquiry = inquiry.identity(identity);
+    }
+    if let Some(ip) = ip {
+        inquiry = inquiry.ip(ip).counted_as(gate.network_of(ip));
+    }
+    Ok(gate.with_policy(|policy| Explained::from(&policy.explain(&inquiry))))
+}
+
+impl From<&Explanation> for Explained {
+    fn from(explanation: &Explanation) -> Self {
+        let counted_by = explanation.counted_by().map(|by| by.policy().to_owned());
+        let not_counted_by = explanation.not_counted_by().map(|rule| NotCounted {
+            rule: rule.rule().to_owned(),
+            because: rule.why().to_string(),
+        });
+        Self {
+            request: explanation.request().to_owned(),
+            endpoint: explanation.endpoint().map(str::to_owned),
+            exempt_because: explanation.exempt_because().map(str::to_owned),
+            counted_by: counted_by.collect(),
+            not_counted_by: not_counted_by.collect(),
+            text: explanation.to_string(),
+        }
+    }
+}

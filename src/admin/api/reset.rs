@@ -1,0 +1,36 @@
+//! Forgets what was counted for somebody.
+
+use axum::extract::{Request, State};
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Shared};
+use crate::admin::audit::Deed;
+use crate::admin::subject::Dimensions;
+use crate::admin::{body, reply};
+use crate::gate::Asker;
+use crate::head::Head;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whose {
+    subject: Dimensions,
+    #[serde(default)]
+    rule: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Done {
+    reset: bool,
+}
+
+pub(super) async fn reset(State(desk): State<Shared>, request: Request) -> Answer {
+    let (head, whose): (_, Whose) = body::read(request).await?;
+    whose.subject.require_somebody()?;
+    let (identity, ip) = (whose.subject.identity(), whose.subject.ip()?);
+    let asker = Asker::new(identity, ip, desk.gate());
+    let rule = whose.rule.as_deref();
+    let forgotten = desk.gate().forget(&asker, rule);
+    forgotten.await?;
+    desk.note(&Head::of(&head), &Deed::Reset { rule });
+    Ok(reply::ok(&Done { reset: true }))
+}

@@ -1,0 +1,88 @@
+// Elements and words. Whatever the server says becomes text, never markup.
+
+const byId = (id) => document.getElementById(id);
+
+/** An element with attributes and children; `undefined` and `null` are left out. */
+function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === 'on') Object.entries(value).forEach(([event, act]) => element.addEventListener(event, act));
+    else element.setAttribute(key, value === true ? '' : value);
+  }
+  element.append(...children.filter((child) => child !== undefined && child !== null));
+  return element;
+}
+
+/** The same for drawings. */
+function draw(name, attributes = {}, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+/** A bar of which a part from 0 to 1 is filled. */
+function bar(part, kind) {
+  const filled = part > 0 ? Math.max(part * 100, 1) : 0;
+  return draw('svg', { 'aria-hidden': 'true', preserveAspectRatio: 'none' },
+    draw('rect', { class: 'track', width: '100%', height: '100%' }),
+    draw('rect', { class: `fill-${kind}`, width: `${Math.min(filled, 100)}%`, height: '100%', rx: 3 }));
+}
+
+const empty = (text) => make('p', { class: 'empty' }, text);
+
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const count = (number) => (number < 100000 ? whole : compact).format(number);
+const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+function percent(share) {
+  const hundredths = share * 100;
+  if (hundredths > 0 && hundredths < 0.1) return '<\u00a00.1\u00a0%';
+  return `${hundredths < 10 ? hundredths.toFixed(1).replace(/\.0$/, '') : Math.round(hundredths)}\u00a0%`;
+}
+
+const clock = (text) => new Date(text).toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' });
+const moment = (text) => new Date(text).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
+
+/** A length of time: `12 s`, `5 min`, `3 h`, `2 days`. */
+function span(seconds) {
+  if (seconds < 60) return `${Math.max(0, Math.ceil(seconds))} s`;
+  if (seconds < 3600) return `${Math.ceil(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.round(seconds / 360) / 10} h`;
+  return plural(Math.round(seconds / 86400), 'day');
+}
+
+/** Seconds from one instant of the server to another. */
+const between = (from, to) => (new Date(to) - new Date(from)) / 1000;
+
+let silence;
+/** Says something that has just happened, for a while. */
+function say(text) {
+  byId('said').textContent = text;
+  clearTimeout(silence);
+  silence = setTimeout(() => { byId('said').textContent = ''; }, 6000);
+}
+
+/** Asks before something is done that cannot be undone. */
+function confirmed(question, yes) {
+  const dialog = byId('confirm');
+  byId('confirm-text').textContent = question;
+  byId('confirm-yes').textContent = yes;
+  dialog.returnValue = 'no';
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true });
+  });
+}
+
+/** Replaces what is in an element, unless that is what is there already. Whoever is on a button
+ * stays on it. */
+function fill(element, key, children) {
+  if (element.dataset.key === key) return;
+  element.dataset.key = key;
+  const held = element.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+  element.replaceChildren(...children());
+  if (held) [...element.querySelectorAll('button')].find((button) => button.ariaLabel === held)?.focus({ preventScroll: true });
+}

@@ -1,0 +1,121 @@
+// Signs in, and then looks every two seconds; less often while nobody answers, and not at all
+// while nobody looks.
+
+const EVERY = 2000;
+const AT_MOST = 30000;
+let next, wait = EVERY, last = null, controlAt = 0;
+
+function pulse(state, text) {
+  byId('pulse').hidden = false;
+  byId('pulse').dataset.state = state;
+  byId('pulse-text').textContent = text;
+}
+
+function showSignedIn(yes) {
+  document.querySelectorAll('[data-signed-in]').forEach((element) => { element.hidden = !yes; });
+  byId('leave').hidden = !yes || !stored.token;
+  byId('sign-in').hidden = yes;
+}
+
+function signOut(message) {
+  clearTimeout(next);
+  stored.token = null;
+  last = null;
+  policyVersion = null;
+  byId('banners').replaceChildren();
+  delete byId('banners').dataset.key;
+  byId('found').replaceChildren();
+  byId('pulse').hidden = true;
+  byId('sign-in-problem').textContent = message ?? '';
+  showSignedIn(false);
+  byId('token').focus();
+}
+
+async function refresh() {
+  clearTimeout(next);
+  try {
+    const told = await ask('statistics');
+    last = told;
+    wait = EVERY;
+    showSignedIn(true);
+    pulse('live', 'Live');
+    showOverview(told);
+    showBanners(told);
+    showMaintenance(told.maintenance);
+    await refreshPolicy(told.policy);
+    // Others may set some, too.
+    if (Date.now() - controlAt > 10000) {
+      controlAt = Date.now();
+      await refreshControl();
+    }
+  } catch (problem) {
+    if (problem.status === 401) return signOut(problem.message);
+    if (problem.status === 429) return signOut(problem.message);
+    if (!(problem instanceof Refused)) throw problem;
+    wait = Math.min(wait * 2, AT_MOST);
+    pulse('gone', `No answer, again in ${span(wait / 1000)}`);
+    if (last) {
+      delete byId('banners').dataset.key;
+      byId('banners').replaceChildren(make('p', { class: 'banner bad' }, make('strong', {}, problem.message), make('span', {}, `What is below is from ${new Date(last.at).toLocaleTimeString()}.`)));
+    }
+  }
+  schedule();
+}
+
+function schedule() {
+  clearTimeout(next);
+  if (document.hidden) return pulse('idle', 'Paused');
+  next = setTimeout(refresh, wait);
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (!byId('sign-in').hidden) return;
+  if (document.hidden) schedule(); else refresh();
+});
+
+byId('sign-in-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  stored.token = byId('token').value.trim();
+  byId('token').value = '';
+  refresh().then(() => { if (last) byId('content').focus(); });
+});
+byId('leave').addEventListener('click', () => signOut());
+
+document.querySelectorAll('[data-period]').forEach((button) => button.addEventListener('click', () => {
+  timeline.period = button.dataset.period;
+  timeline.at = null;
+  document.querySelectorAll('[data-period]').forEach((other) => other.setAttribute('aria-pressed', String(other === button)));
+  if (last) showOverview(last);
+}));
+new ResizeObserver(() => { if (last) showOverview(last); }).observe(byId('timeline'));
+
+const THEMES = { '': 'as the system', light: 'light', dark: 'dark' };
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  byId('theme').setAttribute('aria-label', `Colours: ${THEMES[theme]}`);
+  byId('theme').title = `Colours: ${THEMES[theme]}`;
+  try { localStorage.setItem('tollgate-theme', theme); } catch { /* Then it is for now. */ }
+}
+byId('theme').addEventListener('click', () => {
+  const order = Object.keys(THEMES);
+  const now = document.documentElement.dataset.theme ?? '';
+  setTheme(order[(order.indexOf(now) + 1) % order.length]);
+});
+let theme = '';
+try { theme = localStorage.getItem('tollgate-theme') ?? ''; } catch { /* As the system has it. */ }
+setTheme(theme in THEMES ? theme : '');
+
+const watcher = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    document.querySelectorAll('.views a').forEach((link) => {
+      if (link.hash === `#${entry.target.id}`) link.setAttribute('aria-current', 'true');
+      else link.removeAttribute('aria-current');
+    });
+  }
+}, { rootMargin: '-30% 0px -60% 0px' });
+document.querySelectorAll('main section[id]:not(#sign-in)').forEach((section) => watcher.observe(section));
+
+// Without a token there is nothing to ask for, unless the door is open.
+if (stored.token || document.documentElement.dataset.door === 'open') refresh(); else signOut();

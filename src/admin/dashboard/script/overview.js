@@ -1,0 +1,117 @@
+// What has happened.
+
+/** Names that stand for what no endpoint of the policy matches. */
+const named = (endpoint) => (endpoint === '*' ? 'everything else' : endpoint);
+
+function showOverview(told) {
+  byId('since').textContent = `since ${moment(told.since)} · ${plural(told.totals.allowed + told.totals.denied, 'request')} counted`;
+  showHeadline(told);
+  showStrip(told);
+  const spans = timeline.period === 'hour' ? told.last_hour : told.last_day;
+  const key = JSON.stringify([timeline.period, spans, byId('timeline').clientWidth]);
+  if (byId('timeline').dataset.key !== key) {
+    byId('timeline').dataset.key = key;
+    drawTimeline(spans, told.since);
+    byId('timeline-table').replaceChildren(...timelineTable(spans));
+  }
+  showEndpoints(told);
+  showOffenders(told);
+  showAlerts(told);
+  const known = told.endpoints.filter((endpoint) => endpoint.average_remaining !== null);
+  known.sort((one, other) => one.average_remaining - other.average_remaining);
+  fill(byId('gauges'), JSON.stringify(known.slice(0, 12)), () =>
+    known.length ? known.slice(0, 12).map(gauge) : [make('li', { class: 'none' }, empty('No endpoint was asked for in the past hour.'))]);
+  byId('gauges').classList.toggle('is-empty', known.length === 0);
+}
+
+function showHeadline(told) {
+  const day = told.denied_last_day, before = told.denied_the_day_before;
+  byId('denied-day').textContent = count(day);
+  const change = byId('denied-change');
+  change.className = 'detail';
+  if (before === null) change.textContent = 'No day before to compare with yet';
+  else if (before === 0) change.textContent = day ? 'None the day before' : 'None the day before either';
+  else {
+    const by = (day - before) / before;
+    change.textContent = `${by > 0 ? '+' : by < 0 ? '−' : '±'}${Math.abs(by) < 0.005 ? '0\u00a0%' : percent(Math.abs(by))} from the day before`;
+    change.classList.add(by > 0 ? 'worse' : 'better');
+  }
+  const worst = told.endpoints.find((endpoint) => endpoint.denied_last_day > 0);
+  const all = told.endpoints.reduce((sum, endpoint) => sum + endpoint.denied_last_day, 0);
+  byId('worst-endpoint').textContent = worst ? named(worst.name) : 'None';
+  byId('worst-share').textContent = worst
+    ? `${plural(worst.denied_last_day, 'denial')}, ${percent(worst.denied_last_day / all)} of all`
+    : 'Nobody was denied';
+  const share = told.ordinary_denied;
+  byId('ordinary').textContent = share === null ? '–' : percent(share);
+  byId('ordinary').classList.toggle('worse', share !== null && share > 0.005);
+  byId('ordinary-detail').textContent = share === null ? 'No requests in the past hour' : 'Estimate, past hour. Target: below 0.5\u00a0%';
+}
+
+function showStrip(told) {
+  const { totals, retries, violators } = told;
+  const figures = [
+    ['Allowed', count(totals.allowed)],
+    ['Denied', count(totals.denied)],
+    ['Exempt', count(totals.exempt)],
+    ['Warned', count(totals.warned)],
+    ['Callers denied, 1 h', `${violators.exact ? '' : '≈ '}${count(violators.count)}`],
+    ['Retry success', retries.success === null ? '–' : percent(retries.success)],
+    ['Wrong credentials', count(totals.invalid_credentials)],
+  ];
+  if (totals.would_deny) figures.push(['Dry-run denials', count(totals.would_deny)]);
+  if (totals.store_failures) figures.push(['Store failures', count(totals.store_failures)]);
+  fill(byId('strip'), JSON.stringify(figures), () =>
+    figures.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))));
+}
+
+function showEndpoints(told) {
+  const worst = told.endpoints.filter((endpoint) => endpoint.denied_last_day > 0).slice(0, 10);
+  fill(byId('endpoints'), JSON.stringify(worst), () => {
+    if (worst.length === 0) return [make('li', { class: 'none' }, empty('No endpoint has denied anybody.'))];
+    const most = worst[0].denied_last_day;
+    return worst.map((endpoint) => make('li', {},
+      make('code', { class: 'mono' }, named(endpoint.name)),
+      make('span', { class: 'count' }, count(endpoint.denied_last_day)),
+      bar(endpoint.denied_last_day / most, 'stop')));
+  });
+}
+
+function showOffenders(told) {
+  const worst = told.offenders.slice(0, 10);
+  fill(byId('offenders'), JSON.stringify(worst), () => {
+    if (worst.length === 0) return [empty('Nobody was denied in the past hour.')];
+    return [table(['Who', 'Denied', ''], worst.map((offender) => [
+      make('td', {}, make('code', { class: 'mono' }, offender.counter),
+        make('small', {}, `${offender.policy} · ${clock(offender.last_seen)}`)),
+      make('td', { class: 'number' }, offender.at_least === offender.denied
+        ? count(offender.denied) : `${count(offender.at_least)}–${count(offender.denied)}`),
+      make('td', { class: 'number' }, make('button', {
+        type: 'button', class: 'small', 'aria-label': `Why is ${offender.counter} blocked?`,
+        on: { click: () => lookUp(offender.subject) },
+      }, 'Why?')),
+    ]), [1])];
+  });
+}
+
+function showAlerts(told) {
+  byId('alerts').hidden = told.alerts.length === 0;
+  fill(byId('alerts'), JSON.stringify(told.alerts), () => told.alerts.map((alert) =>
+    make('li', { class: 'alert', 'data-severity': alert.severity },
+      make('span', { class: 'chip' }, alert.severity),
+      make('span', {}, alert.text.charAt(0).toUpperCase() + alert.text.slice(1), alert.counter ? ` (${alert.counter}).` : '.',
+        make('span', { class: 'muted' }, ` Since ${clock(alert.since)}`)),
+      alert.subject ? make('button', { type: 'button', class: 'small', 'aria-label': `Why is ${alert.counter} blocked?`, on: { click: () => lookUp(alert.subject) } }, 'Why?') : make('span'))));
+}
+
+/** What is wrong, or out of the ordinary, above everything else. */
+function showBanners(told) {
+  const banners = [];
+  if (!told.store.healthy) banners.push(['bad', 'The store does not answer.',
+    `Limits hold in this process only${told.store.since ? `, since ${clock(told.store.since)}` : ''}${told.store.why ? `: ${told.store.why}` : ''}. Figures here are of this process.`]);
+  if (told.maintenance.active) banners.push(['', 'All limits are off',
+    `until ${moment(told.maintenance.until)}, ${told.maintenance.by === 'policy' ? 'because the policy says so' : 'because an operator said so'}. Nothing is counted.`]);
+  if (told.policy.problem) banners.push(['bad', 'The policy file cannot be used.', 'The one before is still in force; see Policy for what is wrong.']);
+  fill(byId('banners'), JSON.stringify(banners), () =>
+    banners.map(([kind, title, text]) => make('p', { class: `banner ${kind}` }, make('strong', {}, title), make('span', {}, text))));
+}

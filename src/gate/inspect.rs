@@ -1,0 +1,370 @@
+//! How all limits of one caller stand. To look at them charges nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+
+use super::labels::Labels;
+use super::overrides::{no_such_rule, quota_set_for};
+use super::tier::{self, Asked as TierAsked};
+use super::{Gate, Rules};
+use crate::batch::{Batch, Check, MAX_CHECKS};
+use crate::clock::{Clock, Timestamp};
+use crate::decision::{Decision, Outcome, Usage, Verdict};
+use crate::error::{Error, Invalid, StoreError};
+use crate::head::Head;
+use crate::headers::{Label, Standing};
+use crate::key::{Counter, Subject, policy_name};
+use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, dimensions};
+use crate::quota::Quota;
+use crate::response::Denial;
+use crate::store::{Answer, Override, Store, StoreHealth};
+use crate::who::Identity;
+
+/// Somebody whose limits are looked at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asker {
+    identity: Option<Arc<Identity>>,
+    /// The network that counts as one client.
+    group: Option<IpAddr>,
+    exemption: Option<Exemption>,
+}
+
+/// How all limits of a caller stand.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    pub(crate) at: Timestamp,
+    pub(crate) tier: String,
+    /// Why none of them counts, if that is so.
+    pub(crate) exemption: Option<Exemption>,
+    /// The store could not be asked: these are the counters that are kept in this process until
+    /// it can.
+    pub(crate) degraded: bool,
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// How one quota stands for a caller.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub(crate) kind: RuleKind,
+    pub(crate) rule: String,
+    /// `user:secrets:1h`
+    pub(crate) policy: String,
+    /// Whose counter it is: `user=alice`, `everybody`. Not for logs.
+    pub(crate) counter: String,
+    pub(crate) quota: Quota,
+    pub(crate) usage: Usage,
+    /// Whether it was set at run time.
+    pub(crate) overridden: bool,
+    pub(crate) dry_run: bool,
+}
+
+impl Asker {
+    /// Somebody an operator asks about.
+    pub(crate) fn new(identity: Option<Identity>, ip: Option<IpAddr>, gate: &Gate) -> Self {
+        let rules = gate.rules.load();
+        let ip = ip.map(|ip| ip.to_canonical());
+        let by_name = rules.policy.plan_for(0, identity.as_ref()).err();
+        let by_network = ip.and_then(|ip| rules.policy.exempts_network(ip));
+        let exemption = gate.maintenance().or(by_network).or(by_name);
+        Self {
+            identity: identity.map(Arc::new),
+            group: ip.map(|ip| rules.client_ip().group(ip)),
+            exemption,
+        }
+    }
+
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        Caller {
+            identity: self.identity.as_deref(),
+            ip: self.group,
+        }
+    }
+
+    /// Whether a limit that was set at run time is for them: for what they are known by, or for
+    /// something else that is known of them.
+    pub(crate) fn is_meant_by(&self, of: &Override) -> bool {
+        let caller = self.caller();
+        let named = of.subject();
+        let mut known = caller.subjects();
+        known.any(|subject| subject == named) || is_theirs(&named, &caller.known_by())
+    }
+
+    /// What the caller is known by: `user`, `ip`.
+    pub(crate) fn known_by(&self) -> &str {
+        let identity = self.identity.as_deref();
+        identity.map_or(Identity::IP, |identity| identity.primary().0)
+    }
+}
+
+impl Inspected {
+    /// The limits that are in the way of the next request.
+    pub(crate) fn blocking(&self) -> impl Iterator<Item = &Limit> {
+        let limits = self.limits.iter();
+        limits.filter(|limit| limit.is_used_up() && !limit.dry_run)
+    }
+}
+
+impl Limit {
+    /// Whether the next request has no room.
+    pub(crate) const fn is_used_up(&self) -> bool {
+        !self.usage.is_allowed()
+    }
+
+    /// When the window ends or the quota is whole again; if it is used up, when the next request
+    /// is admitted. `None` if that is never.
+    pub(crate) fn reset_at(&self) -> Option<Timestamp> {
+        let helps = self.usage.outcome() != Outcome::Never && !self.quota.counts_nothing();
+        helps.then(|| self.usage.reset_at())
+    }
+}
+
+impl Gate {
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// Whether the store answers, as far as it knows itself.
+    pub(crate) fn store_health(&self) -> StoreHealth {
+        self.store.health()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Looks something up in the policy that is in force.
+    pub(crate) fn with_policy<T>(&self, look: impl FnOnce(&Policy) -> T) -> T {
+        look(&self.rules.load().policy)
+    }
+
+    /// What those are told who ask too often how their limits stand. No limit of the policy was
+    /// reached, so nobody else is told.
+    pub(crate) fn denied_to_ask(
+        &self,
+        head: &Head<'_>,
+        asker: &Asker,
+        counter: &Counter,
+        decision: &Decision,
+    ) -> Response<Bytes> {
+        let who = Some(asker.known_by()).filter(|who| Label::can_name(who));
+        let label = Label::new(who.unwrap_or(Labels::UNNAMED), counter, counter.quota());
+        let denial = match &label {
+            Ok(label) => {
+                let standing = Standing::new(label, *decision.usage());
+                Denial::limited(*head, standing, decision.at())
+            }
+            // Its name is in order, so there is always one.
+            Err(_) => Denial::unavailable(*head, Duration::from_secs(1), decision.at()),
+        };
+        self.render(&denial, self.rules.load().style())
+    }
+
+    fn maintenance(&self) -> Option<Exemption> {
+        self.maintenance_until().map(|_| Exemption::Maintenance)
+    }
+
+    /// The network that a request comes from, as counters know it.
+    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<IpAddr> {
+        let address = self.rules.load().client_ip().locate(head);
+        address.map(|address| address.group())
+    }
+
+    /// The network that an address counts as.
+    pub(crate) fn network_of(&self, ip: IpAddr) -> IpAddr {
+        self.rules.load().client_ip().group(ip.to_canonical())
+    }
+
+    /// Who asks, found in the way of all requests; or what those are told who show wrong
+    /// credentials.
+    pub(crate) fn asker(&self, head: &Head<'_>) -> Result<Asker, Box<Response<Bytes>>> {
+        let (rules, now) = (self.rules.load(), self.clock.now());
+        let address = rules.client_ip().locate(head);
+        if address.is_none() {
+            self.watch.no_peer_address();
+        }
+        // What is asked for is no endpoint of the policy.
+        let elsewhere = rules.endpoints.len() - 1;
+        let identity = self.identify(&rules, elsewhere, head, address, now)?;
+        let client = address.filter(|address| !address.is_proxy());
+        let by_head = rules
+            .policy
+            .exempts(head, client.map(|address| address.ip()));
+        let by_name = || rules.policy.plan_for(0, identity.as_deref()).err();
+        let exemption = self.maintenance().or(by_head).or_else(by_name);
+        Ok(Asker {
+            identity,
+            group: address.map(|address| address.group()),
+            exemption,
+        })
+    }
+
+    /// How all limits of somebody stand.
+    pub(crate) async fn inspect(&self, asker: &Asker) -> Inspected {
+        let rules = self.rules.load_full();
+        let now = self.clock.now();
+        let tier = match self.tier_of(&rules, asker.identity.as_ref(), now) {
+            TierAsked::Known(tier) => tier,
+            TierAsked::Pending(name) => tier::number(&rules, name.await.as_deref(), &self.watch),
+        };
+        let found = Found {
+            gate: self,
+            rules: &rules,
+            caller: asker.caller(),
+            tier,
+            now,
+        };
+        let (answers, told) = (found.peek(&*self.store), found.told());
+        let (verdicts, degraded) = match all(answers).await {
+            Ok(verdicts) => (verdicts, false),
+            Err(error) => {
+                self.watch.store_failed(&error, now);
+                // Memory does not fail; if it did, there would be nothing to tell.
+                (
+                    all(found.peek(self.local())).await.unwrap_or_default(),
+                    true,
+                )
+            }
+        };
+        let at = verdicts.first().map_or(now, Verdict::at);
+        let usages = verdicts.iter().flat_map(Verdict::usages);
+        let limits = told.into_iter().zip(usages).map(|(limit, usage)| Limit {
+            usage: *usage,
+            ..limit
+        });
+        Inspected {
+            at,
+            tier: rules.policy.tiers().name(tier).to_owned(),
+            exemption: asker.exemption,
+            degraded,
+            limits: limits.collect(),
+        }
+    }
+
+    /// Forgets what was counted for somebody: under one rule, or all that is theirs alone. What
+    /// they share with others, a tenant or everybody, stays.
+    pub(crate) fn forget(&self, asker: &Asker, rule: Option<&str>) -> Answer<(), Error> {
+        let rules = self.rules.load();
+        let caller = asker.caller();
+        let counters = rules.policy.counters_of(&caller);
+        let stores = std::iter::once(&*self.store as &dyn Store);
+        let stores = stores.chain(self.local.get().map(|local| local as &dyn Store));
+        let mut answers = Vec::new();
+        if let Some(rule) = rule {
+            let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
+            if counters.is_empty() {
+                return Answer::ready(Err(not_counted(&rules, rule).into()));
+            }
+            let checks = counters
+                .iter()
+                .map(|of| Check::new(&of.subject, &of.line.counter));
+            let checks: Vec<_> = checks.collect();
+            for store in stores {
+                answers.extend(batches(&checks, |batch| store.reset(batch)));
+            }
+        } else {
+            let whose = caller.known_by();
+            let mut subjects = vec![whose];
+            for of in counters {
+                if is_theirs(&of.subject, &whose) && !subjects.contains(&of.subject) {
+                    subjects.push(of.subject);
+                }
+            }
+            for store in stores {
+                answers.extend(subjects.iter().map(|subject| store.reset_subject(subject)));
+            }
+        }
+        Answer::all(answers).map(|forgotten| Ok(forgotten?))
+    }
+}
+
+/// Whether a counter is of somebody, alone or together with something else: of a user in a
+/// group, say, but not of the group.
+fn is_theirs(subject: &Subject<'_>, whose: &Subject<'_>) -> bool {
+    let mut dimensions = whose.dimensions();
+    dimensions.all(|known| subject.dimensions().any(|other| other == known))
+}
+
+fn not_counted(rules: &Rules, rule: &str) -> Invalid {
+    let mut lines = rules.policy.lines().iter();
+    if lines.any(|line| line.counter.rule() == rule) {
+        return Invalid::new("rule name", rule, "one that counts this caller");
+    }
+    no_such_rule(&rules.policy, rule)
+}
+
+/// A caller, and by what their limits are found.
+struct Found<'a> {
+    gate: &'a Gate,
+    rules: &'a Rules,
+    caller: Caller<'a>,
+    tier: usize,
+    now: Timestamp,
+}
+
+impl Found<'_> {
+    fn counters(&self) -> impl Iterator<Item = CounterOf<'_>> {
+        self.rules.policy.counters_of(&self.caller)
+    }
+
+    /// The quota of a counter, and whether it was set at run time.
+    fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
+        let overrides = self.gate.store.overrides();
+        let set = overrides.and_then(|overrides| {
+            quota_set_for(overrides, &self.caller, of.per, &of.line.counter, self.now)
+        });
+        set.map_or((*of.line.quota(self.tier), false), |quota| (quota, true))
+    }
+
+    /// Every limit, without knowing yet how it stands.
+    fn told(&self) -> Vec<Limit> {
+        let limit = |of: CounterOf<'_>| {
+            let (quota, overridden) = self.quota(&of);
+            Limit {
+                kind: of.kind,
+                rule: of.rule.to_owned(),
+                policy: policy_name(of.who, of.rule, &quota),
+                counter: dimensions(&of.subject),
+                quota,
+                usage: Usage::default(),
+                overridden,
+                dry_run: of.dry_run,
+            }
+        };
+        self.counters().map(limit).collect()
+    }
+
+    /// Asks a store of all of them, in their order.
+    fn peek(&self, store: &dyn Store) -> Vec<Answer<Verdict>> {
+        let counters: Vec<_> = self.counters().collect();
+        let quotas: Vec<_> = counters.iter().map(|of| self.quota(of).0).collect();
+        let checks = counters.iter().zip(&quotas).map(|(of, quota)| {
+            let check = Check::new(&of.subject, &of.line.counter);
+            check.with_quota(quota).with_cost(of.cost)
+        });
+        let checks: Vec<_> = checks.collect();
+        batches(&checks, |batch| store.peek(batch, self.now)).collect()
+    }
+}
+
+/// Puts checks to a store, as many at once as it takes.
+fn batches<T>(
+    checks: &[Check<'_>],
+    call: impl Fn(&Batch<'_>) -> Answer<T>,
+) -> impl Iterator<Item = Answer<T>> {
+    checks.chunks(MAX_CHECKS).map(move |some| {
+        let batch = Batch::new(some);
+        batch.map_or_else(
+            |invalid| Answer::ready(Err(StoreError::new(invalid.to_string()))),
+            |batch| call(&batch),
+        )
+    })
+}
+
+async fn all(answers: Vec<Answer<Verdict>>) -> Result<Vec<Verdict>, StoreError> {
+    let answers = futures_util::future::join_all(answers).await;
+    answers.into_iter().collect()
+}

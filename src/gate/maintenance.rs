@@ -1,0 +1,55 @@
+//! Limits that are off for a while, because an operator says so at run time.
+
+use super::Gate;
+use crate::clock::Timestamp;
+use crate::error::{Error, Invalid};
+use crate::observe;
+use crate::store::{Answer, Override, Overrides};
+
+/// Whether nobody is counted for the time being, as said at run time.
+#[inline]
+pub(super) fn is_on(overrides: Option<&Overrides>, now: Timestamp) -> bool {
+    overrides.is_some_and(|known| known.rests_until(now).is_some())
+}
+
+impl Gate {
+    /// Counts nobody until then.
+    pub(crate) fn start_maintenance(&self, until: Timestamp) -> Answer<(), Error> {
+        let now = self.clock.now();
+        if until <= now {
+            let expected = format!("an instant that is to come; it is {now} now");
+            return Answer::ready(Err(Invalid::new("maintenance", until, expected).into()));
+        }
+        let set = self.store.set_override(Override::maintenance(until));
+        set.map(move |set| {
+            set?;
+            observe::maintenance(Some(until));
+            Ok(())
+        })
+    }
+
+    /// Counts again, and says whether it did not.
+    pub(crate) fn end_maintenance(&self) -> Answer<bool, Error> {
+        let nobody = Override::nobody();
+        let removed = self.store.remove_override(&nobody, Override::MAINTENANCE);
+        removed.map(|removed| {
+            let removed = removed?;
+            if removed {
+                observe::maintenance(None);
+            }
+            Ok(removed)
+        })
+    }
+
+    /// Until when nobody is counted, and whether the policy says so. Of two that say it, the
+    /// later one.
+    pub(crate) fn maintenance_until(&self) -> Option<(Timestamp, bool)> {
+        let now = self.clock.now();
+        let rules = self.rules.load();
+        let said = rules.policy.overview().maintenance_until();
+        let said = said.filter(|until| now < *until).map(|until| (until, true));
+        let set = self.store.overrides();
+        let set = set.and_then(|known| known.rests_until(now));
+        said.max(set.map(|until| (until, false)))
+    }
+}

@@ -1,0 +1,152 @@
+//! Who gets in.
+
+use std::time::Duration;
+
+use tollgate::RateLimitLayer;
+use tollgate::admin::{Admin, Status};
+
+use super::{Served, TOKEN, assert_refused};
+use crate::layer::layer;
+use crate::log::Log;
+
+const PATHS: [&str; 7] = [
+    "GET /admin/api/policy",
+    "GET /admin/api/overrides",
+    "GET /admin/api/maintenance",
+    "POST /admin/api/lookup",
+    "POST /admin/api/reload",
+    "DELETE /admin/api/policy",
+    "GET /admin/api/no/such/path",
+];
+
+#[tokio::test]
+async fn nothing_is_answered_without_the_token() {
+    let served = Served::new("100/hour").await;
+    let whole = format!("Bearer {TOKEN}");
+    let (part, more) = (&whole[..whole.len() - 1], format!("{whole}x"));
+    let shown = [
+        "",
+        "Bearer",
+        "Bearer ",
+        TOKEN,
+        part,
+        &more,
+        "Basic dG9rZW4=",
+    ];
+    for (path, shown) in PATHS.iter().zip(shown) {
+        let answer = served.client.send(path, &[("authorization", shown)]).await;
+        assert_refused(&answer, 401, "UNAUTHORIZED");
+        let challenge = answer.header("www-authenticate");
+        assert_eq!(challenge, Some(r#"Bearer realm="tollgate""#));
+    }
+    for path in PATHS {
+        // A token in the URL is a token in the log.
+        let path = format!("{path}?token={TOKEN}&access_token={TOKEN}");
+        let cookie = [("cookie", &*format!("token={TOKEN}"))];
+        let answer = served.client.send(&path, &cookie).await;
+        assert_refused(&answer, 401, "UNAUTHORIZED");
+    }
+    assert_eq!(served.get("policy").await.status, 200);
+}
+
+/// The eleventh wrong one is not looked at, and neither is the right one.
+#[tokio::test]
+async fn guessing_is_limited_per_address() {
+    let (log, _listening) = Log::listen();
+    let served = Served::new("100/hour").await;
+    let guess = [("authorization", "Bearer a-guess-at-the-token")];
+    for _ in 0..10 {
+        let answer = served.client.send("GET /admin/api/policy", &guess).await;
+        assert_refused(&answer, 401, "UNAUTHORIZED");
+    }
+    for answer in [
+        served.client.send("GET /admin/api/policy", &guess).await,
+        served.get("policy").await,
+    ] {
+        let message = assert_refused(&answer, 429, "RATE_LIMIT_EXCEEDED");
+        let wait = answer.number("retry-after");
+        assert!(message.contains(&format!("{wait} seconds")), "{message}");
+    }
+    assert_eq!(log.about("rate_limit_admin_wrong_token").len(), 10);
+    assert!(!log.text().contains("a-guess-at-the-token"));
+    let wait = served.get("policy").await.number("retry-after");
+    served.clock.advance(Duration::from_secs(wait));
+    assert_eq!(served.get("policy").await.status, 200);
+    // The right one is not counted, however often it comes.
+    for _ in 0..50 {
+        assert_eq!(served.get("policy").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn who_shows_no_token_uses_up_nothing() {
+    let served = Served::new("100/hour").await;
+    for _ in 0..50 {
+        let answer = served.client.send("GET /admin/api/policy", &[]).await;
+        assert_refused(&answer, 401, "UNAUTHORIZED");
+    }
+    assert_eq!(served.get("policy").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_open_door_is_open() {
+    let (builder, clock) = layer("100/hour");
+    let limits = builder.build().unwrap();
+    let admin = Admin::new(&limits).without_token_insecure();
+    let served = Served::with(limits.clone(), clock, Status::new(&limits), admin).await;
+    let answer = served.client.send("GET /admin/api/policy", &[]).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn a_door_without_a_word_is_not_built() {
+    let limits = RateLimitLayer::new("1/hour").unwrap();
+    let problem = Admin::new(&limits).router().unwrap_err().to_string();
+    assert!(problem.contains("without_token_insecure"), "{problem}");
+    let short = Admin::new(&limits).token("hush").wrong_tokens("0/hour");
+    let shown = format!("{short:?}");
+    assert!(!shown.contains("hush"), "{shown}");
+    let problems = short.router().unwrap_err().to_string();
+    assert_eq!(problems.lines().count(), 2, "{problems}");
+    assert!(!problems.contains("hush"), "{problems}");
+}
+
+/// The page may do what it needs and nothing else, and no answer is kept or framed.
+#[tokio::test]
+async fn every_answer_protects_itself() {
+    let served = Served::new("100/hour").await;
+    let page = served.client.send("GET /admin", &[]).await;
+    assert_eq!(page.status, 200);
+    let same = served.client.send("GET /admin/", &[]).await;
+    assert_eq!((same.status, same.body), (200, page.body.clone()));
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"));
+    assert!(!policy.contains("unsafe"), "{policy}");
+    for answer in [
+        page,
+        served.get("policy").await,
+        served.client.send("GET /admin/api/policy", &[]).await,
+        served.client.send("GET /admin/no/such/path", &[]).await,
+        served.client.send("POST /admin", &[]).await,
+    ] {
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        for (name, value) in [
+            ("cache-control", "no-store"),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("x-frame-options", "DENY"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ] {
+            assert_eq!(answer.header(name), Some(value), "{name}");
+        }
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! What the page draws of a whole day, which no test could wait for.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tollgate::Identity;
+use tollgate::policy::{Policy, Rule, Tiers};
+
+use super::{Served, TOKEN};
+use crate::browser::Browser;
+use crate::layer::{echo, layer, send};
+
+/// A day of an API: some who do as they are told, a job that never waits, and in the last hour
+/// somebody who guesses passwords.
+async fn a_day() -> Served {
+    let policy = Policy::builder()
+        .tiers(Tiers::new("free").tier("team", 5).tier("enterprise", 20))
+        .everyone("600/hour")
+        .endpoint("GET /v1/items/{id}", Rule::new("60/minute").name("items"))
+        .endpoint("POST /v1/reports", Rule::new("4/hour").name("reports"))
+        .endpoint(
+            "POST /login",
+            Rule::new("5/minute").name("login").unscaled(),
+        )
+        .endpoint("GET /v1/search", Rule::new("20/minute").name("search"))
+        .rule("tenant", Rule::new("5000/hour").per(["tenant"]))
+        .exempt_role("service");
+    let (builder, clock) = layer(policy);
+    let builder = builder.identify_with(|head| {
+        let job = head.header("x-job")?;
+        Some(Identity::user(job).role("service"))
+    });
+    let limits = builder.build().unwrap();
+    let app = echo().layer(limits.clone());
+    let minutes = 24 * 60 + 5;
+    for minute in 0..minutes {
+        let busy = (minute * 7 % 13) + (minute / 60 % 12);
+        for number in 0..busy {
+            let user = format!("user-{}", number % 9);
+            send(
+                &app,
+                "GET /v1/items/7",
+                &[("x-user", &user), ("x-tier", "team")],
+            )
+            .await;
+        }
+        if minute % 20 == 0 {
+            send(&app, "POST /v1/reports", &[("x-user", "nightly-report")]).await;
+            send(&app, "GET /v1/items/1", &[("x-job", "sync")]).await;
+        }
+        let searches = if minute % 180 < 25 {
+            26 + minute % 9
+        } else {
+            6
+        };
+        for _ in 0..searches {
+            send(&app, "GET /v1/search", &[("x-user", "crawler")]).await;
+        }
+        if minute >= minutes - 42 {
+            let guesses = 8 + (minute * 31 % 11) + 20 * u64::from(minute > minutes - 12);
+            for _ in 0..guesses {
+                send(&app, "POST /login", &[("x-user", "mallory")]).await;
+            }
+        }
+        clock.advance(Duration::from_mins(1));
+    }
+    Served::of(limits, clock).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_over_time_for_an_hour_and_for_a_day() {
+    let served = a_day().await;
+    let told = served.get("statistics").await.json();
+    let page = format!("http://{}/admin", served.address);
+    for scheme in ["light", "dark"] {
+        let mut browser = Browser::open(&page, (1280, 900), scheme).await;
+        browser
+            .until("!document.querySelector('#sign-in').hidden")
+            .await;
+        browser.write("#token", TOKEN).await;
+        browser.press("Enter").await;
+        browser.until_says("#pulse", "Live").await;
+        // As many points as there are minutes that are over, and as high as there were denials.
+        let points =
+            "document.querySelector('#timeline .line').getAttribute('d').split('L').length";
+        browser.until(&format!("{points} === 59")).await;
+        browser.picture(&format!("busy-hour-{scheme}")).await;
+        let most = told["last_hour"].as_array().unwrap().iter();
+        let most = most.map(|span| span["denied"].as_u64().unwrap()).max();
+        let words = browser
+            .value("document.querySelector('#timeline svg').ariaLabel")
+            .await;
+        let words = words.as_str().unwrap();
+        let total = &told["denied_last_hour"];
+        let expected = format!(
+            "{total} denials in the past hour, at most {} in a minute.",
+            most.unwrap()
+        );
+        assert!(words.starts_with(&expected), "{words}");
+
+        browser.click("[data-period=day]").await;
+        browser.until(&format!("{points} === 95")).await;
+        let pressed = "document.querySelector('[data-period=day]').ariaPressed";
+        assert_eq!(browser.value(pressed).await, json!("true"));
+        browser.picture(&format!("busy-day-{scheme}")).await;
+        assert_eq!(browser.complaints(), [""; 0]);
+        browser.close().await;
+    }
+}

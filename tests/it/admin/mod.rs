@@ -1,0 +1,130 @@
+//! The status endpoint and the admin API, over real sockets.
+
+mod door;
+mod drawn;
+mod hostile;
+mod lookup;
+mod maintenance;
+mod overrides;
+mod policy;
+mod status;
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tollgate::admin::{Admin, Status};
+use tollgate::policy::IntoPolicy;
+use tollgate::{ManualClock, RateLimitLayer};
+
+use crate::layer::{Answer, echo, layer};
+use crate::wire::{Client, Version};
+
+const TOKEN: &str = "the-token-of-these-tests";
+
+/// A service with limits, a status endpoint and an admin router, on a clock that stands still.
+/// Its callers are known by `x-user`, `x-tier` and `x-tenant`.
+struct Served {
+    client: Client,
+    address: SocketAddr,
+    clock: ManualClock,
+    limits: RateLimitLayer,
+}
+
+impl Served {
+    async fn new(policy: impl IntoPolicy) -> Self {
+        let (builder, clock) = layer(policy);
+        Self::of(builder.build().unwrap(), clock).await
+    }
+
+    async fn of(limits: RateLimitLayer, clock: ManualClock) -> Self {
+        let admin = Admin::new(&limits).token(TOKEN);
+        let admin = admin.actor_with(|head| head.header("x-operator").map(str::to_owned));
+        Self::with(limits.clone(), clock, Status::new(&limits), admin).await
+    }
+
+    async fn with(
+        limits: RateLimitLayer,
+        clock: ManualClock,
+        status: Status,
+        admin: Admin,
+    ) -> Self {
+        let app: Router = Router::new()
+            .merge(status.router().unwrap())
+            .nest_service("/admin", admin.router().unwrap())
+            .merge(echo().layer(limits.clone()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = app.into_make_service_with_connect_info::<SocketAddr>();
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self {
+            client: Client::new(Version::Http1, address),
+            address,
+            clock,
+            limits,
+        }
+    }
+
+    /// A request of somebody.
+    async fn send(&self, line: &str, user: &str) -> Answer {
+        self.client.send(line, &[("x-user", user)]).await
+    }
+
+    /// How somebody's limits stand, as they are told.
+    async fn status(&self, user: &str) -> Value {
+        let answer = self.send("GET /v1/rate-limits/status", user).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.json()
+    }
+
+    /// What an operator gets.
+    async fn get(&self, path: &str) -> Answer {
+        let token = format!("Bearer {TOKEN}");
+        let line = format!("GET /admin/api/{path}");
+        self.client.send(&line, &[("authorization", &token)]).await
+    }
+
+    /// What an operator is answered who sends this.
+    async fn post(&self, path: &str, body: impl ToString) -> Answer {
+        let request = Request::post(format!("/admin/api/{path}"))
+            .header("authorization", format!("Bearer {TOKEN}"))
+            .header("content-type", "application/json")
+            .header("x-operator", "olivia")
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        self.client.send_request(request).await
+    }
+
+    /// What is known of a user.
+    async fn look_up(&self, user: &str) -> Value {
+        let answer = self.post("lookup", json!({ "subject": { "user": user } }));
+        let answer = answer.await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.json()
+    }
+}
+
+/// The one limit of this name.
+fn limit<'a>(of: &'a Value, policy: &str) -> &'a Value {
+    let limits = of["limits"].as_array().unwrap();
+    let mut found = limits.iter().filter(|limit| limit["policy"] == policy);
+    let limit = found.next().unwrap_or_else(|| panic!("{policy} in {of}"));
+    assert!(found.next().is_none(), "{policy} is there twice");
+    limit
+}
+
+/// Says so if an answer is no refusal of this status and code, or not the house form.
+fn assert_refused<'a>(answer: &'a Answer, status: u16, code: &str) -> std::borrow::Cow<'a, str> {
+    assert_eq!(answer.status, status, "{}", answer.body);
+    let error = &answer.json()["error"];
+    assert_eq!(error["code"], code, "{}", answer.body);
+    assert_eq!(error["request_id"], answer.header("x-request-id").unwrap());
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let at: jiff::Timestamp = error["timestamp"].as_str().unwrap().parse().unwrap();
+    assert!(at.as_second() > 0);
+    error["message"].as_str().unwrap().to_owned().into()
+}

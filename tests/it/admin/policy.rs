@@ -1,0 +1,89 @@
+//! What is in force, and what became of the last attempt to change it.
+
+use serde_json::json;
+use tollgate::policy::{Policy, Rule, Tiers};
+
+use super::{Served, assert_refused};
+
+#[tokio::test]
+async fn it_is_told_as_it_is_understood() {
+    let policy = Policy::builder()
+        .tiers(Tiers::new("free").tier("team", 5))
+        .everyone("100/hour")
+        .endpoint(
+            "POST /login",
+            Rule::new("3/hour").name("login").per(["ip"]).unscaled(),
+        )
+        .exempt_route("GET /health")
+        .exempt_subject("user", "secret-agent");
+    let served = Served::new(policy).await;
+    let answer = served.get("policy").await;
+    let told = answer.json();
+    let status = json!({
+        "version": 1, "since": "2025-01-01T00:00:00.000Z", "failures": 0, "problem": null,
+    });
+    assert_eq!(told["status"], status);
+    let rules = told["policy"]["rules"].as_array().unwrap();
+    let login = rules.iter().find(|rule| rule["name"] == "login").unwrap();
+    assert_eq!(
+        login["limits"],
+        json!({ "free": ["3/1h"], "team": ["3/1h"] })
+    );
+    assert_eq!(login["per"], "ip");
+    let endpoints = &told["policy"]["endpoints"];
+    assert_eq!(endpoints[0]["route"], "POST /login");
+    assert_eq!(told["policy"]["exempt"]["routes"], json!(["GET /health"]));
+    // How many there are, and not who.
+    assert_eq!(told["policy"]["exempt"]["subjects"], 1);
+    assert!(!answer.body.contains("secret-agent"));
+}
+
+#[tokio::test]
+async fn a_change_and_a_failed_one_are_told() {
+    let served = Served::new("100/hour").await;
+    served.limits.replace_policy("200/hour").unwrap();
+    served.limits.replace_policy("0/hour").unwrap_err();
+    let status = served.get("policy").await.json()["status"].take();
+    assert_eq!(
+        (&status["version"], &status["failures"]),
+        (&json!(2), &json!(1))
+    );
+    assert!(status["problem"].as_str().unwrap().contains("blocked"));
+
+    // It came from no file.
+    let refused = served.post("reload", "{}").await;
+    let message = assert_refused(&refused, 422, "POLICY_NOT_RELOADED");
+    assert!(message.contains("was not read from a file"), "{message}");
+}
+
+#[cfg(feature = "config")]
+#[tokio::test]
+async fn a_file_is_read_again() {
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let path = path.join(format!("admin-{}.toml", std::process::id()));
+    std::fs::write(&path, "[global]\nanonymous = '5/hour'\n").unwrap();
+    let limits = tollgate::RateLimitLayer::from_file(&path).unwrap();
+    let served = Served::of(limits, tollgate::ManualClock::new()).await;
+    let limit = async || {
+        served
+            .client
+            .send("GET /", &[])
+            .await
+            .number("x-ratelimit-limit")
+    };
+    assert_eq!(limit().await, 5);
+    std::fs::write(&path, "[global]\nanonymous = '7/hour'\n").unwrap();
+    let answer = served.post("reload", "{}").await;
+    assert_eq!((answer.status, &answer.json()["version"]), (200, &json!(2)));
+    assert_eq!(limit().await, 7);
+    std::fs::write(&path, "[global]\nanonymous = '7/eon'\n").unwrap();
+    let refused = served.post("reload", "{}").await;
+    let message = assert_refused(&refused, 422, "POLICY_NOT_RELOADED");
+    assert!(message.contains("7/eon"), "{message}");
+    assert_eq!(limit().await, 7);
+    let status = served.get("policy").await.json()["status"].take();
+    assert_eq!(
+        (&status["version"], &status["failures"]),
+        (&json!(2), &json!(1))
+    );
+}

@@ -1,0 +1,167 @@
+//! What callers are told of their limits.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tollgate::admin::{Admin, Status};
+use tollgate::policy::{Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::{Override, Timestamp};
+
+use super::{Served, TOKEN, limit};
+use crate::layer::layer;
+
+fn policy() -> PolicyBuilder {
+    Policy::builder()
+        .tiers(Tiers::new("free").tier("team", 5))
+        .authenticated("1000/hour")
+        .anonymous("100/hour")
+        .category("secrets", "500/hour")
+        .endpoint("GET /v1/secrets/{id}", Rule::in_category("secrets"))
+        .endpoint(
+            "POST /login",
+            Rule::new("3/minute")
+                .and("10/hour")
+                .name("login")
+                .unscaled(),
+        )
+        .endpoint("GET /projects", Rule::new("unlimited").name("projects"))
+        .endpoint("GET /tried", Rule::new("1/hour").name("tried").dry_run())
+        .rule("tenant", Rule::new("50/minute").per(["tenant"]))
+        .exempt_role("service")
+}
+
+#[tokio::test]
+async fn every_limit_of_the_caller_is_told_and_asking_costs_nothing() {
+    let served = Served::new(policy()).await;
+    for _ in 0..3 {
+        served.send("POST /login", "alice").await;
+    }
+    served.send("GET /v1/secrets/42", "alice").await;
+    let mut told = Vec::new();
+    for _ in 0..20 {
+        told.push(served.status("alice").await);
+    }
+    assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+    assert_eq!(
+        told[0],
+        json!({
+            "counted_by": "user", "tier": "free", "exempt": null, "degraded": false,
+            "limits": [
+                { "policy": "user:global:1h", "limit": 1000, "used": 4, "remaining": 996,
+                  "reset_at": "2025-01-01T01:00:00.000Z" },
+                { "policy": "user:secrets:1h", "limit": 500, "used": 1, "remaining": 499,
+                  "reset_at": "2025-01-01T01:00:00.000Z" },
+                { "policy": "user:login:1m", "limit": 3, "used": 3, "remaining": 0,
+                  "reset_at": "2025-01-01T00:01:20.000Z", "retry_after": 80 },
+                { "policy": "user:login:1h", "limit": 10, "used": 3, "remaining": 7,
+                  "reset_at": "2025-01-01T01:00:00.000Z" },
+            ],
+            "timestamp": "2025-01-01T00:00:00.000Z",
+        })
+    );
+    // It was true: a second earlier there is no room, then there is.
+    served.clock.advance(Duration::from_secs(79));
+    assert_eq!(served.send("POST /login", "alice").await.status, 429);
+    served.clock.advance(Duration::from_secs(1));
+    assert_eq!(served.send("POST /login", "alice").await.status, 200);
+}
+
+#[tokio::test]
+async fn callers_are_found_as_the_layer_finds_them() {
+    let served = Served::new(policy()).await;
+    let line = "GET /v1/rate-limits/status";
+    let of_team = [("x-user", "ada"), ("x-tier", "team"), ("x-tenant", "acme")];
+    let told = served.client.send(line, &of_team).await.json();
+    assert_eq!(told["tier"], "team");
+    assert_eq!(limit(&told, "user:global:1h")["limit"], 5_000);
+    assert_eq!(limit(&told, "tenant:tenant:1m")["limit"], 250);
+
+    let told = served.client.send(line, &[]).await.json();
+    assert_eq!(
+        (&told["counted_by"], &told["tier"]),
+        (&json!("ip"), &json!("free"))
+    );
+    assert_eq!(limit(&told, "ip:global:1h")["limit"], 100);
+    assert_eq!(limit(&told, "ip:login:1m")["limit"], 3);
+    let policies = told["limits"].as_array().unwrap().iter();
+    assert!(
+        !policies
+            .clone()
+            .any(|limit| limit["policy"] == "tenant:tenant:1m")
+    );
+    assert_eq!(policies.count(), 4);
+}
+
+#[tokio::test]
+async fn what_was_set_at_run_time_is_told() {
+    let served = Served::new(policy()).await;
+    for (rule, quota) in [("global", "5/hour"), ("login", "blocked")] {
+        let set = Override::new([("user", "alice")], rule, quota).unwrap();
+        served.limits.set_override(set).wait().unwrap();
+    }
+    let told = served.status("alice").await;
+    assert_eq!(limit(&told, "user:global:1h")["limit"], 5);
+    // There is nothing to wait for.
+    let blocked = told["limits"].as_array().unwrap().iter();
+    let blocked: Vec<_> = blocked.filter(|limit| limit["limit"] == 0).collect();
+    let expected = json!({ "policy": "user:login:blocked", "limit": 0, "used": 0, "remaining": 0 });
+    assert_eq!(blocked, [&expected, &expected]);
+    assert_eq!(
+        limit(&served.status("bob").await, "user:global:1h")["limit"],
+        1_000
+    );
+}
+
+#[tokio::test]
+async fn who_is_not_counted_is_told_why() {
+    let until = Timestamp::from_secs(1_735_693_200);
+    let served = Served::new(policy().exempt_network("127.0.0.0/8")).await;
+    assert_eq!(served.status("alice").await["exempt"], "network");
+    served.limits.start_maintenance(until).wait().unwrap();
+    assert_eq!(served.status("alice").await["exempt"], "maintenance");
+    let served = Served::new(policy().exempt_subject("user", "root")).await;
+    assert_eq!(served.status("root").await["exempt"], "subject");
+    assert_eq!(served.status("alice").await["exempt"], json!(null));
+}
+
+/// Its own limit is per caller, says so in the house form, and is nobody's violation.
+#[tokio::test]
+async fn asking_is_limited_itself() {
+    let (builder, clock) = layer(policy());
+    let limits = builder.build().unwrap();
+    let status = Status::new(&limits).path("/my/limits").quota("2/minute");
+    let admin = Admin::new(&limits).token(TOKEN);
+    let served = Served::with(limits, clock, status, admin).await;
+    for expected in [200, 200, 429] {
+        assert_eq!(
+            served.send("GET /my/limits", "alice").await.status,
+            expected
+        );
+    }
+    assert_eq!(served.send("GET /my/limits", "bob").await.status, 200);
+    let denied = served.send("GET /my/limits", "alice").await;
+    let error = &denied.json()["error"];
+    assert_eq!(error["code"], "RATE_LIMIT_EXCEEDED");
+    assert_eq!(error["details"]["policy"], "user:status:1m");
+    assert_eq!(denied.header("x-ratelimit-policy"), Some("user:status:1m"));
+    served
+        .clock
+        .advance(Duration::from_secs(denied.number("retry-after")));
+    assert_eq!(served.send("GET /my/limits", "alice").await.status, 200);
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_refused_at_once() {
+    let limits = layer("1/hour").0.build().unwrap();
+    for path in ["", "limits", "/{id}", "/a b", "/*rest", "/:old", "/a?b"] {
+        let status = Status::new(&limits).path(path).router::<()>();
+        let problem = status.unwrap_err().to_string();
+        assert!(problem.contains("status path"), "{path}: {problem}");
+    }
+    let status = Status::new(&limits)
+        .path("")
+        .quota("0/minute")
+        .router::<()>();
+    let problems = status.unwrap_err().to_string();
+    assert_eq!(problems.lines().count(), 2, "{problems}");
+}

@@ -1,0 +1,249 @@
+//! A real browser, without a window: Chromium, spoken to in its own protocol over two pipes.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::{sleep, timeout};
+
+/// More than a busy machine needs, and less than a person waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Chromium takes what it is told from the third descriptor, and answers on the fourth.
+const START: &str = r#"exec chromium --headless=new --no-sandbox --disable-gpu \
+    --disable-dev-shm-usage --no-first-run --user-data-dir="$0" --remote-debugging-pipe \
+    about:blank 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"#;
+
+/// A browser with one page, which ends with the test.
+pub(super) struct Browser {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    profile: PathBuf,
+    session: Option<String>,
+    last: u64,
+    /// What was told without being asked for.
+    told: Vec<Value>,
+}
+
+impl Browser {
+    /// A page of this size; `scheme` is `light` or `dark`.
+    pub(super) async fn open(url: &str, (width, height): (u32, u32), scheme: &str) -> Self {
+        let name = format!("chromium-{}-{width}-{scheme}", std::process::id());
+        let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let mut child = Command::new("sh")
+            .args(["-c", START])
+            .arg(&profile)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut browser = Self {
+            child,
+            to,
+            from: BufReader::new(from),
+            profile,
+            session: None,
+            last: 0,
+            told: Vec::new(),
+        };
+        let blank = json!({ "url": "about:blank" });
+        let target = browser.call("Target.createTarget", blank).await;
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = browser.call("Target.attachToTarget", attach).await;
+        browser.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log"] {
+            browser.call(&format!("{domain}.enable"), json!({})).await;
+        }
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1,
+            "mobile": width < 600 });
+        browser
+            .call("Emulation.setDeviceMetricsOverride", size)
+            .await;
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
+        let media = json!({ "features": features });
+        browser.call("Emulation.setEmulatedMedia", media).await;
+        browser.call("Page.navigate", json!({ "url": url })).await;
+        browser.until("document.readyState === 'complete'").await;
+        browser
+    }
+
+    /// What the browser answers.
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        let answer = timeout(PATIENCE, self.called(method, params)).await;
+        answer.unwrap_or_else(|_| panic!("{method} is not answered"))
+    }
+
+    async fn called(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let mut message = json!({ "id": self.last, "method": method, "params": params });
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        let message = format!("{message}\0");
+        let sent = self.to.write_all(message.as_bytes()).await;
+        sent.expect("chromium is there: `apt-get install chromium`");
+        loop {
+            let mut answer = Vec::new();
+            self.from.read_until(0, &mut answer).await.unwrap();
+            assert!(
+                !answer.is_empty(),
+                "chromium is there: `apt-get install chromium`"
+            );
+            let mut answer: Value = serde_json::from_slice(&answer[..answer.len() - 1]).unwrap();
+            if answer["id"] == self.last {
+                assert_eq!(answer.get("error"), None, "{method}");
+                return answer["result"].take();
+            }
+            self.told.push(answer);
+        }
+    }
+
+    /// What an expression is on the page.
+    pub(super) async fn value(&mut self, expression: &str) -> Value {
+        let params = json!({ "expression": expression, "returnByValue": true });
+        let mut answer = self.call("Runtime.evaluate", params).await;
+        assert_eq!(answer.get("exceptionDetails"), None, "{expression}");
+        answer["result"]["value"].take()
+    }
+
+    /// Waits for an expression to be true.
+    pub(super) async fn until(&mut self, expression: &str) {
+        let is_true = async {
+            while self.value(expression).await != json!(true) {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        if timeout(PATIENCE, is_true).await.is_err() {
+            let page = self.value("document.body.innerText").await;
+            panic!("not to be seen: {expression} in\n{page}");
+        }
+    }
+
+    /// The text of an element.
+    pub(super) async fn text(&mut self, selector: &str) -> String {
+        let text = format!("document.querySelector({selector:?}).innerText");
+        let text = self.value(&text).await;
+        text.as_str().unwrap().replace('\u{a0}', " ")
+    }
+
+    /// Waits for an element to say something.
+    pub(super) async fn until_says(&mut self, selector: &str, text: &str) {
+        self.until(&format!(
+            "(document.querySelector({selector:?})?.innerText ?? '').replaceAll('\\u00a0', ' ').includes({text:?})"
+        ))
+        .await;
+    }
+
+    /// Clicks on the middle of an element, as a hand would: once it stands still and nothing is
+    /// in front of it.
+    pub(super) async fn click(&mut self, selector: &str) {
+        let find = format!(
+            "(() => {{ const it = document.querySelector({selector:?}); if (!it) return null; \
+             it.scrollIntoView({{ block: 'center' }}); const at = it.getBoundingClientRect(); \
+             const [x, y] = [at.x + at.width / 2, at.y + at.height / 2]; \
+             return it.contains(document.elementFromPoint(x, y)) ? [x, y] : null; }})()"
+        );
+        let stands_still = async {
+            let mut before = Value::Null;
+            loop {
+                let place = self.value(&find).await;
+                if !place.is_null() && place == before {
+                    break place;
+                }
+                before = place;
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let place = timeout(PATIENCE, stands_still).await;
+        let place = place.unwrap_or_else(|_| panic!("{selector} cannot be clicked on"));
+        for kind in ["mousePressed", "mouseReleased"] {
+            let params = json!({ "type": kind, "x": place[0], "y": place[1], "button": "left",
+                "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", params).await;
+        }
+    }
+
+    /// Puts a text into a field, in the place of what is there.
+    pub(super) async fn write(&mut self, selector: &str, text: &str) {
+        self.click(selector).await;
+        let field = format!("document.querySelector({selector:?})");
+        self.until(&format!("document.activeElement === {field}"))
+            .await;
+        self.value(&format!("{field}.select()")).await;
+        self.call("Input.insertText", json!({ "text": text })).await;
+    }
+
+    pub(super) async fn press(&mut self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            let mut params = json!({ "type": kind, "key": key, "code": key });
+            if (kind, key) == ("keyDown", "Enter") {
+                params["text"] = json!("\r");
+            }
+            let code = match key {
+                "Tab" => 9,
+                "Enter" => 13,
+                "ArrowLeft" => 37,
+                _ => 0,
+            };
+            params["windowsVirtualKeyCode"] = json!(code);
+            self.call("Input.dispatchKeyEvent", params).await;
+        }
+    }
+
+    /// Keeps a picture of the whole page among what the tests leave behind.
+    pub(super) async fn picture(&mut self, name: &str) {
+        self.value("scrollTo(0, 0)").await;
+        let params = json!({ "format": "png", "captureBeyondViewport": true });
+        let picture = self.call("Page.captureScreenshot", params).await;
+        let bytes = BASE64_STANDARD
+            .decode(picture["data"].as_str().unwrap())
+            .unwrap();
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(format!("{name}.png")), bytes).unwrap();
+    }
+
+    /// Whether everything fits into the width of the window.
+    pub(super) async fn fits(&mut self) -> bool {
+        let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+        self.value(fits).await == json!(true)
+    }
+
+    /// What the page has complained of: errors, warnings, what its policy forbids.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let complaint = |told: &&Value| match told["method"].as_str() {
+            Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled") => true,
+            Some("Log.entryAdded") => told["params"]["entry"]["level"] != "info",
+            _ => false,
+        };
+        let complaints = self.told.iter().filter(complaint);
+        complaints.map(|told| told["params"].to_string()).collect()
+    }
+
+    /// Ends it, with everything that it has started.
+    pub(super) async fn close(mut self) {
+        self.session = None;
+        let end = async {
+            let _ = self
+                .to
+                .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0")
+                .await;
+            self.child.wait().await
+        };
+        if timeout(PATIENCE, end).await.is_err() {
+            self.child.kill().await.unwrap();
+        }
+        let _ = std::fs::remove_dir_all(&self.profile);
+    }
+}
