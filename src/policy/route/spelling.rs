@@ -1,22 +1,42 @@
 //! Paths that somebody may take for another one.
 
-/// Whether nobody could take the path for another one.
+use std::borrow::Cow;
+
+/// Whether nobody could take the path for another one: nothing in it is encoded, and no slash is
+/// one too many.
 #[inline]
 pub(super) fn is_plain(path: &str) -> bool {
-    trimmed(path).is_none() && !path.contains('%')
+    let mut before = 0;
+    for byte in path.bytes() {
+        if byte == b'%' || (byte == b'/' && before == b'/') {
+            return false;
+        }
+        before = byte;
+    }
+    before != b'/' || path.len() == 1
 }
 
-/// The path without slashes too many at its ends, which a layer further in may take off before
-/// it routes; `None` if it has none.
-#[inline]
-pub(super) fn trimmed(path: &str) -> Option<&str> {
-    if path == "/" || !(path.ends_with('/') || path.starts_with("//")) {
+/// The path without slashes too many: at its end, where a layer further in may take them off before
+/// it routes, or one after the other, of which axum loses one where a service is nested. `None` if
+/// there are none.
+pub(super) fn trimmed(path: &str) -> Option<Cow<'_, str>> {
+    if path == "/" || !(path.ends_with('/') || path.contains("//")) {
         return None;
     }
     let path = path.trim_end_matches('/');
-    let extra = path.bytes().take_while(|byte| *byte == b'/').count();
-    let path = &path[extra.saturating_sub(1)..];
-    Some(if path.is_empty() { "/" } else { path })
+    if path.is_empty() {
+        return Some(Cow::Borrowed("/"));
+    }
+    if !path.contains("//") {
+        return Some(Cow::Borrowed(path));
+    }
+    let mut single = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if letter != '/' || !single.ends_with('/') {
+            single.push(letter);
+        }
+    }
+    Some(Cow::Owned(single))
 }
 
 /// The path with its segments decoded, as handlers see them, if it is encoded at all.
@@ -45,4 +65,28 @@ pub(super) fn decoded(path: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_plain, trimmed};
+
+    #[test]
+    fn slashes_too_many() {
+        for (path, expected) in [
+            ("/", None),
+            ("/a/b", None),
+            ("", None),
+            ("//", Some("/")),
+            ("/a/", Some("/a")),
+            ("//a", Some("/a")),
+            ("/a//b", Some("/a/b")),
+            ("///a///b///", Some("/a/b")),
+            ("/ü//é/", Some("/ü/é")),
+        ] {
+            assert_eq!(trimmed(path).as_deref(), expected, "{path}");
+            assert_eq!(is_plain(path), expected.is_none(), "{path}");
+        }
+        assert!(!is_plain("/%61"));
+    }
 }

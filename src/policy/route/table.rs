@@ -122,7 +122,7 @@ impl Routes {
         let counts = |place: &&Place| place.target != Target::Exempt;
         // Where the router says what it matched, slashes do not matter any more.
         let by_trimmed = (taken.pattern.is_none())
-            .then(|| self.at(matcher, trimmed(taken.path)?))
+            .then(|| self.at(matcher, &trimmed(taken.path)?))
             .flatten()
             .filter(counts);
         let mut found = by_path;
