@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod ceiling;
+mod hot;
 mod load;
 mod ours;
 mod rows;

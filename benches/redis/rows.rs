@@ -7,6 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tollgate_bench::{Args, Duel, Report, Row, Target, median, turns};
 
 use crate::ceiling::Ceiling;
+use crate::hot::Hot;
 use crate::load::Load;
 use crate::ours::Ours;
 use crate::server::Server;
@@ -35,6 +36,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     };
     bench.against_the_ceiling(args, report)?;
     bench.against_others(args, report)?;
+    bench.without_asking(args, report)?;
     bytes(args, report, &runtime)?;
     report.note(
         "redis-benchmark makes the very call that we make for one decision, on 10 000 keys, with as \
@@ -106,6 +108,40 @@ impl Bench<'_> {
         }
         Ok(())
     }
+
+    /// Stores around the store, which spare it most calls or all of them.
+    fn without_asking(&self, args: &Args, report: &mut Report) -> io::Result<()> {
+        let (server, runtime) = (self.server, self.runtime);
+        if args.wants("deny-cache/attack") {
+            let denied = Hot::denied(server, runtime);
+            let memory = Hot::denied_by_memory(runtime);
+            let duel = Loads::of(
+                || denied.run(server, runtime, 64, TIME),
+                || memory.run(server, runtime, 64, TIME),
+            );
+            duel.report(report, "deny-cache/attack", "MemoryStore", None)?;
+            let asking = Hot::bare(server, runtime, "1/day");
+            let duel = Loads::of(
+                || denied.run(server, runtime, 64, TIME),
+                || asking.run(server, runtime, 64, TIME),
+            );
+            duel.report(report, "deny-cache/attack", "one call each", None)?;
+        }
+        if args.wants("lease100/hot") {
+            let leased = Hot::leased(server, runtime, FIXED, 100);
+            let bare = Hot::bare(server, runtime, FIXED);
+            let duel = Loads::of(
+                || leased.run(server, runtime, 64, TIME),
+                || bare.run(server, runtime, 64, TIME),
+            );
+            let target = Target {
+                at_most: 0.05,
+                stretch: None,
+            };
+            duel.report(report, "lease100/hot", "one call each", Some(target))?;
+        }
+        Ok(())
+    }
 }
 
 /// What both sides came to, round by round.
@@ -161,7 +197,7 @@ fn bytes(args: &Args, report: &mut Report, runtime: &Runtime) -> io::Result<()> 
         ask(&server);
         server.number(&format!("MEMORY USAGE {}", server.any_key())) as f64
     };
-    let moment = Duration::from_millis(1);
+    let moment = Duration::from_millis(100);
     let ours = |quota: &'static str| {
         weigh(&|server| {
             Ours::new(server, runtime, quota, true);
@@ -171,7 +207,7 @@ fn bytes(args: &Args, report: &mut Report, runtime: &Runtime) -> io::Result<()> 
         Barnacle::new(server).run(server, runtime, 1, moment);
     });
     let tier = weigh(&|server| {
-        TowerRateTier::new(server, runtime).run(server, runtime, 1, moment);
+        TowerRateTier::new(server, runtime).ask_slowly(runtime);
     });
     for (peer, ours, theirs) in [
         ("barnacle-rs", ours(FIXED), barnacle),

@@ -25,12 +25,19 @@ impl TowerRateTier {
         let storage = Arc::clone(&self.0);
         load::run(server, runtime, tasks, time, move |number| {
             let storage = Arc::clone(&storage);
-            async move {
-                let (user, quota) = (number.to_string(), Quota::per_second(1_000_000));
-                let key = StorageKey::new(&user, "free");
-                let decided = storage.check_and_update(key, &quota, 1, 0).await;
-                assert!(decided.expect("the server answers").is_ok());
-            }
+            async move { ask(&storage, number, Quota::per_second(1_000_000)).await }
         })
     }
+
+    /// Asks once, of a bucket that takes a while to fill: its key is there for as long.
+    pub fn ask_slowly(&self, runtime: &Runtime) {
+        runtime.block_on(ask(&self.0, 0, Quota::per_second(1)));
+    }
+}
+
+async fn ask(storage: &RedisStorage<ConnectionManager>, number: u64, quota: Quota) {
+    let user = number.to_string();
+    let key = StorageKey::new(&user, "free");
+    let decided = storage.check_and_update(key, &quota, 1, 0).await;
+    assert!(decided.expect("the server answers").is_ok());
 }
