@@ -19,7 +19,7 @@ use self::request::Request;
 use self::terms::can_be_leased;
 use super::by_print::ByPrint;
 use super::fingerprint::{RequestPrint, Secret};
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, only};
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
@@ -289,12 +289,7 @@ impl Store for Leased {
         if !can_be_leased(&batch) {
             return self.shared.store.decide_one(check, now);
         }
-        self.decide(&batch, now).map(|verdict| {
-            let verdict = verdict?;
-            let first = verdict.usages().first().copied();
-            let usage = first.ok_or_else(|| StoreError::refused("the store answered no check"))?;
-            Ok((usage, verdict.at()))
-        })
+        self.decide(&batch, now).map(|verdict| only(&verdict?))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
