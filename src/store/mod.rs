@@ -67,12 +67,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
             Ok(batch) => batch,
             Err(invalid) => return Answer::ready(Err(StoreError::refused(invalid.to_string()))),
         };
-        self.decide(&batch, now).map(|verdict| {
-            let verdict = verdict?;
-            let first = verdict.usages().first().copied();
-            let usage = first.ok_or_else(|| StoreError::refused("the store answered no check"))?;
-            Ok((usage, verdict.at()))
-        })
+        self.decide(&batch, now).map(|verdict| only(&verdict?))
     }
 
     /// How the counters stand and what [`decide`](Store::decide) would say. Changes nothing.
@@ -140,6 +135,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn in_memory(&self) -> Option<InMemory> {
         None
     }
+}
+
+/// What a verdict says to a single check.
+fn only(verdict: &Verdict) -> Result<(Usage, Timestamp), StoreError> {
+    let first = verdict.usages().first().copied();
+    let usage = first.ok_or_else(|| StoreError::refused("the store answered no check"))?;
+    Ok((usage, verdict.at()))
 }
 
 /// A store that is shared.

@@ -16,7 +16,10 @@ impl<R: Deref<Target = Rules>> Case<R> {
     {
         let mut applying = 0;
         for (index, entry) in self.entries() {
-            applying |= u8::from(self.is_counted_locally(entry, why)) << index;
+            // Who is blocked is blocked, and it takes no store to know that.
+            let is_blocked = self.quota(index, entry).is_blocked();
+            let is_local = is_blocked || self.is_counted_locally(entry, why);
+            applying |= u8::from(is_local) << index;
         }
         (applying != 0).then(|| {
             let local = Self {

@@ -30,8 +30,13 @@ struct Failing {
     failures: u32,
     /// When the next call may find out whether it is back, once nobody else is let through.
     probe_at: Timestamp,
-    is_probed: bool,
+    /// Since when a call is under way that finds it out.
+    probed_since: Option<Timestamp>,
 }
+
+/// After so many intervals nobody waits for that call any more. Whoever keeps its answer may never
+/// look at it, and the store would be left alone for good.
+const MOST_INTERVALS: u32 = 10;
 
 impl Breaker {
     pub(super) fn new(clock: Arc<dyn Clock>, opens_after: u32, probes_every: Duration) -> Self {
@@ -67,10 +72,13 @@ impl Breaker {
             return Ok(false);
         };
         let now = self.clock.now();
-        if failing.is_probed || now < failing.probe_at {
+        let long = self.probes_every * MOST_INTERVALS;
+        let probed_since = failing.probed_since;
+        let is_probed = probed_since.is_some_and(|since| now.duration_since(since) < long);
+        if is_probed || now < failing.probe_at {
             return Err(failing.why.again());
         }
-        failing.is_probed = true;
+        failing.probed_since = Some(now);
         failing.probe_at = self.next_probe(now);
         Ok(true)
     }
@@ -105,7 +113,7 @@ impl Breaker {
             why: error.again(),
             failures: 0,
             probe_at: now,
-            is_probed: false,
+            probed_since: None,
         });
         failing.why = error.again();
         failing.failures = failing.failures.saturating_add(1);
@@ -156,7 +164,7 @@ impl Drop for Pass {
         if self.is_probe
             && let Some(failing) = &mut *lock(&self.breaker.failing)
         {
-            failing.is_probed = false;
+            failing.probed_since = None;
         }
     }
 }

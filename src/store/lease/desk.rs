@@ -1,9 +1,12 @@
 //! Where one kind of request is served: what is left of its lease, and who waits for more.
 
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use super::bell::Bell;
 use super::request::Request;
 use super::terms::span;
 use super::{Settings, Shared};
@@ -13,6 +16,10 @@ use crate::error::StoreError;
 use crate::key::Subject;
 use crate::store::{Answer, Store};
 use crate::sync::{Mutex, MutexGuard, lock};
+
+/// Requests that are asked about at once do not come in the order of their instants. One that is
+/// earlier than this comes from a clock that went back.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 pub(super) struct Desk {
     shared: Weak<Shared>,
@@ -30,7 +37,7 @@ pub(super) struct Counter {
     room: u64,
     /// A lease that is on its way, and who waits for it.
     underway: Option<Underway>,
-    waiting: Vec<Waker>,
+    bell: Arc<Bell>,
     /// How many leases have failed, and how the last one did.
     failures: u64,
     failure: Option<StoreError>,
@@ -87,12 +94,30 @@ impl Lease {
         Some(verdict)
     }
 
+    /// Whether the clock has gone back since, so that it does not say how old this is.
+    fn is_to_come(&self, now: Timestamp) -> bool {
+        now.saturating_add(AT_ONCE) < self.asked
+    }
+
     /// Gives back what was not spent.
     fn end(self, store: &dyn Store, now: Timestamp) -> Answer<()> {
         match self.rounds {
             0 => Answer::ready(Ok(())),
             rounds => self.request.give_back(store, rounds, self.at, now),
         }
+    }
+}
+
+impl Underway {
+    /// Gives back what comes.
+    async fn end(self, store: Arc<dyn Store>) -> Result<(), StoreError> {
+        let verdict = self.answer.await?;
+        if !verdict.is_allowed() {
+            return Ok(());
+        }
+        let (rounds, asked) = (self.rounds, self.asked);
+        let given_back = self.request.give_back(&*store, rounds, verdict.at(), asked);
+        given_back.await
     }
 }
 
@@ -105,6 +130,13 @@ impl Counter {
         now: Timestamp,
         request: impl FnOnce() -> Request,
     ) -> Next {
+        if self
+            .lease
+            .as_ref()
+            .is_some_and(|lease| lease.is_to_come(now))
+        {
+            self.end_lease(store, now);
+        }
         if let Some(served) = self.spend(now) {
             return Next::Served(served);
         }
@@ -129,8 +161,7 @@ impl Counter {
             asked: now,
         });
         // It may be there already.
-        let mut nobody = Context::from_waker(Waker::noop());
-        match self.poll_underway(settings, &mut nobody) {
+        match self.poll_underway(settings) {
             Poll::Pending => Next::Wait { failures },
             Poll::Ready(()) => self.after_lease(failures, now),
         }
@@ -156,17 +187,19 @@ impl Counter {
     }
 
     /// Looks whether the lease has come.
-    fn poll_underway(&mut self, settings: &Settings, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_underway(&mut self, settings: &Settings) -> Poll<()> {
         let Some(underway) = &mut self.underway else {
             return Poll::Ready(());
         };
-        let Poll::Ready(answer) = Pin::new(&mut underway.answer).poll(context) else {
+        let bell = Waker::from(Arc::clone(&self.bell));
+        let mut context = Context::from_waker(&bell);
+        let Poll::Ready(answer) = Pin::new(&mut underway.answer).poll(&mut context) else {
             return Poll::Pending;
         };
         if let Some(underway) = self.underway.take() {
             self.came(underway, answer, settings);
         }
-        self.waiting.drain(..).for_each(Waker::wake);
+        self.bell.ring();
         Poll::Ready(())
     }
 
@@ -213,8 +246,8 @@ impl Counter {
     fn end_lease(&mut self, store: &dyn Store, now: Timestamp) {
         if let Some(lease) = self.lease.take() {
             self.size /= 2;
-            // On its way once it is asked for. If it is lost, somebody gets a little less.
-            drop(lease.end(store, now));
+            // Nobody waits for it. If it is lost, somebody gets a little less.
+            lease.end(store, now).detach();
         }
     }
 
@@ -261,6 +294,10 @@ impl Desk {
             request()
         };
         let mut counter = self.counter();
+        // Looked at in here, so that whoever closes it finds every lease that was taken before.
+        if shared.is_closed.load(Ordering::Acquire) {
+            return (Next::Ask, false);
+        }
         let next = counter.next(&*shared.store, &shared.settings, now, request);
         drop(counter);
         (next, is_leased)
@@ -275,19 +312,20 @@ impl Desk {
         context: &mut Context<'_>,
     ) -> Poll<Next> {
         let mut counter = self.counter();
-        if counter.poll_underway(settings, context).is_pending() {
-            let waker = context.waker();
-            if !counter.waiting.iter().any(|known| known.will_wake(waker)) {
-                counter.waiting.push(waker.clone());
-            }
+        if counter.underway.is_some() {
+            // Before it is looked at: it may come meanwhile.
+            counter.bell.wakes(context.waker());
+        }
+        if counter.poll_underway(settings).is_pending() {
             return Poll::Pending;
         }
         Poll::Ready(counter.after_lease(failures, now))
     }
 
-    /// Somebody does not wait any more, who may have been the one that is woken for all.
+    /// Somebody does not wait any more. Whoever still does says so again.
     pub(super) fn leave(&self) {
-        self.counter().waiting.drain(..).for_each(Waker::wake);
+        let bell = Arc::clone(&self.counter().bell);
+        bell.ring();
     }
 
     /// Notes what was said to a request that was asked about by itself.
@@ -295,17 +333,12 @@ impl Desk {
         self.counter().heard(verdict, costs);
     }
 
-    /// Gives back what was not spent, if its time is over.
-    pub(super) fn tidy(&self, shared: &Shared, now: Timestamp) {
+    /// Gives back what was not spent, if its time is over. Says whether it is to be seen to again:
+    /// what nobody waits for any more may still come.
+    pub(super) fn tidy(&self, shared: &Shared, now: Timestamp) -> bool {
         let mut counter = self.counter();
-        // It may have come when nobody waited for it any more.
-        let mut nobody = Context::from_waker(Waker::noop());
-        if counter.waiting.is_empty()
-            && counter
-                .poll_underway(&shared.settings, &mut nobody)
-                .is_pending()
-        {
-            return;
+        if counter.poll_underway(&shared.settings).is_pending() {
+            return true;
         }
         if counter
             .lease
@@ -314,17 +347,23 @@ impl Desk {
         {
             counter.end_lease(&*shared.store, now);
         }
+        false
     }
 
-    /// Gives back what was not spent, whether its time is over or not.
-    pub(super) fn close(&self, store: &dyn Store) -> Answer<()> {
-        match self.counter().lease.take() {
-            Some(lease) => {
-                let now = lease.asked;
-                lease.end(store, now)
-            }
-            None => Answer::ready(Ok(())),
-        }
+    /// Gives back what was not spent, whether its time is over or not, and what is still on its way.
+    /// Whoever waits for that asks by himself.
+    pub(super) fn close(&self, store: &Arc<dyn Store>) -> Answer<()> {
+        let mut counter = self.counter();
+        let (lease, underway) = (counter.lease.take(), counter.underway.take());
+        let bell = Arc::clone(&counter.bell);
+        drop(counter);
+        bell.ring();
+        let lease = lease.map(|lease| {
+            let now = lease.asked;
+            lease.end(&**store, now)
+        });
+        let underway = underway.map(|underway| Answer::pending(underway.end(Arc::clone(store))));
+        Answer::all(lease.into_iter().chain(underway))
     }
 
     /// Forgets what was not spent: the store has forgotten that it was charged.
@@ -345,7 +384,7 @@ impl Desk {
             .is_some_and(|underway| concerns(&underway.request))
         {
             counter.underway = None;
-            counter.waiting.drain(..).for_each(Waker::wake);
+            counter.bell.ring();
         }
     }
 }
@@ -356,7 +395,7 @@ impl Drop for Desk {
         let Some(shared) = self.shared.upgrade() else {
             return;
         };
-        drop(self.close(&*shared.store));
+        self.close(&shared.store).detach();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Permits that are taken ahead, so that a hot counter costs a call per block.
 
+mod bell;
+mod builder;
 mod desk;
 mod request;
 mod terms;
@@ -11,16 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+pub use self::builder::LeasedBuilder;
 use self::desk::{Desk, Next};
 use self::request::Request;
 use self::terms::can_be_leased;
-use super::by_print::{ByPrint, by_print};
+use super::by_print::ByPrint;
 use super::fingerprint::{RequestPrint, Secret};
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, only};
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
-use crate::error::{Invalid, StoreError};
+use crate::error::StoreError;
 use crate::key::{OwnedSubject, Subject};
 use crate::sync::{Mutex, lock};
 
@@ -61,17 +64,20 @@ use crate::sync::{Mutex, lock};
 /// that has one of them among its quotas.
 ///
 /// **A little less, for a moment.** What one process has taken and not spent, no other can have:
-/// at most a block for each kind of request in each process, for no longer than
-/// [a quarter of a second](LeasedBuilder::longest). Then it is given back with the next call to
-/// the store, or by [`close`](Leased::close), or when the store is dropped, as far as a runtime is
-/// left to do it on. A process that ends without a word takes its blocks with it until their
-/// windows end.
+/// at most a block for each kind of request in each process. It is not spent any more after
+/// [a quarter of a second](LeasedBuilder::longest), and given back with the next call to the store,
+/// whoever's that is; or by [`close`](Leased::close), or when the store is dropped, as far as a
+/// runtime is left to do it on. A process that ends without a word takes its blocks with it until
+/// their windows end, and one that has nothing more to do keeps them for as long.
 ///
 /// # What is not
 ///
 /// What was told with a lease holds for all of its permits: [`Usage::used`] does not know what
 /// others have charged since. [`peek`](Store::peek) sees what is leased as used. A request whose
 /// answer is dropped while it waits for a block is not charged.
+///
+/// If *another process* resets a counter, what this one has leased of it before does not know: up
+/// to a block for each process is admitted on top of the new limit.
 pub struct Leased {
     shared: Arc<Shared>,
 }
@@ -101,19 +107,14 @@ impl Leased {
 
     /// The same, with settings.
     pub fn builder(store: impl Store) -> LeasedBuilder {
-        LeasedBuilder {
-            store: Arc::new(store),
-            block: 16,
-            longest: Duration::from_millis(250),
-            capacity: 4_096,
-        }
+        LeasedBuilder::new(Arc::new(store))
     }
 
     /// Gives back everything that was taken and not spent, and takes nothing ahead from now on.
     /// For the end of a process.
     pub fn close(&self) -> Answer<()> {
         self.shared.is_closed.store(true, Ordering::Release);
-        let store = &*self.shared.store;
+        let store = &self.shared.store;
         Answer::all(self.shared.desks().iter().map(|desk| desk.close(store)))
     }
 
@@ -168,6 +169,12 @@ impl Shared {
         }
     }
 
+    /// Notes that there is a lease to be seen to, when its time is over.
+    fn see_to(&self, desk: &Arc<Desk>, now: Timestamp) {
+        let until = now.saturating_add(self.settings.longest);
+        lock(&self.taken).push_back((until, Arc::downgrade(desk)));
+    }
+
     /// Sees to some leases whose time is over.
     fn tidy(&self, now: Timestamp) {
         const SOME: usize = 4;
@@ -178,8 +185,10 @@ impl Shared {
                 return;
             };
             drop(taken);
-            if let Some(desk) = desk.upgrade() {
-                desk.tidy(self, now);
+            if let Some(desk) = desk.upgrade()
+                && desk.tidy(self, now)
+            {
+                self.see_to(&desk, now);
             }
         }
     }
@@ -254,18 +263,18 @@ impl Store for Leased {
         let desk = self.desk(shared.secret.request(batch.checks(), &prints));
         let (next, is_leased) = desk.next(shared, now, || Request::new(batch));
         if is_leased {
-            let until = now.saturating_add(shared.settings.longest);
-            lock(&shared.taken).push_back((until, Arc::downgrade(&desk)));
+            shared.see_to(&desk, now);
+        }
+        // Whenever the store is asked, also if it has answered at once: else those that are to be
+        // seen to would add up.
+        if is_leased || matches!(next, Next::Ask | Next::Wait { .. }) {
+            shared.tidy(now);
         }
         match next {
             Next::Served(verdict) => Answer::ready(Ok(verdict)),
             Next::Fail(error) => Answer::ready(Err(error)),
-            Next::Ask => {
-                shared.tidy(now);
-                self.ask(desk, batch, now)
-            }
+            Next::Ask => self.ask(desk, batch, now),
             Next::Wait { failures } => {
-                shared.tidy(now);
                 let (shared, request) = (Arc::clone(shared), Request::new(batch));
                 Answer::pending(shared.wait(desk, request, now, failures))
             }
@@ -280,12 +289,7 @@ impl Store for Leased {
         if !can_be_leased(&batch) {
             return self.shared.store.decide_one(check, now);
         }
-        self.decide(&batch, now).map(|verdict| {
-            let verdict = verdict?;
-            let first = verdict.usages().first().copied();
-            let usage = first.ok_or_else(|| StoreError::refused("the store answered no check"))?;
-            Ok((usage, verdict.at()))
-        })
+        self.decide(&batch, now).map(|verdict| only(&verdict?))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
@@ -352,7 +356,7 @@ impl Store for Leased {
 /// What was not spent is given back, as far as there is a runtime left to do it on.
 impl Drop for Leased {
     fn drop(&mut self) {
-        drop(self.close());
+        self.close().detach();
     }
 }
 
@@ -366,71 +370,29 @@ impl fmt::Debug for Leased {
     }
 }
 
-/// Settings of a [`Leased`].
-#[derive(Debug)]
-#[must_use]
-pub struct LeasedBuilder {
-    store: Arc<dyn Store>,
-    block: u64,
-    longest: Duration,
-    capacity: usize,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Counter;
+    use crate::store::MemoryStore;
 
-impl LeasedBuilder {
-    const LARGEST_BLOCK: u64 = 1_000_000;
-    const LONGEST: Duration = Duration::from_mins(1);
-
-    /// How many requests of a kind are taken at once at most; 16 by default, and 1 takes nothing
-    /// ahead.
-    pub fn block(mut self, requests: u64) -> Self {
-        self.block = requests;
-        self
-    }
-
-    /// For how long what was taken can be spent at most; a quarter of a second by default. What
-    /// is hot is spent much sooner.
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.longest = longest;
-        self
-    }
-
-    /// Of how many kinds of requests it is noted how hot they are; 4,096 by default.
-    pub fn capacity(mut self, kinds: usize) -> Self {
-        self.capacity = kinds;
-        self
-    }
-
-    /// Checks the settings and builds the store.
-    pub fn build(self) -> Result<Leased, Invalid> {
-        if !(1..=Self::LARGEST_BLOCK).contains(&self.block) {
-            let expected = format!("1 to {} requests", Self::LARGEST_BLOCK);
-            return Err(Invalid::new("lease block", self.block, expected));
+    /// A store that answers at once is asked for one lease after the other, and nobody ever waits.
+    #[test]
+    fn leases_that_are_over_do_not_add_up() {
+        let store = Leased::builder(MemoryStore::new()).block(2);
+        let store = store.build().expect("valid");
+        let quota = "1000000/hour".parse().expect("valid");
+        let (subject, counter) = (
+            Subject::from("hot"),
+            Counter::new("rule", quota).expect("valid"),
+        );
+        for millis in 0..10_000 {
+            let now = Timestamp::from_micros(millis * 1_000);
+            let check = Check::new(&subject, &counter);
+            let answer = store.decide_one(&check, now).wait().expect("memory");
+            assert!(answer.0.is_allowed());
         }
-        if self.longest.is_zero() || self.longest > Self::LONGEST {
-            let found = format!("{:?}", self.longest);
-            return Err(Invalid::new("lease time", found, "up to 60 seconds"));
-        }
-        if self.capacity == 0 {
-            let expected = "at least one kind of request";
-            return Err(Invalid::new("lease capacity", self.capacity, expected));
-        }
-        Ok(self.create())
-    }
-
-    fn create(self) -> Leased {
-        let settings = Settings {
-            block: self.block,
-            longest: self.longest,
-        };
-        Leased {
-            shared: Arc::new(Shared {
-                store: self.store,
-                settings,
-                secret: Secret::random(),
-                desks: by_print(self.capacity),
-                taken: Mutex::new(VecDeque::new()),
-                is_closed: AtomicBool::new(false),
-            }),
-        }
+        let kept = lock(&store.shared.taken).len();
+        assert!(kept <= 130, "{kept} of a quarter of a second");
     }
 }

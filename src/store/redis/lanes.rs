@@ -85,7 +85,25 @@ pub(super) struct Overdue {
 #[derive(Debug, Default)]
 struct Lane {
     queue: VecDeque<Member>,
+    /// How many in the queue have given up.
+    gone: usize,
     in_flight: usize,
+}
+
+impl Lane {
+    /// Somebody in the queue has given up. They make room when they are half of it, and not only
+    /// when the line moves again: somebody before them may have more patience.
+    fn has_lost_one(&mut self, is_waited_for: impl Fn(&Member) -> bool) {
+        self.gone += 1;
+        if self.gone * 2 <= self.queue.len() {
+            return;
+        }
+        // Never empty, or a lane that has its turn would be given another.
+        let last = self.queue.pop_back();
+        self.queue.retain(&is_waited_for);
+        self.queue.extend(last);
+        self.gone = usize::from(!self.queue.back().is_some_and(is_waited_for));
+    }
 }
 
 /// All who wait.
@@ -162,6 +180,7 @@ impl Lanes {
             {
                 let Some(waiting) = self.waiting.get_mut(&member.number) else {
                     // Nobody waits for it any more: it is not sent.
+                    lane.gone -= 1;
                     continue;
                 };
                 let both = (call.manner, member.manner);
@@ -229,13 +248,9 @@ impl Lanes {
             return None;
         }
         let Waiting { reply, lane, sent } = first.remove();
-        // Whoever is not waited for makes room at once, and not when the line moves again.
         if let Some(lane) = self.by_number.get_mut(&lane).filter(|_| !sent) {
             let waiting = &self.waiting;
-            let is_gone = |member: &Member| !waiting.contains_key(&member.number);
-            while lane.queue.len() > 1 && lane.queue.front().is_some_and(is_gone) {
-                lane.queue.pop_front();
-            }
+            lane.has_lost_one(|member| waiting.contains_key(&member.number));
         }
         Some(Overdue { reply, sent })
     }
@@ -248,6 +263,7 @@ impl Lanes {
                     let _ = waiting.reply.send(Err(why.clone()));
                 }
             }
+            lane.gone = 0;
         }
         self.ready.clear();
         self.by_number.retain(|_, lane| lane.in_flight > 0);
@@ -413,6 +429,32 @@ mod tests {
         );
         let _answer = enter(&mut lanes, 1, 0, 10);
         assert_eq!(members(&lanes.next().expect("a free call")), keys(&[1]));
+    }
+
+    /// What is given back may take its time. Those behind it in a line that stands still give up
+    /// sooner, and must not add up.
+    #[test]
+    fn who_has_given_up_behind_somebody_patient_makes_room() {
+        let mut lanes = Lanes::new(PACE);
+        let _sent = [enter(&mut lanes, 1, 0, 9), enter(&mut lanes, 2, 0, 9)];
+        while lanes.next().is_some() {}
+        let _sent_too = enter(&mut lanes, 3, 0, 9);
+        while lanes.next().is_some() {}
+        let _patient = enter(&mut lanes, 4, 0, 5_000_000);
+        for moment in 10..1_000 {
+            let _hasty = [
+                enter(&mut lanes, 5, 0, moment),
+                enter(&mut lanes, 6, 0, moment),
+            ];
+            while lanes.overdue(Timestamp::from_micros(moment)).is_some() {}
+            let queued = lanes.by_number[&0].queue.len();
+            assert!(queued <= 4, "{queued} in the queue");
+        }
+        lanes.end(0);
+        assert_eq!(members(&lanes.next().expect("a free call")), keys(&[4]));
+        let _last = enter(&mut lanes, 7, 0, 1_001);
+        lanes.end(0);
+        assert_eq!(members(&lanes.next().expect("a free call")), keys(&[7]));
     }
 
     #[test]

@@ -123,6 +123,8 @@ pub use self::builder::RedisStoreBuilder;
 /// - Somebody may be denied for a charge that is about to be given back, within those round trips.
 /// - Who crashes, or loses the connection, in between leaves a charge behind, until its window ends.
 ///   An answer that does not come in time gives back what is known to be charged.
+/// - Who is denied by one server is denied, also if another does not answer. Of its counters it is
+///   then said that nothing is used.
 /// - What is [given back](Store::give_back) later goes by the instant of the first charge. A later
 ///   one may have been a moment after that, if somebody else came in between: then an exact log does
 ///   not find it, and it counts until it leaves by itself.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::{join, try_join_all};
+use futures_util::future::{join, join_all};
 
 use super::cluster::Cluster;
 use super::lanes::Reply;
@@ -57,11 +57,13 @@ struct Parts {
 impl Parts {
     async fn ask(self) -> Reply {
         let answers = match self.verb {
-            Verb::Decide | Verb::Record => self.charge().await?,
-            Verb::Peek | Verb::GiveBack => {
+            Verb::Decide => self.charge().await?,
+            // Each for itself: what one meets with is no reason to leave the others out.
+            Verb::Peek | Verb::Record | Verb::GiveBack => {
                 let parts = self.of_keys.iter();
                 let asked = parts.map(|part| self.cluster.ask(part.clone(), self.due));
-                try_join_all(asked).await?
+                let answers = join_all(asked).await;
+                answers.into_iter().collect::<Result<Vec<_>, _>>()?
             }
         };
         Ok(Request::join_answers(&answers))
@@ -81,18 +83,16 @@ impl Parts {
             match self.cluster.ask(request, self.due).await {
                 Ok(answer) => {
                     at = at.or_else(|| Request::instant(&answer));
-                    let is_denied = self.verb == Verb::Decide && !Request::is_allowed(&answer);
+                    let is_denied = !Request::is_allowed(&answer);
                     answers[place] = answer;
                     if is_denied {
-                        self.deny(earlier, later, &mut answers).await?;
+                        self.deny(place, (earlier, later), &mut answers).await;
                         break;
                     }
                 }
                 Err(trouble) => {
-                    if self.verb == Verb::Decide {
-                        for place in earlier {
-                            tokio::spawn(self.give_back(*place, &answers[*place]));
-                        }
+                    for place in earlier {
+                        tokio::spawn(self.give_back(*place, &answers[*place]));
                     }
                     return Err(trouble);
                 }
@@ -116,31 +116,37 @@ impl Parts {
         order
     }
 
-    /// Gives back what was charged, and asks how all but the one that denied stand.
+    /// Gives back what was charged, and asks how all but the one that denied stand. It is denied
+    /// whether they can say so or not.
     async fn deny(
         &self,
-        earlier: &[usize],
-        later: &[usize],
+        denying: usize,
+        (earlier, later): (&[usize], &[usize]),
         answers: &mut [Bytes],
-    ) -> Result<(), Trouble> {
+    ) {
         let peek = |place: usize| {
             let request = self.of_keys[place].with_verb(Verb::Peek);
             let asked = self.cluster.ask(request, self.due);
-            async move { Ok::<_, Trouble>((place, asked.await?)) }
+            async move { (place, asked.await) }
         };
-        // Both are in the same lane: the second sees what the first has done.
         let returned = earlier.iter().map(|place| {
-            let given_back = self.give_back(*place, &answers[*place]);
-            let peeked = peek(*place);
-            async move { join(given_back, peeked).await.1 }
+            // It goes its way, and nobody has to wait for that. Both are in the same lane: the
+            // second sees what the first has done.
+            tokio::spawn(self.give_back(*place, &answers[*place]));
+            peek(*place)
         });
         let returned: Vec<_> = returned.collect();
         let looked_at = later.iter().map(|place| peek(*place));
-        let (returned, looked_at) = join(try_join_all(returned), try_join_all(looked_at)).await;
-        for (place, answer) in returned?.into_iter().chain(looked_at?) {
-            answers[place] = answer;
+        let (returned, looked_at) = join(join_all(returned), join_all(looked_at)).await;
+        let at = Request::instant(&answers[denying]).unwrap_or(Timestamp::EPOCH);
+        for (place, answer) in returned.into_iter().chain(looked_at) {
+            match answer {
+                Ok(answer) => answers[place] = answer,
+                // What it said when it was charged will do.
+                Err(_) if earlier.contains(&place) => {}
+                Err(_) => answers[place] = self.of_keys[place].unanswered(at),
+            }
         }
-        Ok(())
     }
 
     /// Gives a part back, at the instant that its answer says.

@@ -184,6 +184,17 @@ impl Request {
         usages.chunks(USAGE_BYTES).all(|usage| usage[0] == 0)
     }
 
+    /// What stands for an answer that does not come: nothing is known to be used.
+    pub(super) fn unanswered(&self, at: Timestamp) -> Bytes {
+        let at = at.as_micros().to_le_bytes();
+        let mut answer = at[..INSTANT_BYTES].to_vec();
+        for _ in self.body[HEAD_BYTES..].chunks_exact(CHECK_BYTES) {
+            answer.extend([0; 1 + INSTANT_BYTES]);
+            answer.extend(&at[..INSTANT_BYTES]);
+        }
+        answer.into()
+    }
+
     /// One answer out of several. Their instants differ a little; the earliest is the one that
     /// promises nobody too much.
     pub(super) fn join_answers(answers: &[Bytes]) -> Bytes {

@@ -202,7 +202,8 @@ fn refuse(url: &str, expected: &'static str) -> Invalid {
     Invalid::new("redis url", url, expected)
 }
 
-/// A URL without what comes before its last `@`.
+/// A URL without what comes before its last `@`. Whoever has forgotten the host has a password
+/// where a port should be.
 fn redacted(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -210,8 +211,17 @@ fn redacted(url: &str) -> String {
     };
     match rest.rsplit_once('@') {
         Some((_, host)) => format!("{scheme}…@{host}"),
+        None if has_strange_port(rest) => format!("{scheme}…"),
         None => format!("{scheme}{rest}"),
     }
+}
+
+fn has_strange_port(rest: &str) -> bool {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let mut ports = authority
+        .split(',')
+        .filter_map(|host| host.rsplit_once(':'));
+    ports.any(|(_, port)| !port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -328,6 +338,9 @@ mod tests {
             "redis+sentinel://app:hunter2@h1,h2",
             "redis+sentinel://app:hunter2@h1/main/one",
             "redis+ring://h",
+            "redis://app:hunter2",
+            "redis://:hunter2/0",
+            "redis+unix://:hunter2/r.sock",
         ] {
             let refused = Target::parse(url).expect_err(url);
             let told = format!("{refused} {refused:?}");

@@ -148,6 +148,51 @@ async fn a_denial_by_one_node_shows_how_all_stand() {
     }
 }
 
+/// Somebody whose counters are on this node.
+async fn somebody_on(nodes: &Nodes, node: usize, store: &RedisStore) -> String {
+    let scout = counter("scout", "100/day");
+    for name in names() {
+        let before = nodes.servers[node].keys().len();
+        take(store, &user(&name), &scout).await.unwrap();
+        if nodes.servers[node].keys().len() > before {
+            return name;
+        }
+    }
+    panic!("nobody is on node {node}");
+}
+
+/// What the other nodes say still holds; what they were charged in vain is given back; and what has
+/// happened is charged where it can be.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_gone_does_not_speak_for_the_others() {
+    let mut nodes = Nodes::start();
+    let store = nodes.store().build().unwrap();
+    let mut of_nodes = Vec::new();
+    for node in 0..3 {
+        of_nodes.push(somebody_on(&nodes, node, &store).await);
+    }
+    let [first, gone, last] = [0, 1, 2].map(|node| user(&of_nodes[node]));
+    let (wide, narrow) = (counter("wide", "10/day"), counter("narrow", "1/day"));
+    take(&store, &first, &narrow).await.unwrap();
+    nodes.servers[1].kill();
+
+    let checks = [Check::new(&first, &narrow), Check::new(&gone, &wide)];
+    let batch = Batch::new(&checks).unwrap();
+    let verdict = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
+    let allowed = verdict.usages().iter().map(tollgate::Usage::is_allowed);
+    assert!(allowed.eq([false, true]), "{verdict:?}");
+
+    let checks = [Check::new(&first, &wide), Check::new(&gone, &wide)];
+    let batch = Batch::new(&checks).unwrap();
+    store.decide(&batch, Timestamp::EPOCH).await.unwrap_err();
+    assert_eq!(look(&store, &first, &wide).await.used(), 0);
+
+    let checks = [Check::new(&gone, &wide), Check::new(&last, &wide)];
+    let batch = Batch::new(&checks).unwrap();
+    store.record(&batch, Timestamp::EPOCH).await.unwrap_err();
+    assert_eq!(look(&store, &last, &wide).await.used(), 1);
+}
+
 /// Slots move from node to node while they are used. Nobody notices: not an error, not a count.
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_move_under_load_and_nothing_is_lost() {

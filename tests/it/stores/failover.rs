@@ -159,6 +159,22 @@ fn a_probe_that_nobody_waits_for_does_not_keep_it_closed() {
     assert_eq!(bench.take(), Ok(1));
 }
 
+/// It was let through to find out, and whoever has the answer does not look at it.
+#[test]
+fn a_probe_that_nobody_looks_at_does_not_keep_it_closed_for_good() {
+    let bench = bench();
+    bench.open();
+    bench.inner.is(Mood::Silent);
+    bench.clock.advance(PROBE);
+    let _kept = bench.ask();
+    bench.inner.is(Mood::Well);
+    bench.clock.advance(9 * PROBE);
+    assert!(bench.take().is_err(), "it may still be heard of");
+    bench.clock.advance(PROBE);
+    assert_eq!(bench.take(), Ok(1));
+    assert!(bench.store.health().is_healthy());
+}
+
 /// From the outage to the first shared count: however the chance falls, within two seconds.
 #[test]
 fn it_recovers_within_two_seconds() {

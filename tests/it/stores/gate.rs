@@ -47,6 +47,26 @@ async fn what_is_refused_goes_on_only_if_it_is_counted() {
     assert!(told[1].contains("check the URL"), "{told:?}");
 }
 
+/// No counter says so, and so none is missed.
+#[tokio::test]
+async fn who_is_blocked_is_blocked_without_the_store() {
+    let store = Faulty::default();
+    let blocked = Rule::new("blocked").name("shut").without_global();
+    let policy = Policy::builder()
+        .everyone("2/hour")
+        .on_store_failure(OnStoreFailure::Allow)
+        .endpoint("GET /shut", blocked);
+    let layer = RateLimitLayer::builder(policy)
+        .store(store.clone())
+        .clock(ManualClock::new());
+    let app = echo().layer(layer.build().unwrap());
+    for mood in [Mood::Well, Mood::Down] {
+        store.is(mood);
+        assert_eq!(send(&app, "GET /shut", &[]).await.status, 429, "{mood:?}");
+        assert_eq!(send(&app, "GET /", &[]).await.status, 200, "{mood:?}");
+    }
+}
+
 /// Four processes that each admit a quarter admit what one limit says.
 #[tokio::test]
 async fn a_process_on_its_own_admits_its_share() {

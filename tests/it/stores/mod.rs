@@ -7,6 +7,7 @@ pub(crate) mod faulty;
 #[cfg(feature = "tracing")]
 mod gate;
 mod lease;
+mod lease_ends;
 #[cfg(feature = "redis")]
 mod stack;
 
