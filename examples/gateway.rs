@@ -96,9 +96,9 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
         Some(client_ip) => limits.client_ip(client_ip),
         None => limits,
     };
-    let limits = match env::var("REDIS_URL") {
-        Ok(url) => on_redis(limits, &url),
-        Err(_) => limits,
+    let limits = match env::var_os("REDIS_URL") {
+        Some(url) => on_redis(limits, &url.to_string_lossy()),
+        None => limits,
     };
     let limits = limits.build()?;
     limits.watch()?;

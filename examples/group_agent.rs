@@ -16,9 +16,12 @@
 //! `POST /message` takes `{"group", "user", "text"}`. What begins with `@agent` is for the assistant
 //! and counts; `stop` and `compact` are commands, which always work; the rest is ignored.
 //! `PUT /api/config` sets a group's own limit, `GET /api/rate-limit?group=…&user=…` tells what is
-//! left, `GET /api/buckets` how many users of groups are being counted.
+//! left, `GET /api/buckets` how many users of groups are being counted. While Redis cannot be asked,
+//! messages are counted by each instance for itself; the other three say 503.
 
 mod common;
+#[path = "common/counted.rs"]
+mod counted;
 #[path = "common/number.rs"]
 mod number;
 #[path = "common/service.rs"]
@@ -36,6 +39,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate::{Algorithm, Limiter, Override, Quota, Window};
 
+use counted::Counted;
 use number::number;
 
 /// The name of the rule, under which limits of groups are set as well.
@@ -102,7 +106,7 @@ fn member<'a>(group: &'a str, user: &'a str) -> [(&'static str, &'a str); 2] {
 }
 
 async fn message(
-    State(agent): State<Limiter>,
+    State(agent): State<Counted>,
     Json(Message { group, user, text }): Json<Message>,
 ) -> Result<Json<Value>, Failure> {
     let answer = match Kind::of(&text) {
@@ -126,7 +130,7 @@ async fn message(
 /// The limit of a group wins over the global one, for its next message already, and in the whole
 /// fleet within a second: it is kept where the counters are.
 async fn configure(
-    State(agent): State<Limiter>,
+    State(agent): State<Counted>,
     headers: HeaderMap,
     Json(Setting { key, value }): Json<Setting>,
 ) -> Result<Json<Value>, Failure> {
@@ -148,7 +152,8 @@ async fn configure(
         let allowed = "a whole number from 1 to 1000, as text";
         wrong(format!("value is {value:?}. Allowed: {allowed}"))
     })?;
-    agent.set_override(of_group(&agent, group, limit)?).await?;
+    let own = of_group(&agent.together, group, limit)?;
+    agent.together.set_override(own).await?;
     tracing::info!(group, caller, limit, "rate limit of a group set");
     Ok(Json(json!({ "group": group, "key": key, "value": value })))
 }
@@ -160,10 +165,10 @@ fn of_group(agent: &Limiter, group: &str, limit: u64) -> Result<Override, tollga
 }
 
 async fn rate_limit(
-    State(agent): State<Limiter>,
+    State(agent): State<Counted>,
     Query(Member { group, user }): Query<Member>,
 ) -> Result<Json<Value>, Failure> {
-    let stand = agent.peek(member(&group, &user)).cost(0).await?;
+    let stand = agent.together.peek(member(&group, &user)).cost(0).await?;
     Ok(Json(json!({
         "group": group,
         "user": user,
@@ -175,9 +180,9 @@ async fn rate_limit(
 
 /// Counters that have expired are dropped as others are used, so nothing has to be cleaned up
 /// every minute; here it is done first, because they are counted.
-async fn buckets(State(agent): State<Limiter>) -> Result<Json<Value>, Failure> {
-    agent.sweep().await?;
-    Ok(Json(json!({ "buckets": agent.len().await? })))
+async fn buckets(State(agent): State<Counted>) -> Result<Json<Value>, Failure> {
+    agent.together.sweep().await?;
+    Ok(Json(json!({ "buckets": agent.together.len().await? })))
 }
 
 #[tokio::main]
@@ -188,11 +193,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let quota = Quota::builder(amount, Window::new(Duration::from_millis(millis))?)
         .algorithm(Algorithm::SlidingLog)
         .build()?;
-    let agent = Limiter::builder()
-        .name(RULE)
-        .quota(quota)
-        .store(service::store("group-agent"))
-        .build()?;
+    let agent = Counted::new(RULE, quota, "group-agent")?;
     let app = Router::new()
         .route("/message", post(message))
         .route("/api/config", put(configure))

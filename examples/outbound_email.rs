@@ -15,6 +15,8 @@
 //!
 //! `POST /v1/messages` takes `{"to", "subject", "body"}`. Mail to `blocked.test` is stopped by the
 //! domain filter, mail to `bounce.test` by the provider. `GET /v1/messages` says how many went out.
+//! While Redis cannot be asked nothing is sent, and callers are told to come back (503): mail cannot
+//! be taken back, and instances that count by themselves would send more than the limit together.
 
 mod common;
 #[path = "common/number.rs"]

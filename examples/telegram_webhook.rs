@@ -14,8 +14,12 @@
 //! | `TELEGRAM_API_URL` | where replies are sent: `POST` to `…/sendMessage`. Printed, if it is not set |
 //! | `REDIS_URL` | where to count, together with others; else in memory |
 //! | `LOG_LEVEL` | info |
+//!
+//! While Redis cannot be asked, each instance counts by itself.
 
 mod common;
+#[path = "common/counted.rs"]
+mod counted;
 #[path = "common/number.rs"]
 mod number;
 #[path = "common/service.rs"]
@@ -40,8 +44,9 @@ use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use tollgate::{Algorithm, Limiter, Quota, Window};
+use tollgate::{Algorithm, Quota, Window};
 
+use counted::Counted;
 use number::number;
 
 const TOO_MANY: &str = "You've reached the message limit. Please try again later.";
@@ -71,7 +76,7 @@ struct Chat {
 
 #[derive(Clone)]
 struct Bot {
-    messages: Limiter,
+    messages: Counted,
     /// Everybody, if there is no list.
     allowed: Option<Arc<HashSet<i64>>>,
     telegram: Telegram,
@@ -177,12 +182,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .algorithm(Algorithm::FixedWindow)
         .build()?;
     let bot = Bot {
-        messages: Limiter::builder()
-            .name("messages")
-            .quota(quota)
-            // A namespace of its own, which can be purged without harm to anything else.
-            .store(service::store("telegram-webhook"))
-            .build()?,
+        // A namespace of its own, which can be purged without harm to anything else.
+        messages: Counted::new("messages", quota, "telegram-webhook")?,
         allowed: allowed_users(),
         telegram: Telegram {
             client: Client::builder(TokioExecutor::new()).build_http(),

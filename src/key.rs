@@ -94,6 +94,18 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// The same, with addresses that are written as text taken for addresses.
+    pub(crate) fn with_addresses(mut self) -> Self {
+        for Dimension { name, value } in self.dimensions.iter_mut().flatten() {
+            if let ("ip", Value::Text(text)) = (*name, *value)
+                && let Ok(address) = text.parse::<IpAddr>()
+            {
+                *value = Value::Address(address);
+            }
+        }
+        self
+    }
+
     /// The names and values of its dimensions.
     #[inline]
     pub fn dimensions(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
@@ -151,18 +163,6 @@ impl From<&Subject<'_>> for OwnedSubject {
 }
 
 impl OwnedSubject {
-    /// The same, with addresses that are written as text taken for addresses.
-    pub(crate) fn with_addresses(mut self) -> Self {
-        for (name, value) in &mut self.0 {
-            if let ("ip", OwnedValue::Text(text)) = (&**name, &*value)
-                && let Ok(address) = text.parse::<IpAddr>()
-            {
-                *value = OwnedValue::Address(address.to_canonical());
-            }
-        }
-        self
-    }
-
     /// Changes its addresses.
     pub(crate) fn change_addresses(&mut self, change: impl Fn(IpAddr) -> IpAddr) {
         for (_, value) in &mut self.0 {

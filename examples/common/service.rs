@@ -35,13 +35,15 @@ pub(crate) fn store(prefix: &str) -> Arc<dyn Store> {
 fn in_redis(url: &str, prefix: &str) -> Arc<dyn Store> {
     use std::time::Duration;
 
+    // With a memory of denials, and a breaker: the first few who ask a Redis that hangs wait for it,
+    // all others are told at once that it cannot be asked.
     let store = tollgate::RedisStore::builder(url)
         .prefix(prefix)
-        // Mails and bots have more patience than web pages, and no second opinion.
+        // Mails and bots have more patience than web pages.
         .deadline(Duration::from_secs(1))
-        .build();
+        .connect();
     match store {
-        Ok(store) => Arc::new(store),
+        Ok(store) => store,
         Err(wrong) => common::refuse("REDIS_URL", without_password(url), wrong.expected()),
     }
 }

@@ -1,6 +1,6 @@
 //! Events for `tracing`. Without that feature, nobody is told.
 //!
-//! They name the host, and neither path nor query: those may hold secrets.
+//! They name the host, and neither path, query nor key: those may hold secrets.
 
 use std::time::Duration;
 

@@ -96,9 +96,13 @@ impl<S, ReqBody: Resend> Errand<S, ReqBody> {
     /// What to sleep on, if it is not yet its turn.
     fn wait_for_turn(&mut self, has_waited: bool) -> Option<Sleep> {
         let (shared, now) = (&self.shared, self.shared.clock.now());
-        let turn = self
-            .host
-            .waits_until(now, has_waited, shared.slow_below, &shared.dice)?;
+        let turn = self.host.waits_until(
+            now,
+            self.patience,
+            has_waited,
+            shared.slow_below,
+            &shared.dice,
+        )?;
         self.sleep(turn.duration_since(now))
             .inspect(|(_, wait)| event::wait(self.host.name(), *wait))
             .map(|(sleep, _)| sleep)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::budget::Budget;
 use super::dice::Dice;
-use super::pace::{Situation, Turn, scatter};
+use super::pace::{BLIND, Situation, Turn, scatter};
 use super::verdict::Verdict;
 use crate::clock::Timestamp;
 use crate::headers::Limits;
@@ -52,6 +52,8 @@ struct Known {
     /// In answer to which request, and when.
     number: u64,
     at: Timestamp,
+    /// How long it counts, if it does not say itself when there will be more.
+    until: Timestamp,
 }
 
 /// The server has said not to come before.
@@ -88,8 +90,9 @@ impl Host {
         }
     }
 
+    /// The host, without the callers' own key: that may be an account, or a secret.
     pub(super) fn name(&self) -> &str {
-        &self.name
+        self.name.split(' ').next().unwrap_or_default()
     }
 
     pub(super) fn limits(&self) -> Option<Limits> {
@@ -99,11 +102,12 @@ impl Host {
             .map(|known| known.limits.clone())
     }
 
-    /// Until when a request has to wait, if it has to. Who `has_waited` for a turn has it, unless
-    /// there is nothing left to have.
+    /// Until when a request has to wait, if it has to; it goes when its `patience` is over. Who
+    /// `has_waited` for a turn has it, unless there is nothing left to have.
     pub(super) fn waits_until(
         &self,
         now: Timestamp,
+        patience: Duration,
         has_waited: bool,
         share: f64,
         dice: &Dice,
@@ -124,7 +128,8 @@ impl Host {
         match situation.turn(share, dice) {
             Turn::Now => None,
             Turn::At(at) => {
-                state.last = at;
+                // A turn that nobody waits for would put off all who come after it.
+                state.last = at.min(now.saturating_add(patience));
                 Some(at)
             }
             Turn::Later(at) => Some(at),
@@ -160,7 +165,8 @@ impl Host {
 
 impl State {
     fn situation(&self, now: Timestamp) -> Option<Situation<'_>> {
-        let known = self.known.as_ref()?;
+        let counts = |known: &&Known| known.limits.reset_at().is_some() || now < known.until;
+        let known = self.known.as_ref().filter(counts)?;
         Some(Situation {
             limits: &known.limits,
             // Those before it are in its numbers already.
@@ -241,7 +247,16 @@ impl State {
             limits,
             number,
             at: now,
+            until: now.saturating_add(BLIND),
         });
+    }
+
+    /// A request was served, without a word about limits. Some servers only tell of them when they
+    /// deny: whatever was used up then is not any more.
+    fn served(&mut self, number: u64, now: Timestamp) {
+        if let Some(known) = self.known.as_mut().filter(|known| known.number < number) {
+            known.until = known.until.min(now);
+        }
     }
 }
 
@@ -272,6 +287,8 @@ impl Trip {
                 state.learn(limits, self.number, self.began, now);
             }
             state.remember(limits.clone(), self.number, now);
+        } else if verdict.refusal.is_none() {
+            state.served(self.number, now);
         }
         drop(state);
     }

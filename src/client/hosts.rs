@@ -44,8 +44,12 @@ impl Hosts {
     }
 }
 
+/// No name in the DNS is longer.
+const LONGEST: usize = 255;
+
 /// The host that a request goes to, and the port, if it is not the usual one: `example.com`,
-/// `127.0.0.1:3000`. Empty, if the request does not say.
+/// `127.0.0.1:3000`. Empty, if the request does not say, or names what can be no host: links may
+/// come from anybody, and what is remembered of each must not be as long as they like.
 pub(super) fn host_of<B>(request: &Request<B>) -> String {
     let uri = request.uri();
     if let Some(authority) = uri.authority() {
@@ -58,6 +62,9 @@ pub(super) fn host_of<B>(request: &Request<B>) -> String {
 
 fn plain(uri: &Uri, authority: &Authority) -> String {
     let host = authority.host().to_ascii_lowercase();
+    if host.len() > LONGEST {
+        return String::new();
+    }
     match (authority.port_u16(), uri.scheme_str()) {
         (None, _) | (Some(80), Some("http")) | (Some(443), Some("https")) => host,
         (Some(port), _) => format!("{host}:{port}"),
@@ -92,5 +99,8 @@ mod tests {
         assert_eq!(host_of(&request.body(()).unwrap()), "example.com:8080");
         let request = Request::get("/").header("host", "not a host");
         assert_eq!(host_of(&request.body(()).unwrap()), "");
+        let long = format!("http://{}.test:3000/", "a".repeat(60_000));
+        let request = Request::get(long).body(()).unwrap();
+        assert_eq!(host_of(&request), "");
     }
 }

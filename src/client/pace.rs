@@ -21,8 +21,8 @@ const FEW: u64 = 10;
 /// The share of the limit does not matter while the reset is further away than this.
 const SOON: Duration = Duration::from_mins(5);
 
-/// Where nothing says when there will be more, nobody waits longer than this for it.
-const BLIND: Duration = Duration::from_secs(10);
+/// Where nothing says when there will be more, what was told counts for no longer than this.
+pub(super) const BLIND: Duration = Duration::from_secs(10);
 
 /// How much of what is too little for everybody is given to the lucky.
 const LUCK: f64 = 0.25;
@@ -106,7 +106,14 @@ impl Situation<'_> {
         // Each of the others has probably sent one that is not in the numbers yet.
         let ours = (available + 1.0 - self.crowd) / self.crowd;
         if ours >= 1.0 {
-            return self.after(times(reset_in, 1.0 / ours), dice);
+            let turn = self.after(times(reset_in, 1.0 / ours), dice);
+            // Past the reset there is plenty again, and no queue to stand in.
+            let is_late = matches!(turn, Turn::At(at) if at > self.now.saturating_add(reset_in));
+            return if is_late {
+                Turn::Later(self.after_reset(reset_in, dice))
+            } else {
+                turn
+            };
         }
         // Not one for each of us. Whoever is lucky takes one, so that none is left over and the
         // lucky learn whether it refills; the others wait.

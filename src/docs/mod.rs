@@ -9,8 +9,9 @@
 //! | [Moving here from another limiter](migrating) | [Without HTTP](programmatic) | [The others, and when to pick them](compare) |
 #![cfg_attr(
     feature = "client",
-    doc = "| | [Calling APIs that have limits](client) | [Operations](operations) |"
+    doc = "| [Operations](operations) | [Calling APIs that have limits](client) | |"
 )]
+#![cfg_attr(not(feature = "client"), doc = "| [Operations](operations) | | |")]
 
 macro_rules! guides {
     ($($(#[$lint:meta])* $name:ident from $file:literal;)*) => {$(

@@ -81,6 +81,8 @@ impl Limiter {
         subject: &Subject<'_>,
         now: Timestamp,
     ) -> InForce<'static> {
+        // As overrides are kept: addresses that were written as text are addresses.
+        let subject = &subject.with_addresses();
         // What is for the subject itself comes first. Dimensions without a name are told apart by
         // their place, so one of them alone means nothing.
         let named = subject.dimensions().filter(|(name, _)| !name.is_empty());

@@ -82,13 +82,7 @@ impl<'a> Reserve<'a> {
                 decision,
             })
         });
-        Ok(match answer.try_ready() {
-            Ok(there) => Answer::ready(there),
-            Err(pending) => Answer::pending(Arriving {
-                answer: Some(pending),
-                arrived: false,
-            }),
-        })
+        Ok(Arriving::in_any_case(answer))
     }
 }
 
@@ -102,16 +96,28 @@ impl IntoFuture for Reserve<'_> {
     }
 }
 
-/// A reservation on its way. Whoever asked may be gone when it comes: then it is dropped there
-/// and then, as if it had come and been dropped.
-struct Arriving {
+/// An answer on its way. Whoever asked may be gone when it comes, and it has to come all the same: a
+/// reservation, so that it is dropped then and given back; word that one is over, so that it is.
+struct Arriving<T: Send + Unpin + 'static> {
     /// There until this is dropped.
-    answer: Option<Answer<Reservation, Error>>,
+    answer: Option<Answer<T, Error>>,
     arrived: bool,
 }
 
-impl Future for Arriving {
-    type Output = Result<Reservation, Error>;
+impl<T: Send + Unpin + 'static> Arriving<T> {
+    fn in_any_case(answer: Answer<T, Error>) -> Answer<T, Error> {
+        match answer.try_ready() {
+            Ok(there) => Answer::ready(there),
+            Err(pending) => Answer::pending(Self {
+                answer: Some(pending),
+                arrived: false,
+            }),
+        }
+    }
+}
+
+impl<T: Send + Unpin + 'static> Future for Arriving<T> {
+    type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(answer) = &mut self.answer else {
@@ -123,7 +129,7 @@ impl Future for Arriving {
     }
 }
 
-impl Drop for Arriving {
+impl<T: Send + Unpin + 'static> Drop for Arriving<T> {
     fn drop(&mut self) {
         if let Some(answer) = self.answer.take().filter(|_| !self.arrived) {
             answer.detach();
@@ -162,7 +168,9 @@ impl Drop for Arriving {
 /// # What is given back
 ///
 /// Exactly what was charged, by the quotas that it was charged under, as far as it still counts:
-/// if its window is over meanwhile, nothing, and never anything out of another window.
+/// if its window is over meanwhile, nothing, and never anything out of another window. Only what was
+/// [forgotten](Limiter::reset) in between cannot be told from what was charged since, unless it is in
+/// a log.
 ///
 /// # When
 ///
@@ -218,25 +226,27 @@ impl Reservation {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     ///
-    /// Of a denied reservation nothing is held, so all of the cost is charged.
+    /// Of a denied reservation nothing is held, so all of the cost is charged. Once it was called it
+    /// is under way, also if nobody waits for the answer.
     pub fn commit_cost(mut self, cost: u64) -> Answer<(), Error> {
         let held = std::mem::take(&mut self.held);
         if cost <= held {
-            return self.give_back(held - cost);
+            return Arriving::in_any_case(self.give_back(held - cost));
         }
         let subject = self.subject.as_subject();
         let now = self.limiter.inner.clock.now();
         let more = self.limiter.record(subject).cost(cost - held);
-        more.ask_under(&self.in_force, now)
-            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())))
-            .map(|recorded| recorded.map(drop))
+        let recorded = more
+            .ask_under(&self.in_force, now)
+            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())));
+        Arriving::in_any_case(recorded.map(|recorded| recorded.map(drop)))
     }
 
     /// It will not happen: gives the charge back. Once it was called it is under way, also if
     /// nobody waits for the answer.
     pub fn cancel(mut self) -> Answer<(), Error> {
         let held = std::mem::take(&mut self.held);
-        self.give_back(held)
+        Arriving::in_any_case(self.give_back(held))
     }
 
     fn give_back(&self, cost: u64) -> Answer<(), Error> {

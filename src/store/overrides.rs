@@ -62,7 +62,7 @@ impl Override {
             return Err(Invalid::new("rule name", rule.escape_debug(), expected));
         }
         Ok(Self {
-            subject: OwnedSubject::from(&subject.into()).with_addresses(),
+            subject: OwnedSubject::from(&subject.into().with_addresses()),
             rule: rule.into(),
             quota: quota.into_quota()?,
             until: None,
@@ -72,7 +72,7 @@ impl Override {
     /// Something to find those of a subject by.
     pub(crate) fn of(subject: Subject<'_>, rule: &str) -> Self {
         Self {
-            subject: OwnedSubject::from(&subject).with_addresses(),
+            subject: OwnedSubject::from(&subject.with_addresses()),
             rule: rule.into(),
             quota: Quota::unlimited(),
             until: None,

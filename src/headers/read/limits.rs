@@ -70,11 +70,14 @@ impl Limits {
     pub fn read(headers: &HeaderMap, at: Timestamp) -> Option<Self> {
         let present = Present::new(headers, at);
         let structured = structured::read(headers, present);
-        // Where they say the same, the first: it knows most.
+        // Where they say the same, one that says when it resets, and the first: it knows most.
         let all = structured
             .into_iter()
             .chain(counted::read(headers, present));
-        all.min_by_key(|limits| limits.remaining.unwrap_or(u64::MAX))
+        all.min_by_key(|limits| {
+            let remaining = limits.remaining.unwrap_or(u64::MAX);
+            (remaining, limits.reset_at.is_none())
+        })
     }
 
     /// How much there is in all: per window, or at once.

@@ -7,6 +7,7 @@
 //!
 //! In between, names were tokens as well: `default;r=50;t=5`.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -25,8 +26,8 @@ pub(super) fn read(headers: &HeaderMap, present: Present) -> Option<Limits> {
     match Parser::new(&field).parse::<List>() {
         Ok(list) => {
             let limits = items(&list).filter_map(|item| named(item, &policies, present));
-            // Of those with as little left, the one that takes longest.
-            limits.min_by_key(|limits| (limits.remaining, limits.reset_at.map(std::cmp::Reverse)))
+            // Of those with as little left, the one that takes longest; who does not say, last.
+            limits.min_by_key(|limits| (limits.remaining, Reverse(limits.reset_at)))
         }
         Err(_) => draft_7(&Parser::new(&field).parse().ok()?, &policies, present),
     }

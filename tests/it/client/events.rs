@@ -64,3 +64,25 @@ async fn who_has_plenty_is_quiet() {
     }
     assert_eq!(log.about("client_rate_limit"), [""; 0]);
 }
+
+/// Keys tell accounts apart: who they are is nobody's business.
+#[tokio::test]
+async fn keys_are_not_told() {
+    let (log, _listening) = Log::listen();
+    let clock = ManualClock::new();
+    let account = |_: &tollgate::Head<'_>| Some("hidden account".to_owned());
+    let layer = polite(&clock).key_with(account).build().unwrap();
+    let server = Server::new(&clock)
+        .then(429, &[("retry-after", "5")])
+        .then(200, &told("100", "0", "30"))
+        .then(429, &[("retry-after", "500")]);
+    for _ in 0..2 {
+        send(&layer, &server, get(), &clock).await;
+    }
+    for event in ["retry", "wait", "gave_up"] {
+        let lines = log.about(&format!("client_rate_limit_{event}"));
+        assert_eq!(lines.len(), 1, "{}", log.text());
+        assert!(lines[0].contains("host=\"api.test\""), "{}", lines[0]);
+    }
+    assert!(!log.text().contains("hidden"), "{}", log.text());
+}

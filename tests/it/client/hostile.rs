@@ -80,6 +80,17 @@ async fn a_lie_is_forgotten() {
     assert_eq!(waits[2..], [Duration::ZERO; 2]);
 }
 
+/// A turn in the year 9999, for which nobody waited, put off all that came later: each of them was
+/// held for as long as agreed, however honest the server was by then.
+#[tokio::test]
+async fn a_turn_far_away_puts_nobody_off() {
+    let far = told("100", "5", "253402300799");
+    let near = told("1000", "40", "60");
+    let waits = stays_bounded(|clock| Server::new(clock).then(200, &far).then(200, &near)).await;
+    assert!(waits[1] >= MOST, "the server had asked for it");
+    assert!(waits[2] < Duration::from_secs(5), "{waits:?}");
+}
+
 /// A limit that goes up and down, and answers that contradict each other.
 #[tokio::test]
 async fn numbers_without_sense_hold_nobody_for_long() {

@@ -158,3 +158,61 @@ async fn those_who_wait_together_do_not_go_together() {
     let last = clock.now().duration_since(ManualClock::new().now());
     assert!(last < Duration::from_secs(125), "{arrivals:?}");
 }
+
+/// Those for whom nothing was left stood in line for minutes, although there was plenty from the
+/// reset on.
+#[tokio::test]
+async fn nobody_stands_in_line_past_the_reset() {
+    let clock = ManualClock::new();
+    let server = Server::new(&clock).then(200, &told("1000", "9", "30"));
+    let layer = polite(&clock).build().unwrap();
+    send(&layer, &server, get(), &clock).await;
+    let client = layer.layer(server.clone());
+    let tasks = (0..50).map(|_| tokio::spawn(client.clone().oneshot(get())));
+    finish(&clock, Duration::from_millis(100), tasks.collect()).await;
+    let arrivals = server.arrivals();
+    assert_eq!(arrivals.len(), 51);
+    let early = arrivals.iter().filter(|at| **at < 30.0).count();
+    assert!((5..=18).contains(&early), "{arrivals:?}");
+    // A quarter of the window later at most.
+    assert!(arrivals[50] <= 38.0, "{arrivals:?}");
+}
+
+/// Stripe tells of its limits only when it denies, and not when they reset. Whoever had been denied
+/// once was held back for ten seconds before each request, for ever.
+#[tokio::test]
+async fn what_is_told_without_a_reset_is_over_when_somebody_is_served() {
+    let clock = ManualClock::new();
+    let denial = [
+        ("stripe-rate-limited-reason", "global-rate"),
+        ("retry-after", "1"),
+    ];
+    let server = Server::new(&clock).then(429, &denial);
+    let layer = polite(&clock).build().unwrap();
+    for _ in 0..20 {
+        assert_eq!(send(&layer, &server, get(), &clock).await, 200);
+    }
+    let arrivals = server.arrivals();
+    assert_eq!(arrivals.len(), 21);
+    assert!((1.0..=1.3).contains(&arrivals[1]), "{arrivals:?}");
+    assert!(arrivals[20] - arrivals[1] < 1e-9, "{arrivals:?}");
+    // What was told last can be read all the same.
+    let told = layer.limits("api.test").unwrap();
+    assert_eq!(told.policy(), Some("global-rate"));
+}
+
+/// Or when it was told so long ago that it means nothing any more.
+#[tokio::test]
+async fn what_is_told_without_a_reset_is_forgotten() {
+    let clock = ManualClock::new();
+    let nothing = [("x-ratelimit-remaining", "0")];
+    let server = Server::new(&clock).then(200, &nothing);
+    let layer = polite(&clock).build().unwrap();
+    send(&layer, &server, get(), &clock).await;
+    clock.advance(Duration::from_secs(10));
+    let began = clock.now();
+    for _ in 0..5 {
+        send(&layer, &server, get(), &clock).await;
+    }
+    assert_eq!(clock.now(), began);
+}

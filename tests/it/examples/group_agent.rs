@@ -250,7 +250,7 @@ async fn wrong_values_are_refused_by_name() {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn two_agents_share_counters_and_the_limits_of_groups() {
-    let redis = crate::redis::Server::start();
+    let mut redis = crate::redis::Server::start();
     let url = redis.url();
     let variables = [("REDIS_URL", url.as_str()), (PER_USER, "4"), HOUR];
     let (one, other) = (
@@ -276,4 +276,15 @@ async fn two_agents_share_counters_and_the_limits_of_groups() {
     followed.expect("the other knows it, too");
     assert!(one.asks("g", "u").await && other.asks("g", "u").await);
     assert!(!one.asks("g", "u").await && !other.asks("g", "u").await);
+
+    // Without it each counts by itself, also by the limits that groups were given.
+    redis.kill();
+    for agent in [&one, &other] {
+        for _ in 0..6 {
+            assert!(agent.asks("g", "somebody").await);
+        }
+        assert!(!agent.asks("g", "somebody").await);
+        let stand = "GET /api/rate-limit?group=g&user=u";
+        assert_eq!(agent.client.send(stand, &[]).await.status, 503);
+    }
 }

@@ -259,7 +259,7 @@ async fn a_wrong_url_is_refused_without_its_token() {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn two_bots_share_one_limit_in_a_namespace_of_their_own() {
-    let redis = crate::redis::Server::start();
+    let mut redis = crate::redis::Server::start();
     let url = redis.url();
     let variables = [
         ("REDIS_URL", url.as_str()),
@@ -281,4 +281,18 @@ async fn two_bots_share_one_limit_in_a_namespace_of_their_own() {
     assert!(keys.iter().all(|key| key.starts_with("telegram-webhook:")));
     assert_eq!(keys.len(), 1);
     redis.assert_that_every_key_ends();
+
+    // Without it each counts by itself: nobody is turned away for it, and nobody goes uncounted.
+    redis.kill();
+    for bot in [&one, &other] {
+        let mut replies = Vec::new();
+        // Whoever was denied a moment ago still is, for a second.
+        while replies.len() < 5 {
+            let reply = bot.say(42, "hello").await;
+            if reply == "hello" || !replies.is_empty() {
+                replies.push(reply);
+            }
+        }
+        assert_eq!(replies, ["hello", "hello", "hello", "hello", LIMITED]);
+    }
 }

@@ -309,7 +309,7 @@ async fn its_commands_do_what_it_says() {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn two_chats_share_one_limit() {
-    let redis = crate::redis::Server::start();
+    let mut redis = crate::redis::Server::start();
     let url = redis.url();
     let (tenants, variables) = ([("default", 4, 4)], [("REDIS_URL", url.as_str())]);
     let one = Chat::start_with(&tenants, &variables).await;
@@ -326,4 +326,10 @@ async fn two_chats_share_one_limit() {
         assert_eq!(chat.say_as(&user("globex", "alice")).await.status, 200);
     }
     redis.assert_that_every_key_ends();
+
+    // Without it each counts by itself.
+    redis.kill();
+    for chat in [&one, &other] {
+        chat.exhaust(&user("initech", "bob"), 4, 4).await;
+    }
 }

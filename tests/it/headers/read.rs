@@ -316,3 +316,17 @@ proptest! {
         }
     }
 }
+
+/// It took the one that does not say when to come back, and clients guessed.
+#[test]
+fn of_two_that_are_used_up_the_one_that_says_when_it_resets_counts() {
+    let both = [("ratelimit", r#""day";r=0, "minute";r=0;t=60"#)];
+    assert_eq!(numbers(&both), (None, Some(0), Some(60.0)));
+    let families = [
+        ("ratelimit", r#""minute";r=0"#),
+        ("x-ratelimit-limit", "10"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", "60"),
+    ];
+    assert_eq!(numbers(&families), (Some(10), Some(0), Some(60.0)));
+}

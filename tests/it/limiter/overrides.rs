@@ -167,3 +167,26 @@ fn nothing_is_given_back_of_what_was_not_counted() {
     assert!(agent.remove_override("ada").wait().unwrap());
     assert_eq!(agent.peek("ada").wait().unwrap().used(), 4);
 }
+
+/// Overrides keep addresses as addresses. Whoever was counted by the text of one could not be blocked.
+#[test]
+fn an_address_is_the_same_as_text() {
+    let (agent, _clock) = agent(&["10/minute"]);
+    let limit = |ip: &str| agent.peek([("ip", ip)]).wait().unwrap().limit();
+    set(
+        &agent,
+        Override::new([("ip", "203.0.113.9")], "agent", "5/minute"),
+    );
+    assert_eq!((limit("203.0.113.9"), limit("203.0.113.8")), (5, 10));
+    let pair = agent.peek([("user", "ada"), ("ip", "203.0.113.9")]);
+    assert_eq!(pair.wait().unwrap().limit(), 5);
+    let address: std::net::IpAddr = [203, 0, 113, 9].into();
+    assert_eq!(agent.peek([("ip", address)]).wait().unwrap().limit(), 5);
+    assert!(
+        agent
+            .remove_override([("ip", "203.0.113.9")])
+            .wait()
+            .unwrap()
+    );
+    assert_eq!(limit("203.0.113.9"), 10);
+}

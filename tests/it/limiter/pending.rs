@@ -129,6 +129,24 @@ async fn gives_back_what_nobody_waits_for(limiter: &Limiter) {
     assert!(limiter.reserve("all").await.unwrap().is_denied());
 }
 
+/// What was said of it was lost with the answer: a store that is lazy heard nothing, and what it had
+/// charged stayed charged.
+async fn hears_what_nobody_waits_for(limiter: &Limiter) {
+    let before = limiter.remaining("all").await.unwrap();
+    let reserve = async |cost| limiter.reserve("all").cost(cost).await.unwrap();
+    drop(reserve(2).await.cancel());
+    until_left(limiter, before).await;
+    drop(reserve(2).await.commit_cost(1));
+    until_left(limiter, before - 1).await;
+    drop(reserve(1).await.commit_cost(2));
+    until_left(limiter, before - 3).await;
+}
+
+#[tokio::test]
+async fn a_lazy_store_hears_of_the_end_by_the_runtime() {
+    hears_what_nobody_waits_for(&limiter(Lazy::default())).await;
+}
+
 #[tokio::test]
 async fn a_lazy_store_is_given_back_to_by_the_runtime() {
     let limiter = limiter(Lazy::default());
@@ -149,8 +167,19 @@ fn without_a_runtime_what_a_lazy_store_has_charged_stays_charged() {
 }
 
 mod in_redis {
-    use super::{gives_back, gives_back_what_nobody_waits_for, limiter, until_left};
+    use super::{
+        gives_back, gives_back_what_nobody_waits_for, hears_what_nobody_waits_for, limiter,
+        until_left,
+    };
     use crate::redis::Server;
+
+    #[tokio::test]
+    async fn what_is_said_in_the_end_is_heard() {
+        let server = Server::start();
+        hears_what_nobody_waits_for(&limiter(server.store().build().unwrap())).await;
+        let stack = server.store().prefix("stack").connect().unwrap();
+        hears_what_nobody_waits_for(&limiter(stack)).await;
+    }
 
     #[tokio::test]
     async fn what_is_dropped_is_given_back() {

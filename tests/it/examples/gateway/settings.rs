@@ -29,7 +29,7 @@ async fn wrong_values_are_refused_by_name() {
         ("ADMIN_TOKEN", "", "at least 8 visible characters"),
         ("ADMIN_TOKEN", "hush hush hush", "without spaces"),
         ("REDIS_URL", "127.0.0.1:6379", "redis://"),
-        ("REDIS_URL", "redes://127.0.0.1:6379", "redis://"),
+        ("REDIS_URL", "redis+tls://127.0.0.1:6379", "redis://"),
         ("TOLLGATE_CONFIG", "", "the path of a file of limits"),
         ("TOLLGATE_CONFIG", "no-such-file.toml", "the path of a file"),
     ];
