@@ -10,7 +10,7 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::gate::{Admission, Asked, Gate, Judged, Pending, settled};
+use crate::gate::{Admission, Asked, Gate, Judged, Pending};
 use crate::head::Head;
 use crate::response::DenialBody;
 use crate::store::Answer;
@@ -167,9 +167,10 @@ where
                     admitted,
                     response,
                 } => {
-                    settled(ready!(Pin::new(answer).poll(context)));
+                    let settled = ready!(Pin::new(answer).poll(context));
                     match (response.take(), admitted.take()) {
                         (Some(mut response), Some(admitted)) => {
+                            admitted.gate.settled(settled);
                             admitted.annotate(&mut response);
                             return Poll::Ready(response);
                         }

@@ -52,7 +52,7 @@
 //! | `GET api/statistics` | | what has happened; see [`Statistics`](crate::observe::Statistics) |
 //! | `GET api/policy` | | what is in force, its version, the last attempt to reload |
 //! | `POST api/reload` | `{}` | reads the policy again from its file |
-//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | every counter of somebody, and why they are blocked; also `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that one is counted |
+//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | every counter of somebody, and why they are blocked; also `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that one is counted. A tier that only their token says is not known here (`tier_known` is `false`): say it |
 //! | `POST api/reset` | `{"subject":{"user":"alice"}}` | forgets what was counted for them; with `rule`, only under that one |
 //! | `GET api/overrides` | | limits that were set at run time |
 //! | `POST api/overrides` | `{"subject":{"user":"alice"},"rule":"global","limit":"500/hour","until":"2026-12-01T06:00:00Z"}` | sets one; `until` can be left out |

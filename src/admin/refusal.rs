@@ -153,7 +153,11 @@ impl From<Error> for Refusal {
             Error::Invalid(wrong) => wrong.into(),
             Error::Problems(problems) => Self::unreadable(problems),
             Error::Store(error) => {
-                let message = format!("The store could not do it: {error}. Nothing was changed.");
+                // A store that has not answered may have done it all the same, or a part of it.
+                let message = format!(
+                    "The store has not said that it is done: {error}. Some of it may have been done: \
+                     look first, and then try again."
+                );
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 Self::new(status, "STORE_UNAVAILABLE", message)
             }

@@ -18,7 +18,7 @@ use crate::error::{Error, Invalid, StoreError};
 use crate::head::Head;
 use crate::headers::{Label, Standing};
 use crate::key::{Counter, Subject, policy_name};
-use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, dimensions};
+use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf, dimensions};
 use crate::quota::Quota;
 use crate::response::Denial;
 use crate::store::{Answer, Override, Store, StoreHealth};
@@ -38,6 +38,8 @@ pub(crate) struct Asker {
 pub(crate) struct Inspected {
     pub(crate) at: Timestamp,
     pub(crate) tier: String,
+    /// Whether somebody has said that it is theirs, or there is no other.
+    pub(crate) tier_known: bool,
     /// Why none of them counts, if that is so.
     pub(crate) exemption: Option<Exemption>,
     /// The store could not be asked: these are the counters that are kept in this process until
@@ -210,23 +212,26 @@ impl Gate {
             TierAsked::Known(tier) => tier,
             TierAsked::Pending(name) => tier::number(&rules, name.await.as_deref(), &self.watch),
         };
-        let found = Found {
+        let mut found = Found {
             gate: self,
             rules: &rules,
             caller: asker.caller(),
             tier,
             now,
+            degraded: false,
         };
-        let (answers, told) = (found.peek(&*self.store), found.told());
-        let (verdicts, degraded) = match all(answers).await {
-            Ok(verdicts) => (verdicts, false),
+        let (answers, mut told) = (found.peek(&*self.store), found.told());
+        let verdicts = match all(answers).await {
+            Ok(verdicts) => {
+                self.heard(now);
+                verdicts
+            }
             Err(error) => {
                 self.watch.store_failed(&error, now);
+                found.degraded = true;
+                told = found.told();
                 // Memory does not fail; if it did, there would be nothing to tell.
-                (
-                    all(found.peek(self.local())).await.unwrap_or_default(),
-                    true,
-                )
+                all(found.peek(self.local())).await.unwrap_or_default()
             }
         };
         let at = verdicts.first().map_or(now, Verdict::at);
@@ -238,10 +243,17 @@ impl Gate {
         Inspected {
             at,
             tier: rules.policy.tiers().name(tier).to_owned(),
+            tier_known: self.knows_tier(&rules, asker.identity.as_deref()),
             exemption: asker.exemption,
-            degraded,
+            degraded: found.degraded,
             limits: limits.collect(),
         }
+    }
+
+    fn knows_tier(&self, rules: &Rules, identity: Option<&Identity>) -> bool {
+        let tiers = rules.policy.tiers();
+        let is_unsaid = matches!(tiers.of(identity), TierOf::Unsaid) && self.resolver.is_none();
+        !is_unsaid || tiers.len() == 1
     }
 
     /// Forgets what was counted for somebody: under one rule, or all that is theirs alone. What
@@ -303,6 +315,8 @@ struct Found<'a> {
     caller: Caller<'a>,
     tier: usize,
     now: Timestamp,
+    /// Counted in this process, which may admit only its share.
+    degraded: bool,
 }
 
 impl Found<'_> {
@@ -316,7 +330,12 @@ impl Found<'_> {
         let set = overrides.and_then(|overrides| {
             quota_set_for(overrides, &self.caller, of.per, &of.line.counter, self.now)
         });
-        set.map_or((*of.line.quota(self.tier), false), |quota| (quota, true))
+        let is_set = set.is_some();
+        let quota = set.unwrap_or(*of.line.quota(self.tier));
+        if self.degraded {
+            return (self.rules.policy.local_share_of(&quota), is_set);
+        }
+        (quota, is_set)
     }
 
     /// Every limit, without knowing yet how it stands.

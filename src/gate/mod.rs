@@ -48,7 +48,6 @@ pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]
 pub(crate) use self::reload::{Change, Contents};
 pub(crate) use self::rules::{Rules, Said};
-pub(crate) use self::settle::settled;
 
 /// Everything that decides about requests. One for all clones of a layer.
 pub(crate) struct Gate {

@@ -74,10 +74,11 @@ impl Gate {
         self.watch.look(now);
         if cfg!(feature = "metrics") {
             let in_memory = self.store.in_memory();
-            self.watch.look_at_store(
+            self.watch.look_around(
                 self.store.health().is_healthy(),
                 in_memory.map(|figures| figures.counters()),
                 in_memory.map(|figures| figures.evicted()),
+                self.policy_version(),
             );
         }
     }

@@ -157,27 +157,40 @@ impl Gate {
         locked(&self.reloads.status).clone()
     }
 
+    pub(super) fn policy_version(&self) -> u64 {
+        locked(&self.reloads.status).version
+    }
+
     fn replaced(
         &self,
         read: impl FnOnce() -> Result<Change, ReloadError>,
     ) -> Result<PolicyStatus, ReloadError> {
         let _changing = locked(&self.reloads.changing);
         let replaced = read().and_then(|change| Ok(self.put_in_place(change)?));
-        let mut status = locked(&self.reloads.status);
+        let status = self.noted(&replaced);
+        // Whoever hears of it may ask for the status.
         match &replaced {
+            Ok(()) => observe::reloaded(status.version),
+            Err(error) => observe::reload_failed(error),
+        }
+        replaced.map(|()| status)
+    }
+
+    /// The status after an attempt.
+    fn noted(&self, replaced: &Result<(), ReloadError>) -> PolicyStatus {
+        let mut status = locked(&self.reloads.status);
+        match replaced {
             Ok(()) => {
                 status.version += 1;
                 status.since = self.clock.now();
                 status.problem = None;
-                observe::reloaded(status.version);
             }
             Err(error) => {
                 status.failures += 1;
                 status.problem = Some(error.to_string().into());
-                observe::reload_failed(error);
             }
         }
-        replaced.map(|()| status.clone())
+        status.clone()
     }
 
     /// For the next request on. Requests that are under way go on with the rules that they

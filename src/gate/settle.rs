@@ -5,7 +5,6 @@ use http::{HeaderValue, Response, StatusCode};
 
 use super::{Admission, Gate, of_one};
 use crate::error::StoreError;
-use crate::observe;
 use crate::store::Answer;
 
 impl Gate {
@@ -46,18 +45,18 @@ impl Gate {
             .filter_map(|trial| trial.settle(status, &*self.store, &*self.clock));
         match Answer::all(own.into_iter().chain(tried)).try_ready() {
             Ok(result) => {
-                settled(result);
+                self.settled(result);
                 None
             }
             Err(pending) => Some(pending),
         }
     }
-}
 
-/// A charge could not be given back: the caller has one less. That is no reason to fail.
-pub(crate) fn settled(result: Result<(), StoreError>) {
-    if let Err(error) = result {
-        observe::not_given_back(&error);
+    /// A charge could not be given back: the caller has one less. That is no reason to fail.
+    pub(crate) fn settled(&self, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            self.watch.not_given_back(&error, self.clock.now());
+        }
     }
 }
 

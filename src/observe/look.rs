@@ -23,6 +23,30 @@ pub(super) struct Figures {
     pub(super) worst_offender: u64,
     pub(super) ordinary_denied: Option<f64>,
     pub(super) firing: [(AlertKind, u64); 4],
+    /// How much requests to each endpoint had left, if there were any.
+    pub(super) remaining: Vec<(Arc<Tally>, Option<f64>)>,
+}
+
+impl Figures {
+    fn of(
+        violations: &Violations,
+        endpoints: &[Arc<Tally>],
+        alarm: &Alarm,
+        now: Timestamp,
+    ) -> Self {
+        let remaining = endpoints.iter().map(|endpoint| {
+            let (_, _, remaining) = violations.of_endpoint(endpoint, now);
+            (Arc::clone(endpoint), remaining)
+        });
+        Self {
+            violators: violations.callers(now).count(),
+            violating_addresses: violations.addresses(now).count(),
+            worst_offender: violations.most_denials(),
+            ordinary_denied: ordinary_denied(violations, now),
+            firing: AlertKind::ALL.map(|kind| (kind, alarm.count(kind))),
+            remaining: remaining.collect(),
+        }
+    }
 }
 
 impl Watch {
@@ -51,48 +75,36 @@ impl Watch {
         }
         let next = Self::looks_next(now).as_micros();
         self.looks_at.store(next, Ordering::Relaxed);
-        let changes = self.endpoints.with_all(|endpoints| {
+        let (changes, figures) = self.endpoints.with_all(|endpoints| {
             let mut violations = lock(&self.violations);
             violations.look(endpoints, now);
             let mut alarm = lock(&self.alarm);
             let changes = alarm.look(&violations, now);
-            if cfg!(feature = "metrics") {
-                self.tell_figures(&violations, endpoints, &alarm, now);
-            }
-            changes
+            let is_told = cfg!(feature = "metrics");
+            let figures = is_told.then(|| Figures::of(&violations, endpoints, &alarm, now));
+            (changes, figures)
         });
         self.waiting.forget(now);
+        // Whoever is told may take long, or ask back: no lock is held any more.
+        if let Some(figures) = figures {
+            metric::looked(&self.metrics, &figures);
+        }
         for alert in changes {
             let identity = alert.subject().map(|subject| self.names.of(&subject));
             event::alert(&alert, identity.as_deref());
         }
     }
 
-    fn tell_figures(
+    /// How the store is, and which policy is in force.
+    pub(crate) fn look_around(
         &self,
-        violations: &Violations,
-        endpoints: &[Arc<Tally>],
-        alarm: &Alarm,
-        now: Timestamp,
+        is_healthy: bool,
+        keys: Option<u64>,
+        evicted: Option<u64>,
+        version: u64,
     ) {
-        let figures = Figures {
-            violators: violations.callers(now).count(),
-            violating_addresses: violations.addresses(now).count(),
-            worst_offender: violations.most_denials(),
-            ordinary_denied: ordinary_denied(violations, now),
-            firing: AlertKind::ALL.map(|kind| (kind, alarm.count(kind))),
-        };
-        metric::looked(&self.metrics, &figures);
-        for endpoint in endpoints {
-            if let (_, _, Some(remaining)) = violations.of_endpoint(endpoint, now) {
-                metric::remaining(endpoint, remaining);
-            }
-        }
-    }
-
-    /// How the store is.
-    pub(crate) fn look_at_store(&self, is_healthy: bool, keys: Option<u64>, evicted: Option<u64>) {
         if self.counts {
+            metric::version(&self.metrics, version);
             let evicted = evicted.unwrap_or_default();
             let before = self.evicted.swap(evicted, Ordering::Relaxed);
             let is_healthy = is_healthy && self.troubles.failing_since().is_none();

@@ -31,7 +31,6 @@ mod violations;
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -39,6 +38,7 @@ use crate::clock::Timestamp;
 use crate::error::{ReloadError, StoreError};
 use crate::head::Head;
 use crate::quota::Quota;
+use crate::sync::Mutex;
 
 use self::alert::Alarm;
 use self::tally::Often;
@@ -154,13 +154,6 @@ pub(crate) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timest
 /// All limits are off until then, or on again, because an operator says so.
 pub(crate) fn maintenance(until: Option<Timestamp>) {
     event::maintenance(until);
-}
-
-/// A charge could not be given back.
-#[cold]
-pub(crate) fn not_given_back(error: &StoreError) {
-    event::store_failed(error, 0);
-    metric::store_failed();
 }
 
 /// Another policy is in force.

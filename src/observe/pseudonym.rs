@@ -26,7 +26,7 @@ impl Pseudonyms {
     fn random() -> Self {
         let mut key = Vec::with_capacity(32);
         for _ in 0..4 {
-            // Each has a key of its own from the operating system.
+            // Under a key that comes from the operating system, and that no other one has.
             let random = RandomState::new().hash_one(0_u8);
             key.extend_from_slice(&random.to_le_bytes());
         }

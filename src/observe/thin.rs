@@ -1,11 +1,10 @@
 //! Telling the same again and again, but less often.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use super::hashed::ByHash;
 use crate::clock::Timestamp;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// Decides what is told. The first of its kind always is, the same again only after a while, and
 /// all together no more than so many a second: whoever can be denied can fill a disk otherwise.

@@ -1,13 +1,12 @@
 //! What goes wrong around requests, told so often that it is seen, and not more often.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Watch, event, metric};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::sync::lock;
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// How the store fails.
 #[derive(Debug, Default)]
@@ -46,11 +45,26 @@ impl Watch {
     /// The store could not answer. Said once a second, with how often it was so in between.
     #[cold]
     pub(crate) fn store_failed(&self, error: &StoreError, now: Timestamp) {
-        self.troubles.count.fetch_add(1, Ordering::Relaxed);
-        metric::store_failed();
         let mut failures = lock(&self.troubles.failures);
         failures.since.get_or_insert(now);
         self.troubles.is_failing.store(true, Ordering::Relaxed);
+        self.tell_failure(failures, error, now);
+    }
+
+    /// A charge could not be given back. Requests are decided all the same, so the store is not taken
+    /// for one that does not answer; but it is told of, and no more often.
+    #[cold]
+    pub(crate) fn not_given_back(&self, error: &StoreError, now: Timestamp) {
+        self.tell_failure(lock(&self.troubles.failures), error, now);
+    }
+
+    fn tell_failure(
+        &self,
+        mut failures: MutexGuard<'_, Failures>,
+        error: &StoreError,
+        now: Timestamp,
+    ) {
+        self.troubles.count.fetch_add(1, Ordering::Relaxed);
         let is_due = failures
             .told_at
             .is_none_or(|told| now.duration_since(told) >= Self::TELLS_OF_FAILURES_EVERY);
@@ -61,7 +75,9 @@ impl Watch {
             event::store_failed(error, untold);
         } else {
             failures.untold += 1;
+            drop(failures);
         }
+        metric::store_failed();
     }
 
     /// Whether the store failed when it was last asked.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -34,7 +35,10 @@ pub(super) struct Browser {
 impl Browser {
     /// A page of this size; `scheme` is `light` or `dark`.
     pub(super) async fn open(url: &str, (width, height): (u32, u32), scheme: &str) -> Self {
-        let name = format!("chromium-{}-{width}-{scheme}", std::process::id());
+        // Tests that run side by side in one process must not share one.
+        static OPENED: AtomicU32 = AtomicU32::new(0);
+        let number = OPENED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("chromium-{}-{number}", std::process::id());
         let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let mut child = Command::new("sh")
             .args(["-c", START])

@@ -59,6 +59,8 @@ struct Told {
     subject: Dimensions,
     known_by: String,
     tier: String,
+    /// Whether it is theirs for sure. Callers may say theirs with each request, in a token.
+    tier_known: bool,
     /// Whether nothing is counted, and by what.
     exempt: Option<&'static str>,
     blocked: bool,
@@ -108,6 +110,7 @@ pub(super) async fn look_up(State(desk): State<Shared>, request: Request) -> Ans
         subject: whom.subject,
         known_by: asker.known_by().to_owned(),
         tier: inspected.tier.clone(),
+        tier_known: inspected.tier_known,
         exempt: inspected.exemption.map(Exemption::name),
         blocked: inspected.exemption.is_none() && inspected.blocking().next().is_some(),
         because: because(&inspected),

@@ -124,7 +124,7 @@ pub const METRICS: &[Metric] = &[
     gauge(
         ENDPOINT_REMAINING,
         &["endpoint"],
-        "How much of their tightest quota requests had left on average over the last hour, from 0 to 1.",
+        "How much of their tightest quota requests had left on average over the last hour, from 0 to 1; not a number if there were none.",
     ),
     counter(
         EXEMPT,

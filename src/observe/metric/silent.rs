@@ -23,5 +23,5 @@ pub(in crate::observe) fn reloaded(_: u64) {}
 pub(in crate::observe) fn reload_failed() {}
 pub(in crate::observe) fn retried(_: &OfRetries, _: &'static str) {}
 pub(in crate::observe) fn looked(_: &OfLayer, _: &Figures) {}
-pub(in crate::observe) fn remaining(_: &Tally, _: f64) {}
+pub(in crate::observe) fn version(_: &OfLayer, _: u64) {}
 pub(in crate::observe) fn store(_: &OfLayer, _: bool, _: Option<u64>, _: u64) {}

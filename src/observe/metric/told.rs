@@ -34,6 +34,7 @@ pub(in crate::observe) struct OfLayer {
     waited: OnceLock<Histogram>,
     looked: OnceLock<Looked>,
     store: OnceLock<OfStore>,
+    version: OnceLock<Gauge>,
 }
 
 #[derive(Debug)]
@@ -142,6 +143,13 @@ pub(in crate::observe) fn reloaded(version: u64) {
     gauge!(list::VERSION).set(version as f64);
 }
 
+/// Which policy is in force, once a second: also the first one, which nobody has put in place.
+#[expect(clippy::cast_precision_loss, reason = "nobody reloads that often")]
+pub(in crate::observe) fn version(layer: &OfLayer, version: u64) {
+    let gauge = layer.version.get_or_init(|| gauge!(list::VERSION));
+    gauge.set(version as f64);
+}
+
 /// Another policy was refused.
 pub(in crate::observe) fn reload_failed() {
     counter!(list::RELOADS, "outcome" => "failed").increment(1);
@@ -169,13 +177,23 @@ pub(in crate::observe) fn looked(layer: &OfLayer, figures: &Figures) {
     for (gauge, (_, count)) in looked.firing.iter().zip(figures.firing) {
         gauge.set(count as f64);
     }
+    for (endpoint, share) in &figures.remaining {
+        remaining(endpoint, *share);
+    }
 }
 
-/// How much requests to an endpoint had left.
-pub(in crate::observe) fn remaining(endpoint: &Tally, remaining: f64) {
+/// How much requests to an endpoint had left. Where there were none in the last hour, what was told
+/// before is not true any more, and no number is.
+fn remaining(endpoint: &Tally, remaining: Option<f64>) {
+    let place = &endpoint.metrics.remaining_at;
     let of_endpoint = || gauge!(list::ENDPOINT_REMAINING, "endpoint" => name_of(endpoint));
-    let gauge = endpoint.metrics.remaining_at.get_or_init(of_endpoint);
-    gauge.set(remaining);
+    match remaining {
+        Some(remaining) => place.get_or_init(of_endpoint).set(remaining),
+        None => place
+            .get()
+            .into_iter()
+            .for_each(|gauge| gauge.set(f64::NAN)),
+    }
 }
 
 /// How the store is, once a second.

@@ -83,6 +83,8 @@ impl Endpoint {
         let present = Mark::of(tally);
         let requests = present.allowed - oldest.allowed + self.denied_last_hour(now);
         let remaining = present.remaining - oldest.remaining;
-        (requests > 0).then(|| remaining / requests as f64)
+        // One that is counted at this very moment may be in the second figure already, and not yet in
+        // the first.
+        (requests > 0).then(|| (remaining / requests as f64).min(1.0))
     }
 }

@@ -1,6 +1,5 @@
 //! What becomes of those who are told to come back later.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::observe::hashed::ByHash;
 use crate::observe::metric;
 use crate::observe::statistics::Retries;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// Who was denied, by which counter, and when they may come back.
 #[derive(Debug)]
@@ -82,14 +81,16 @@ impl Waiting {
         } = &mut *inner;
         match by_caller.get_mut(&caller) {
             Some(wait) if wait.counter == counter => {
-                if now < wait.until {
+                let outcome = if now < wait.until {
                     figures.too_soon += 1;
-                    metric::retried(&self.metrics, "too_soon");
+                    "too_soon"
                 } else {
                     figures.denied_again += 1;
-                    metric::retried(&self.metrics, "denied_again");
-                }
+                    "denied_again"
+                };
                 wait.until = until;
+                drop(inner);
+                metric::retried(&self.metrics, outcome);
                 return;
             }
             Some(_) => return,
@@ -124,15 +125,16 @@ impl Waiting {
         let (is_due, is_it) = (now >= wait.until, counts(wait.counter));
         if is_it {
             // Before the time, somebody has given it more. That says nothing of those who wait.
-            if is_due {
-                inner.figures.admitted += 1;
-                metric::retried(&self.metrics, "admitted");
-            }
+            inner.figures.admitted += u64::from(is_due);
             inner.by_caller.remove(&caller);
             if inner.by_caller.is_empty() {
                 self.nobody();
             }
             self.count.store(inner.by_caller.len(), Ordering::Relaxed);
+            drop(inner);
+            if is_due {
+                metric::retried(&self.metrics, "admitted");
+            }
         }
     }
 

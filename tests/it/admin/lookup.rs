@@ -1,9 +1,13 @@
 //! Why somebody is blocked, and how they are freed.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 use tollgate::policy::{Policy, Rule, Tiers};
 
 use super::{Served, assert_refused, limit};
+use crate::layer::layer;
+use crate::observe::plugged;
 
 fn policy() -> tollgate::policy::PolicyBuilder {
     Policy::builder()
@@ -166,4 +170,18 @@ async fn a_tier_that_there_is_not_is_refused() {
     let whom = json!({ "subject": { "user": "ada" }, "request": "login" });
     let refused = served.post("lookup", &whom).await;
     assert_refused(&refused, 422, "INVALID_VALUE");
+}
+
+/// Nobody knows what a store has done that does not answer, so nothing is promised.
+#[tokio::test]
+async fn what_a_store_does_not_confirm_may_have_been_done() {
+    let (store, is_off) = plugged();
+    let (builder, clock) = layer(policy());
+    let served = Served::of(builder.store(store).build().unwrap(), clock).await;
+    is_off.store(true, Ordering::Relaxed);
+    let alice = json!({ "subject": { "user": "alice" } });
+    let refused = served.post("reset", &alice).await;
+    let message = assert_refused(&refused, 503, "STORE_UNAVAILABLE");
+    assert!(message.contains("unplugged"), "{message}");
+    assert!(message.contains("may have been done"), "{message}");
 }

@@ -112,3 +112,23 @@ async fn a_rule_called_maintenance_is_another_matter() {
         1
     );
 }
+
+/// The switch is a switch, with an entry of its own in the audit, and not an override of nobody's.
+#[tokio::test]
+async fn it_cannot_be_thrown_by_what_looks_like_an_override() {
+    let served = Served::new(Policy::builder().rule("maintenance", "1/hour")).await;
+    let nobody = json!({ "@tollgate": "maintenance" });
+    let new = json!({ "subject": nobody, "rule": "maintenance", "limit": "unlimited",
+        "until": "2025-01-01T01:00:00Z" });
+    let refused = served.post("overrides", &new).await;
+    let message = assert_refused(&refused, 422, "INVALID_VALUE");
+    assert!(message.contains("there is maintenance"), "{message}");
+    assert_eq!(served.limits.maintenance_until(), None);
+
+    let until = json!({ "until": "2025-01-01T00:10:00Z" });
+    served.post("maintenance", &until).await;
+    let which = json!({ "subject": nobody, "rule": "maintenance" });
+    let removed = served.post("overrides/remove", &which).await.json();
+    assert_eq!(removed["removed"], false);
+    assert_eq!(served.get("maintenance").await.json()["active"], true);
+}

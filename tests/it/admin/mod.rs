@@ -6,6 +6,7 @@ mod hostile;
 mod lookup;
 mod maintenance;
 mod overrides;
+mod page;
 mod policy;
 mod status;
 

@@ -1,5 +1,6 @@
 //! What callers are told of their limits.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,6 +10,7 @@ use tollgate::{Override, Timestamp};
 
 use super::{Served, TOKEN, limit};
 use crate::layer::layer;
+use crate::observe::plugged;
 
 fn policy() -> PolicyBuilder {
     Policy::builder()
@@ -164,4 +166,37 @@ fn settings_that_cannot_be_used_are_refused_at_once() {
         .router::<()>();
     let problems = status.unwrap_err().to_string();
     assert_eq!(problems.lines().count(), 2, "{problems}");
+}
+
+/// While the store cannot be asked, a process admits its share of each limit, and that is what is
+/// told. Who asks finds out, too, that the store is back.
+#[tokio::test]
+async fn without_the_store_it_is_the_share_of_this_process() {
+    let (store, is_off) = plugged();
+    let (builder, clock) = layer(Policy::builder().everyone("100/hour").local_share(0.1));
+    let served = Served::of(builder.store(store).build().unwrap(), clock).await;
+    is_off.store(true, Ordering::Relaxed);
+    for number in 0..11 {
+        let expected = if number < 10 { 200 } else { 429 };
+        assert_eq!(served.send("GET /", "alice").await.status, expected);
+    }
+    let told = served.status("alice").await;
+    assert_eq!(told["degraded"], true);
+    let global = limit(&told, "user:global:1h");
+    for (name, expected) in [("limit", 10), ("used", 10), ("remaining", 0)] {
+        assert_eq!(global[name], expected, "{name}");
+    }
+    let found = served.look_up("alice").await;
+    assert_eq!(
+        (&found["blocked"], &found["limits"][0]["quota"]),
+        (&json!(true), &json!("10/1h"))
+    );
+
+    is_off.store(false, Ordering::Relaxed);
+    let store = async || served.get("statistics").await.json()["store"]["healthy"].clone();
+    assert_eq!(store().await, false);
+    let told = served.status("alice").await;
+    assert_eq!(told["degraded"], false);
+    assert_eq!(limit(&told, "user:global:1h")["limit"], 100);
+    assert_eq!(store().await, true);
 }

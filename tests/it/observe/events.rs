@@ -1,12 +1,17 @@
 //! What is told as events: names, fields, and how often.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::Router;
+use axum::routing::get;
 use tollgate::RateLimitLayerBuilder;
-use tollgate::policy::{Policy, Rule};
+use tollgate::policy::{Count, Policy, Rule};
 
 use super::Scene;
-use super::statistics::unpluggable;
+use super::statistics::{plugged, unpluggable};
+use crate::layer::{layer, send};
 use crate::log::Log;
 
 fn policy() -> Policy {
@@ -144,12 +149,12 @@ async fn names_are_plain_or_under_a_key_if_that_is_wanted() {
 async fn a_store_that_fails_and_recovers_is_told_of() {
     let (log, _listening) = Log::listen();
     let (scene, is_off) = unpluggable(policy());
-    is_off.store(true, std::sync::atomic::Ordering::Relaxed);
+    is_off.store(true, Ordering::Relaxed);
     for _ in 0..4 {
         scene.user("GET /items/1", "alice").await;
     }
     scene.clock.advance(Duration::from_secs(30));
-    is_off.store(false, std::sync::atomic::Ordering::Relaxed);
+    is_off.store(false, Ordering::Relaxed);
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     assert!(log.about("rate_limit_store_recovered").is_empty());
     for _ in 0..3 {
@@ -161,6 +166,29 @@ async fn a_store_that_fails_and_recovers_is_told_of() {
         (number(&told[0], "failing_for"), number(&told[0], "untold")),
         (30, 3)
     );
+}
+
+/// A store that decides and then does not take back what it has charged is no outage; but it is
+/// counted, and does not fill the log either.
+#[tokio::test]
+async fn what_cannot_be_given_back_is_told_no_more_often_than_other_failures() {
+    let (log, _listening) = Log::listen();
+    let (store, is_off) = plugged();
+    let rule = Rule::new("9/hour").count(Count::failure());
+    let limits = layer(Policy::builder().everyone(rule)).0;
+    let limits = limits.store(store).build().unwrap();
+    let unplugs = Arc::clone(&is_off);
+    let unplug = || async move { unplugs.store(true, Ordering::Relaxed) };
+    let app = Router::new().route("/", get(unplug)).layer(limits.clone());
+    for _ in 0..5 {
+        is_off.store(false, Ordering::Relaxed);
+        assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    }
+    assert_eq!(log.about("rate_limit_store_failed").len(), 1);
+    assert!(log.about("rate_limit_store_recovered").is_empty());
+    let statistics = limits.statistics();
+    assert_eq!(statistics.totals().store_failures(), 5);
+    assert_eq!(statistics.store_failing_since(), None);
 }
 
 #[tokio::test]

@@ -76,6 +76,8 @@ fn figures_agree_with_what_was_sent_and_name_nobody() {
         ("tollgate_alerts_firing{alert=many_denials}", 0.0),
         ("tollgate_store_healthy{}", 1.0),
         ("tollgate_store_keys{}", 5.0),
+        // Also of a policy that nobody has put in the place of another.
+        ("tollgate_policy_version{}", 1.0),
     ] {
         let found = figures.gauge(name);
         assert!(
@@ -96,6 +98,31 @@ fn figures_agree_with_what_was_sent_and_name_nobody() {
             assert!(!name.contains(who), "{name}");
         }
     }
+}
+
+/// What an endpoint had left in an hour that is long over is not what it has left.
+#[test]
+fn what_was_left_is_told_as_long_as_it_is_true() {
+    const LEFT: &str = "tollgate_endpoint_remaining_ratio{endpoint=GET /items/{id}}";
+    let figures = Figures::default();
+    recorded(&figures, async {
+        let rule = Rule::new("2/hour").name("items");
+        let scene = Scene::new(Policy::builder().endpoint("GET /items/{id}", rule));
+        for _ in 0..3 {
+            scene.user("GET /items/1", "alice").await;
+        }
+        let _ = scene.limits.statistics();
+        let left = figures.gauge(LEFT);
+        assert!((left - 0.5 / 3.0).abs() < 0.001, "{left}");
+        scene.clock.advance(Duration::from_hours(2));
+        let _ = scene.limits.statistics();
+        let left = figures.gauge(LEFT);
+        assert!(left.is_nan(), "{left}");
+        scene.user("GET /items/1", "alice").await;
+        let _ = scene.limits.statistics();
+        let left = figures.gauge(LEFT);
+        assert!((left - 0.5).abs() < 0.001, "{left}");
+    });
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Those who watch: what they are told, and what they can ask.
 
 mod alerts;
+#[cfg(all(feature = "metrics", feature = "tracing"))]
+mod ask_back;
 #[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "metrics")]
@@ -21,6 +23,9 @@ use tollgate::{ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 use tower::ServiceExt;
 
 use crate::layer::{echo, layer, request};
+
+#[cfg(feature = "admin")]
+pub(super) use self::statistics::plugged;
 
 /// A layer around something that answers everything, on a clock that stands still.
 struct Scene {

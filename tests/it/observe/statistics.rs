@@ -267,12 +267,18 @@ impl Store for Plugged {
     }
 }
 
-pub(super) fn unpluggable(policy: Policy) -> (Scene, Arc<AtomicBool>) {
+/// A store, and what unplugs it.
+pub(crate) fn plugged() -> (impl Store, Arc<AtomicBool>) {
     let is_off = Arc::new(AtomicBool::new(false));
     let store = Plugged {
         memory: MemoryStore::new(),
         is_off: Arc::clone(&is_off),
     };
+    (store, is_off)
+}
+
+pub(super) fn unpluggable(policy: Policy) -> (Scene, Arc<AtomicBool>) {
+    let (store, is_off) = plugged();
     (Scene::with(policy, |builder| builder.store(store)), is_off)
 }
 

@@ -8,6 +8,8 @@ function lookUp(subject) {
   byId('dimension').value = dimension;
   byId('value').value = value;
   byId('request').value = '';
+  // What was chosen for somebody else says nothing of this one.
+  byId('tier').value = '';
   byId('lookup').scrollIntoView();
   return find(subject);
 }
@@ -42,7 +44,7 @@ function showFound(told) {
   byId('found').replaceChildren(make('div', { class: 'verdict', id: 'verdict', tabindex: -1, role: 'group', 'aria-label': `${who}: ${chip[1]}` },
     make('div', { class: 'verdict-head' },
       make('h2', {}, who), make('span', { class: `chip ${chip[0]}` }, chip[1]),
-      make('span', { class: 'chip' }, `tier ${told.tier}`),
+      make('span', { class: 'chip' }, `tier ${told.tier}${told.tier_known ? '' : ', if no other is known'}`),
       told.degraded ? make('span', { class: 'chip mind' }, 'counts of this process only') : null),
     make('ul', { class: 'because' }, ...told.because.map((sentence) => make('li', {}, sentence))),
     touched.length ? make('ul', { class: 'limits', 'aria-label': 'Limits in use' }, ...touched.map((limit) => standing(limit, told))) : null,

@@ -33,15 +33,18 @@ function signOut(message) {
 
 async function refresh() {
   clearTimeout(next);
+  const { token } = stored;
   try {
     const told = await ask('statistics');
-    last = told;
+    // Whoever has signed out meanwhile is shown nothing any more.
+    if (stored.token !== token) return;
     wait = EVERY;
     showSignedIn(true);
     pulse('live', 'Live');
     showOverview(told);
     showBanners(told);
     showMaintenance(told.maintenance);
+    last = told;
     await refreshPolicy(told.policy);
     // Others may set some, too.
     if (Date.now() - controlAt > 10000) {
@@ -49,14 +52,18 @@ async function refresh() {
       await refreshControl();
     }
   } catch (problem) {
+    if (stored.token !== token) return;
     if (problem.status === 401) return signOut(problem.message);
     if (problem.status === 429) return signOut(problem.message);
-    if (!(problem instanceof Refused)) throw problem;
     wait = Math.min(wait * 2, AT_MOST);
-    pulse('gone', `No answer, again in ${span(wait / 1000)}`);
+    const isRefused = problem instanceof Refused;
+    // Another version of the server may say something else. What stands still must not seem live.
+    if (!isRefused) reportError(problem);
+    pulse('gone', `No answer${isRefused ? '' : ' that can be shown'}, again in ${span(wait / 1000)}`);
     if (last) {
+      const message = isRefused ? problem.message : 'This page does not understand the server. Load it again.';
       delete byId('banners').dataset.key;
-      byId('banners').replaceChildren(make('p', { class: 'banner bad' }, make('strong', {}, problem.message), make('span', {}, `What is below is from ${new Date(last.at).toLocaleTimeString()}.`)));
+      byId('banners').replaceChildren(make('p', { class: 'banner bad' }, make('strong', {}, message), make('span', {}, `What is below is from ${new Date(last.at).toLocaleTimeString()}.`)));
     }
   }
   schedule();
