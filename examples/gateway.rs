@@ -19,11 +19,14 @@
 //! | `TOLLGATE_…` | single settings of the file, such as `TOLLGATE_GLOBAL__ANONYMOUS=50/hour` |
 
 mod common;
+#[path = "common/store.rs"]
+mod store;
 
 use std::env;
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::extract::MatchedPath;
 use axum::http::Method;
@@ -31,10 +34,10 @@ use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::{Value, json};
+use tollgate::RateLimitLayer;
 use tollgate::admin::{Admin, Status};
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, Jwt, JwtBuilder};
-use tollgate::{RateLimitLayer, RateLimitLayerBuilder};
 
 /// Every endpoint says which one it is: what matters here is what is counted before.
 async fn answer(method: Method, route: MatchedPath) -> Json<Value> {
@@ -96,37 +99,11 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
         Some(client_ip) => limits.client_ip(client_ip),
         None => limits,
     };
-    let limits = match env::var_os("REDIS_URL") {
-        Some(url) => on_redis(limits, &url.to_string_lossy()),
-        None => limits,
-    };
+    // If Redis is not there, the limits hold in this process until it is.
+    let limits = limits.store(store::store("gateway", Duration::from_millis(50)));
     let limits = limits.build()?;
     limits.watch()?;
     Ok(limits)
-}
-
-/// Counts in Redis, together with all others that do. If it is not there, the limits hold in
-/// this process until it is.
-#[cfg(feature = "redis")]
-fn on_redis(limits: RateLimitLayerBuilder, url: &str) -> RateLimitLayerBuilder {
-    match tollgate::RedisStore::builder(url)
-        .prefix("gateway")
-        .connect()
-    {
-        Ok(store) => limits.store(store),
-        Err(wrong) => common::refuse("REDIS_URL", without_password(url), wrong.expected()),
-    }
-}
-
-#[cfg(not(feature = "redis"))]
-fn on_redis(_: RateLimitLayerBuilder, url: &str) -> RateLimitLayerBuilder {
-    let allowed = "nothing, because this program was built without the feature `redis`";
-    common::refuse("REDIS_URL", without_password(url), allowed)
-}
-
-/// What may be shown of it.
-fn without_password(url: &str) -> &str {
-    url.rsplit_once('@').map_or(url, |(_, server)| server)
 }
 
 fn trusted_proxies() -> Option<ClientIp> {

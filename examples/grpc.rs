@@ -6,11 +6,14 @@
 //! ```
 //!
 //! The service is gRPC's own health check, so that nothing has to be generated. `PORT` (3000; 0
-//! is any free one) can be set.
+//! is any free one) and `REDIS_URL` (else it counts in memory) can be set.
 
 mod common;
+#[path = "common/store.rs"]
+mod store;
 
 use std::error::Error;
+use std::time::Duration;
 
 use tollgate::RateLimitLayer;
 use tollgate::policy::{Policy, Rule};
@@ -27,7 +30,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .everyone("100/minute")
         .endpoint("POST /grpc.health.v1.Health/Check", check);
     // tonic itself tells the layer where requests come from.
-    let limits = RateLimitLayer::new(policy)?;
+    let limits = RateLimitLayer::builder(policy)
+        .store(store::store("grpc", Duration::from_millis(50)))
+        .build()?;
 
     let (_, health) = tonic_health::server::health_reporter();
     let (listener, stopped) = common::listen().await;

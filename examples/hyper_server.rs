@@ -6,9 +6,11 @@
 //! curl -i --http2-prior-knowledge http://127.0.0.1:3000/
 //! ```
 //!
-//! `PORT` (3000; 0 is any free one) can be set.
+//! `PORT` (3000; 0 is any free one) and `REDIS_URL` (else it counts in memory) can be set.
 
 mod common;
+#[path = "common/store.rs"]
+mod store;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -53,7 +55,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .everyone("20/minute")
         .endpoint("GET /items/{id}", Rule::new("5/minute").name("items"))
         .exempt_route("GET /health");
-    let limits = RateLimitLayer::new(policy)?;
+    let limits = RateLimitLayer::builder(policy)
+        .store(store::store("hyper-server", Duration::from_millis(50)))
+        .build()?;
 
     let server = auto::Builder::new(TokioExecutor::new());
     let connections = GracefulShutdown::new();

@@ -4,20 +4,24 @@
 //! cargo run --example quickstart
 //! ```
 //!
-//! `PORT` (3000; 0 is any free one) and `JWT_SECRET` can be set.
+//! `PORT` (3000; 0 is any free one), `JWT_SECRET` and `REDIS_URL` (else it counts in memory) can be
+//! set.
 
 mod common;
+#[path = "common/store.rs"]
+mod store;
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
-use tollgate::RateLimitLayer;
 use tollgate::identity::Jwt;
 use tollgate::policy::{Policy, Rule, Tiers};
+use tollgate::{RateLimitLayer, Store};
 
-fn app(secret: &str) -> Result<Router, tollgate::Error> {
+fn app(secret: &str, store: impl Store) -> Result<Router, tollgate::Error> {
     let policy = Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5))
         .authenticated("100/hour")
@@ -26,6 +30,7 @@ fn app(secret: &str) -> Result<Router, tollgate::Error> {
 
     let limits = RateLimitLayer::builder(policy)
         .identify(Jwt::hs256(secret).tier("plan").build()?)
+        .store(store)
         .build()?;
 
     Ok(Router::new()
@@ -43,7 +48,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         |text| Jwt::hs256(text).build().ok().map(|_| text.to_owned()),
     );
     // The address of a caller is what the anonymous are counted by.
-    let app = app(&secret)?.into_make_service_with_connect_info::<SocketAddr>();
+    let store = store::store("quickstart", Duration::from_millis(50));
+    let app = app(&secret, store)?.into_make_service_with_connect_info::<SocketAddr>();
 
     let (listener, stopped) = common::listen().await;
     common::say(&what_to_try(listener.local_addr()?, &secret)?);

@@ -84,12 +84,7 @@ async fn a_port_that_is_taken_is_refused_by_name() {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn a_wrong_redis_is_refused_by_name_and_without_its_password() {
-    for name in [
-        "group_agent",
-        "outbound_email",
-        "telegram_webhook",
-        "tenant_chat",
-    ] {
+    for name in SERVERS {
         for url in ["", "localhost", "http://127.0.0.1:6379", "redis://:6379x"] {
             process::refuses(name, &[("REDIS_URL", url, "redis://")]).await;
         }
