@@ -2,7 +2,7 @@
 
 use axum::extract::{Request, State};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Answer, Shared, maintenance};
 use crate::admin::audit::Deed;
@@ -12,7 +12,7 @@ use crate::admin::refusal::Refusal;
 use crate::admin::{body, reply};
 use crate::gate::PolicyStatus;
 use crate::head::Head;
-use crate::policy::{EndpointView, Overview, Policy, RuleKind, RuleView};
+use crate::policy::Policy;
 
 /// Which policy is in force, and whether the last attempt to replace it failed.
 #[derive(Serialize)]
@@ -73,63 +73,16 @@ pub(super) async fn reload(State(desk): State<Shared>, request: Request) -> Answ
 /// All that the policy says, in the words of `tollgate check --format json`.
 fn summary(policy: &Policy) -> Value {
     let overview = policy.overview();
-    let tiers = overview.tiers().map(|tier| {
-        json!({
-            "name": tier.name(),
-            "multiplier": tier.multiplier(),
-            "default": tier.is_default(),
-        })
-    });
-    let warnings = overview.warnings();
-    let warnings = warnings
-        .iter()
-        .map(|warning| json!({ "path": warning.path(), "text": warning.text() }));
-    let rules = overview.rules().map(|of| rule(overview, of));
     json!({
-        "tiers": tiers.collect::<Vec<_>>(),
-        "rules": rules.collect::<Vec<_>>(),
-        "endpoints": overview.endpoints().map(endpoint).collect::<Vec<_>>(),
+        "tiers": overview.tiers().collect::<Vec<_>>(),
+        "rules": overview.rules().collect::<Vec<_>>(),
+        "endpoints": overview.endpoints().collect::<Vec<_>>(),
         "exempt": {
             "roles": overview.exempt_roles().collect::<Vec<_>>(),
             "networks": overview.exempt_networks().collect::<Vec<_>>(),
             "routes": overview.exempt_routes().collect::<Vec<_>>(),
             "subjects": overview.exempt_subjects().len(),
         },
-        "warnings": warnings.collect::<Vec<_>>(),
-    })
-}
-
-fn rule(overview: Overview<'_>, rule: RuleView<'_>) -> Value {
-    let of_tier =
-        |name: &str| -> Vec<String> { rule.quotas(name).map(ToString::to_string).collect() };
-    let limits = overview
-        .tiers()
-        .map(|tier| (tier.name().to_owned(), of_tier(tier.name()).into()));
-    let limits: Map<String, Value> = limits.collect();
-    let callers = match rule.kind() {
-        RuleKind::Global if rule.is_for_anonymous() => "anonymous",
-        RuleKind::Global => "authenticated",
-        _ => "all",
-    };
-    json!({
-        "kind": rule.kind().name(),
-        "name": rule.name(),
-        "path": rule.path(),
-        "callers": callers,
-        "per": rule.counted_per(),
-        "limits": limits,
-        "cost": rule.cost(),
-        "count": rule.count().to_string(),
-        "mode": if rule.is_dry_run() { "dry-run" } else { "enforce" },
-        "on_store_failure": rule.on_store_failure().name(),
-    })
-}
-
-fn endpoint(endpoint: EndpointView<'_>) -> Value {
-    json!({
-        "route": endpoint.route(),
-        "category": endpoint.category().map(|category| category.name()),
-        "rules": endpoint.rules().map(|rule| rule.name()).collect::<Vec<_>>(),
-        "global": endpoint.is_counted_globally(),
+        "warnings": overview.warnings(),
     })
 }

@@ -1,6 +1,8 @@
 //! What a policy says altogether, for people who have to run it.
 
 mod rule;
+#[cfg(any(feature = "admin", feature = "config"))]
+mod serial;
 mod warning;
 
 use super::about::EndpointAbout;

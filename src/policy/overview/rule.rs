@@ -19,6 +19,11 @@ impl<'p> RuleView<'p> {
         Self { policy, rule }
     }
 
+    #[cfg(any(feature = "admin", feature = "config"))]
+    pub(super) const fn policy(&self) -> &'p Policy {
+        self.policy
+    }
+
     pub(super) fn about(&self) -> &'p RuleAbout {
         &self.policy.about.rules[self.rule]
     }

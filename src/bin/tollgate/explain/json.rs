@@ -63,7 +63,7 @@ fn counted(by: &CountedBy) -> Value {
     })
 }
 
-pub(crate) const fn mode(dry_run: bool) -> &'static str {
+const fn mode(dry_run: bool) -> &'static str {
     if dry_run { "dry-run" } else { "enforce" }
 }
 

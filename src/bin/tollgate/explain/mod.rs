@@ -14,8 +14,6 @@ use crate::args::{Explain, Format};
 use crate::output::{Failure, Output, misused, say, say_json};
 use crate::read;
 
-pub(crate) use self::json::mode;
-
 pub(crate) fn run(args: &Explain, output: Output) -> Result<(), Failure> {
     let identity = identity(args)?;
     let config = read::read(&args.file, output)?;
