@@ -156,6 +156,7 @@ mod error;
 mod extract;
 mod future;
 mod gate;
+mod hashed;
 mod head;
 pub mod headers;
 pub mod identity;

@@ -16,7 +16,6 @@
 
 mod alert;
 mod event;
-mod hashed;
 mod look;
 mod metric;
 mod pseudonym;

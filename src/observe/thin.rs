@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::hashed::ByHash;
 use crate::clock::Timestamp;
+use crate::hashed::ByHash;
 use crate::sync::{Mutex, lock};
 
 /// Decides what is told. The first of its kind always is, the same again only after a while, and

@@ -23,6 +23,7 @@ const FLOORS: [&[&str]; 6] = [
         "calendar",
         "calm",
         "error",
+        "hashed",
         "head",
         "network",
         "sync",
@@ -31,9 +32,10 @@ const FLOORS: [&[&str]; 6] = [
 ];
 
 /// What each room on the ground floor may use of its neighbours: words before mathematics.
-const GROUND: [(&str, &[&str]); 13] = [
+const GROUND: [(&str, &[&str]); 14] = [
     ("calm", &[]),
     ("error", &[]),
+    ("hashed", &[]),
     ("head", &[]),
     ("who", &[]),
     ("network", &["error"]),

@@ -1,7 +1,7 @@
 //! How many different ones: exact while they are few, estimated beyond.
 
 use crate::clock::Timestamp;
-use crate::observe::hashed::ByHash;
+use crate::hashed::ByHash;
 use crate::observe::statistics::Distinct;
 
 /// Counts different hashes by when they were last seen, so that it can be asked about any number

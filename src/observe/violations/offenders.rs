@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::hashed::ByHash;
 use crate::key::{OwnedSubject, Subject};
-use crate::observe::hashed::ByHash;
 use crate::observe::statistics::Offender;
 
 /// Counts the denials of the last hour by caller, for as many callers as there are places: the

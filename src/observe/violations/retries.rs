@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::observe::hashed::ByHash;
+use crate::hashed::ByHash;
 use crate::observe::metric;
 use crate::observe::statistics::Retries;
 use crate::sync::{Mutex, lock};
