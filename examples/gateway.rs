@@ -21,6 +21,8 @@
 mod common;
 #[path = "common/store.rs"]
 mod store;
+#[path = "common/token.rs"]
+mod token;
 
 use std::env;
 use std::error::Error;
@@ -180,12 +182,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn what_to_try(server: SocketAddr, secret: &str) -> Result<String, Box<dyn Error>> {
-    use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
-
-    let tomorrow = get_current_timestamp() + 24 * 60 * 60;
-    let claims = json!({ "sub": "alice", "app_metadata": { "plan": "team" }, "exp": tomorrow });
-    let key = EncodingKey::from_secret(secret.as_bytes());
-    let token = encode(&Header::default(), &claims, &key)?;
+    let claims = json!({ "sub": "alice", "app_metadata": { "plan": "team" } });
+    let token = token::token(secret, claims)?;
     let development = if env::var_os("JWT_SECRET").is_none() {
         format!("\nJWT_SECRET is not set. Tokens are signed with \"{secret}\".\n")
     } else {

@@ -19,6 +19,8 @@
 mod common;
 #[path = "common/service.rs"]
 mod service;
+#[path = "common/token.rs"]
+mod token;
 
 use std::collections::{BTreeMap, HashSet};
 use std::env;
@@ -136,17 +138,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/chat", post(chat))
         .layer(limits(tokens(&secret).build()?));
-    let token = token(&secret)?;
+    let claims = json!({ "sub": "alice", "tenant_id": "acme" });
+    let token = token::token(&secret, claims)?;
     service::serve(app, |server| what_to_try(server, &token)).await
-}
-
-fn token(secret: &str) -> Result<String, Box<dyn Error>> {
-    use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
-
-    let tomorrow = get_current_timestamp() + 24 * 60 * 60;
-    let claims = json!({ "sub": "alice", "tenant_id": "acme", "exp": tomorrow });
-    let key = EncodingKey::from_secret(secret.as_bytes());
-    Ok(encode(&Header::default(), &claims, &key)?)
 }
 
 fn what_to_try(server: SocketAddr, token: &str) -> String {

@@ -149,6 +149,18 @@ impl Browser {
         .await;
     }
 
+    /// Signs in at the dashboard, and waits for all of it, so that nothing moves any more.
+    pub(super) async fn sign_in(&mut self, token: &str) {
+        self.until("!document.querySelector('#sign-in').hidden")
+            .await;
+        self.write("#token", token).await;
+        self.press("Enter").await;
+        self.until_says("#pulse", "Live").await;
+        self.until_says("#rules", "global").await;
+        self.until("document.querySelector('#overrides').innerText !== ''")
+            .await;
+    }
+
     /// Clicks on the middle of an element, as a hand would: once it stands still and nothing is
     /// in front of it.
     pub(super) async fn click(&mut self, selector: &str) {

@@ -9,13 +9,7 @@ use crate::browser::Browser;
 async fn signed_in(served: &Served) -> Browser {
     let page = format!("http://{}/admin", served.address);
     let mut browser = Browser::open(&page, (1280, 900), "light").await;
-    browser
-        .until("!document.querySelector('#sign-in').hidden")
-        .await;
-    browser.write("#token", TOKEN).await;
-    browser.press("Enter").await;
-    browser.until_says("#pulse", "Live").await;
-    browser.until_says("#rules", "global").await;
+    browser.sign_in(TOKEN).await;
     browser
 }
 

@@ -18,23 +18,9 @@ fn page(gateway: &Gateway) -> String {
     format!("http://{}/admin", gateway.example.address())
 }
 
-async fn sign_in(browser: &mut Browser) {
-    browser
-        .until("!document.querySelector('#sign-in').hidden")
-        .await;
-    browser.write("#token", TOKEN).await;
-    browser.press("Enter").await;
-    browser.until_says("#pulse", "Live").await;
-    // All of it, so that nothing moves any more.
-    browser.until_says("#rules", "global").await;
-    browser
-        .until("document.querySelector('#overrides').innerText !== ''")
-        .await;
-}
-
 async fn opened(gateway: &Gateway, size: (u32, u32), scheme: &str) -> Browser {
     let mut browser = Browser::open(&page(gateway), size, scheme).await;
-    sign_in(&mut browser).await;
+    browser.sign_in(TOKEN).await;
     browser
 }
 
@@ -224,7 +210,7 @@ async fn a_wrong_token_is_told_and_not_kept() {
         .await;
     assert_eq!(browser.value(kept).await, json!(r#"[null,null,""]"#));
     browser.picture("sign-in").await;
-    sign_in(&mut browser).await;
+    browser.sign_in(TOKEN).await;
     let expected = format!(r#"["{TOKEN}",null,""]"#);
     assert_eq!(browser.value(kept).await, json!(expected));
     // The token is in no address.
@@ -323,7 +309,7 @@ async fn everything_fits_on_a_small_screen() {
         .until("!document.querySelector('#sign-in').hidden")
         .await;
     assert!(browser.fits().await, "signing in");
-    sign_in(&mut browser).await;
+    browser.sign_in(TOKEN).await;
     browser
         .until_says("#denied-day", &denied(&waves).to_string())
         .await;
