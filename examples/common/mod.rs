@@ -20,8 +20,11 @@ pub(crate) fn setting<T>(
     setting.unwrap_or_else(|| refuse(name, &value.to_string_lossy(), allowed))
 }
 
-/// Ends the program because of a setting.
+/// Ends the program because of a setting. One that is a secret is not told: what a program says
+/// when it ends is kept in logs.
 pub(crate) fn refuse(name: &str, value: &str, reason: &str) -> ! {
+    let is_secret = name.ends_with("_SECRET") || name.ends_with("_TOKEN");
+    let value = if is_secret { "…" } else { value };
     eprintln!("{name}={value:?} cannot be used. Allowed: {reason}.");
     process::exit(2)
 }

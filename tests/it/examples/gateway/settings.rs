@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{Caller, Gateway, told};
-use crate::examples::process::{Example, ended};
+use crate::examples::process::{Example, ended, refuses};
 use crate::examples::quickstart::{commands, replay};
 
 const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway.toml");
@@ -33,15 +33,7 @@ async fn wrong_values_are_refused_by_name() {
         ("TOLLGATE_CONFIG", "", "the path of a file of limits"),
         ("TOLLGATE_CONFIG", "no-such-file.toml", "the path of a file"),
     ];
-    for (name, value, allowed) in wrong {
-        let end = ended("gateway", &[(name, value)]).await;
-        assert_eq!(end.code, Some(2), "{name}={value}: {}", end.stderr);
-        assert_eq!(end.stdout, "", "{name}={value} and it listened");
-        let expected = format!("{name}={value:?} cannot be used");
-        for expected in [&*expected, allowed] {
-            assert!(end.stderr.contains(expected), "{name}: {}", end.stderr);
-        }
-    }
+    refuses("gateway", &wrong).await;
 }
 
 #[tokio::test]
