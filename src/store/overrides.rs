@@ -184,12 +184,13 @@ impl fmt::Debug for Override {
 ///
 /// A store of its own keeps its overrides in here; one that is shared by several processes
 /// keeps a copy and [replaces](Overrides::replace) it within a second.
-#[derive(Default)]
 pub struct Overrides {
     /// As many as the table has: most have none, and asking must not cost them anything.
     len: AtomicUsize,
     /// Until when nobody is counted, in microseconds: every request asks, so it is at hand.
     rests_until: AtomicU64,
+    /// When the next of them ends, in microseconds; [`u64::MAX`] if none does.
+    next_end: AtomicU64,
     table: ArcSwap<Table>,
     /// Held while the table is changed.
     changing: Mutex<()>,
@@ -236,7 +237,13 @@ impl Overrides {
     /// None.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            len: AtomicUsize::new(0),
+            rests_until: AtomicU64::new(0),
+            next_end: AtomicU64::new(u64::MAX),
+            table: ArcSwap::default(),
+            changing: Mutex::new(()),
+        }
     }
 
     /// Whether there are none.
@@ -288,11 +295,10 @@ impl Overrides {
         known.map(|known| Override::clone(known)).collect()
     }
 
-    /// Drops those that do not apply any more.
+    /// Drops those that do not apply any more: they are over, whatever asks next, and as long as
+    /// any is left, everybody goes the long way.
     pub(crate) fn sweep(&self, now: Timestamp) {
-        let table = self.table.load();
-        let mut known = table.by_hash.values().flatten();
-        if known.any(|known| known.is_over(now)) {
+        if self.next_end.load(Ordering::Acquire) <= now.as_micros() {
             self.change(|table| table.retain(|known| !known.is_over(now)));
         }
     }
@@ -305,6 +311,7 @@ impl Overrides {
         quota: &Quota,
         now: Timestamp,
     ) -> Option<Quota> {
+        self.sweep(now);
         let table = self.table.load();
         let mut known = table.of(subject, rule).filter(|known| !known.is_over(now));
         known.find_map(|known| known.applied_to(quota))
@@ -319,8 +326,18 @@ impl Overrides {
         let until = table.of(&nobody, Override::MAINTENANCE).next();
         let until = until.and_then(|known| known.until).unwrap_or_default();
         self.rests_until.store(until.as_micros(), Ordering::Release);
+        let ends = table.by_hash.values().flatten();
+        let next_end = ends.filter_map(|known| known.until).min();
+        let next_end = next_end.map_or(u64::MAX, Timestamp::as_micros);
+        self.next_end.store(next_end, Ordering::Release);
         self.table.store(Arc::new(table));
         self.len.store(len, Ordering::Release);
+    }
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -330,5 +347,30 @@ impl fmt::Debug for Overrides {
         f.debug_struct("Overrides")
             .field("len", &len)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once an override had ended, every request went on looking for it until somebody listed
+    /// them.
+    #[test]
+    fn whoever_asks_after_the_end_is_the_last_to_look() {
+        let (overrides, end) = (Overrides::new(), Timestamp::from_secs(100));
+        let quota = Quota::per_hour(10).expect("valid");
+        let new = |user, rule| Override::new([("user", user)], rule, "20/hour").expect("valid");
+        overrides.set(new("alice", "api").until(end));
+        overrides.set(new("bob", "api").until(Timestamp::from_secs(200)));
+        let asked = |user, now| {
+            let subject = Subject::from([("user", user)]);
+            overrides.find(&subject, "api", &quota, now).is_some()
+        };
+        assert!(asked("alice", Timestamp::from_micros(end.as_micros() - 1)));
+        assert!(!asked("alice", end));
+        assert!(asked("bob", end) && !overrides.is_empty());
+        assert!(!asked("carol", Timestamp::from_secs(200)));
+        assert!(overrides.is_empty());
     }
 }
