@@ -142,7 +142,8 @@ fn only_the_clock_asks_for_the_time() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut paths = Vec::new();
     sources(&src, &mut paths);
-    for path in paths.iter().filter(|path| !path.ends_with("clock.rs")) {
+    let clock = src.join("clock");
+    for path in paths.iter().filter(|path| !path.starts_with(&clock)) {
         let text = fs::read_to_string(path).unwrap();
         for name in ["SystemTime::now", "Instant::now", ".elapsed()"] {
             assert!(!text.contains(name), "{} in {}", name, path.display());

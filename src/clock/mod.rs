@@ -1,0 +1,178 @@
+//! Time as an argument: [`Timestamp`], [`Clock`], and the only `now()` of the crate.
+
+mod counter;
+mod manual;
+mod system;
+mod ticks;
+
+pub use self::manual::ManualClock;
+pub use self::system::SystemClock;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::calendar;
+
+/// An instant: whole microseconds since the Unix epoch.
+///
+/// Every decision is made on these integers, so that the same trace gives the same answer in
+/// memory and in a script that counts in doubles (exact to 2^53).
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::Timestamp;
+///
+/// let noon = Timestamp::from_secs(1_730_289_600);
+/// let later = noon.saturating_add(Duration::from_millis(1500));
+/// assert_eq!(later.duration_since(noon), Duration::from_millis(1500));
+/// assert_eq!(noon.duration_since(later), Duration::ZERO);
+/// assert_eq!(noon.to_string(), "2024-10-30T12:00:00.000000Z");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The Unix epoch.
+    pub const EPOCH: Self = Self(0);
+
+    /// The last instant that can be told apart, in the year 2219. Later ones are taken for it.
+    ///
+    /// It leaves room for three of the longest windows below 2^53.
+    pub const MAX: Self = Self((1 << 53) - (1 << 50));
+
+    /// The instant `micros` microseconds after the epoch, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        if micros > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(micros)
+        }
+    }
+
+    /// The instant `secs` seconds after the epoch, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self::from_micros(secs.saturating_mul(1_000_000))
+    }
+
+    /// Microseconds since the epoch.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded up: a client that waits until then has waited
+    /// long enough.
+    #[must_use]
+    pub const fn as_secs_rounded_up(self) -> u64 {
+        self.0.div_ceil(1_000_000)
+    }
+
+    /// This instant and `duration`, at most [`Timestamp::MAX`]. Parts of a microsecond are
+    /// rounded up.
+    #[must_use]
+    pub fn saturating_add(self, duration: Duration) -> Self {
+        let micros = duration.as_nanos().div_ceil(1_000);
+        Self::from_micros(
+            self.0
+                .saturating_add(u64::try_from(micros).unwrap_or(u64::MAX)),
+        )
+    }
+
+    /// How long after `earlier` this is; nothing if it is not after it.
+    #[must_use]
+    pub const fn duration_since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The microseconds of an instant that was valid before.
+    #[inline]
+    pub(crate) const fn again(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// An end computed from a valid instant: may lie past [`Timestamp::MAX`], never past 2^53.
+    #[inline]
+    pub(crate) const fn end(micros: u64) -> Self {
+        const LAST: u64 = (1 << 53) - 1;
+        Self(if micros > LAST { LAST } else { micros })
+    }
+}
+
+/// RFC 3339 in UTC, to the microsecond: `2025-10-30T14:00:00.000000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = calendar::date(self.0 / calendar::DAY);
+        let (seconds, micros) = (self.0 / 1_000_000 % 86_400, self.0 % 1_000_000);
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
+        )
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:06}s", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// Before the epoch is taken for the epoch, after [`Timestamp::MAX`] for that.
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    fn from(timestamp: Timestamp) -> Self {
+        UNIX_EPOCH + Duration::from_micros(timestamp.0)
+    }
+}
+
+/// The future that [`Clock::sleep_until`] returns.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Where time comes from.
+///
+/// A clock should not go back. Where one does, nothing breaks: for a counter that has already
+/// seen a later instant, no time has passed.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// The present.
+    fn now(&self) -> Timestamp;
+
+    /// Completes once [`now`](Clock::now) is at or past `deadline`.
+    fn sleep_until(&self, deadline: Timestamp) -> Sleep;
+}
+
+/// A clock that is shared.
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> Sleep {
+        (**self).sleep_until(deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_times_go_there_and_back() {
+        let timestamp = Timestamp::from_micros(1_735_689_600_123_456);
+        assert_eq!(Timestamp::from(SystemTime::from(timestamp)), timestamp);
+        let before = UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(Timestamp::from(before), Timestamp::EPOCH);
+        assert_eq!(timestamp.to_string(), "2025-01-01T00:00:00.123456Z");
+        assert_eq!(Timestamp::MAX.to_string(), "2219-10-01T17:49:07.898368Z");
+    }
+}
