@@ -132,8 +132,8 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-/// The program in the README, so that it cannot rot.
-#[cfg(doctest)]
+/// The programs in the README, so that they cannot rot.
+#[cfg(all(doctest, feature = "axum", feature = "config", feature = "jwt"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 

@@ -14,9 +14,9 @@
 #![cfg_attr(not(feature = "client"), doc = "| [Operations](operations) | | |")]
 
 macro_rules! guides {
-    ($($(#[$lint:meta])* $name:ident from $file:literal;)*) => {$(
+    ($($(#[$more:meta])* $name:ident from $file:literal;)*) => {$(
         #[doc = include_str!($file)]
-        $(#[$lint])*
+        $(#[$more])*
         pub mod $name {}
     )*};
 }
@@ -38,6 +38,23 @@ guides! {
     proxies from "proxies.md";
     security from "security.md";
     testing from "testing.md";
+    // The guide is there without the feature, too, and then its links lead next door.
+    #[cfg_attr(
+        feature = "jwt",
+        doc = "
+[`Jwt::hs256`]: crate::identity::Jwt::hs256
+[`Jwt::rs256_pem`]: crate::identity::Jwt::rs256_pem
+[`Jwt::builder`]: crate::identity::Jwt::builder
+[`KeySet`]: crate::identity::KeySet"
+    )]
+    #[cfg_attr(
+        not(feature = "jwt"),
+        doc = "
+[`Jwt::hs256`]: crate::identity
+[`Jwt::rs256_pem`]: crate::identity
+[`Jwt::builder`]: crate::identity
+[`KeySet`]: crate::identity"
+    )]
     tokens_and_tiers from "tokens_and_tiers.md";
     writing_a_store from "writing_a_store.md";
 }

@@ -12,7 +12,7 @@ mod outbound_email;
 mod pictures;
 #[cfg(all(feature = "axum", feature = "client"))]
 mod polite_client;
-mod process;
+pub(crate) mod process;
 mod quickstart;
 mod readme;
 mod telegram_webhook;
@@ -23,11 +23,12 @@ use axum::http::Request;
 use serde_json::Value;
 
 use self::process::{Example, ended};
+use crate::curl;
 use crate::layer::Answer;
 use crate::wire::{Client, Version};
 
 /// Those that serve, and all they have in common.
-const SERVERS: &[&str] = &[
+pub(crate) const SERVERS: &[&str] = &[
     #[cfg(all(feature = "admin", feature = "config", feature = "metrics"))]
     "gateway",
     #[cfg(feature = "grpc")]
@@ -78,6 +79,22 @@ async fn a_port_that_is_taken_is_refused_by_name() {
         assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{name}");
         assert!(end.stderr.contains(&port), "{name}: {}", end.stderr);
     }
+}
+
+/// Those that tell little; the others have tests that look closer.
+#[tokio::test]
+async fn what_they_tell_people_to_try_works() {
+    async fn works<const N: usize>(name: &str) {
+        let mut example = Example::start(name, &[]).await;
+        for command in quickstart::commands::<N>(&mut example).await {
+            let answers = curl::replay(example.address(), &command).await;
+            let status = answers[0].status;
+            assert!((200..300).contains(&status), "{status}: {command}");
+        }
+    }
+    works::<2>("group_agent").await;
+    works::<1>("outbound_email").await;
+    works::<1>("telegram_webhook").await;
 }
 
 /// Those that count in Redis if they are told where it is.

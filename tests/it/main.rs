@@ -11,6 +11,7 @@ mod client;
 mod concurrency;
 #[cfg(feature = "config")]
 mod config;
+mod curl;
 mod docs;
 mod examples;
 mod explain;

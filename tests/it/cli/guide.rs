@@ -1,4 +1,5 @@
-//! The guide to the command line shows what it does.
+//! The guide to the command line lists what programs read. Its commands are run with those of all
+//! pages, in `docs::commands`.
 
 use std::collections::BTreeSet;
 
@@ -7,45 +8,6 @@ use serde_json::Value;
 use super::{GOOD, Place, WRONG};
 
 const GUIDE: &str = include_str!("../../../src/docs/command_line.md");
-
-/// The blocks of this language.
-fn blocks(language: &str) -> impl Iterator<Item = &'static str> {
-    let fence = format!("```{language}\n");
-    let mut rest = GUIDE;
-    std::iter::from_fn(move || {
-        let (block, after) = rest.split_once(&fence)?.1.split_once("```")?;
-        rest = after;
-        Some(block)
-    })
-}
-
-/// The words of a command, as a shell would tell them apart.
-fn words(command: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    for (index, part) in command.split('"').enumerate() {
-        if index % 2 == 1 {
-            words.push(part);
-        } else {
-            words.extend(part.split_whitespace());
-        }
-    }
-    words
-}
-
-#[test]
-fn its_commands_say_what_it_shows() {
-    let place = Place::new("guide").with("limits.toml", blocks("toml").next().unwrap());
-    let mut shown = 0;
-    for block in blocks("console") {
-        let (command, expected) = block.split_once('\n').unwrap();
-        let command = command.strip_prefix("$ tollgate ").unwrap();
-        let run = place.run(&words(command));
-        assert_eq!((run.code, &*run.stderr), (Some(0), ""));
-        assert_eq!(run.stdout, expected, "{command}");
-        shown += 1;
-    }
-    assert_eq!(shown, 2);
-}
 
 /// The keys that are listed under a heading, up to the next one.
 fn documented(after: &str) -> BTreeSet<String> {

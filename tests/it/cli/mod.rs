@@ -13,10 +13,10 @@ use serde_json::Value;
 
 /// What a run of it has said.
 #[derive(Debug)]
-struct Run {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Run {
@@ -26,11 +26,11 @@ impl Run {
 }
 
 /// A directory for the files of one test.
-struct Place(PathBuf);
+pub(crate) struct Place(PathBuf);
 
 impl Place {
     /// A test is the only one that has this name.
-    fn new(test: &str) -> Self {
+    pub(crate) fn new(test: &str) -> Self {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join("cli")
             .join(test);
@@ -38,7 +38,7 @@ impl Place {
         Self(directory)
     }
 
-    fn with(self, name: &str, text: &str) -> Self {
+    pub(crate) fn with(self, name: &str, text: &str) -> Self {
         fs::write(self.0.join(name), text).unwrap();
         self
     }
@@ -58,7 +58,7 @@ impl Place {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
         run(&mut self.command(args))
     }
 }

@@ -13,10 +13,10 @@ use tokio::time::timeout;
 use crate::wire::{Client, Version};
 
 /// More than a busy machine needs, and less than a person waits.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that runs until it is dropped.
-pub(super) struct Example {
+pub(crate) struct Example {
     child: Child,
     address: SocketAddr,
     stdout: Option<Lines<BufReader<ChildStdout>>>,
@@ -24,10 +24,10 @@ pub(super) struct Example {
 }
 
 /// How a program ended.
-pub(super) struct End {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+pub(crate) struct End {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Cargo puts examples beside the directory that this very program is in.
@@ -85,7 +85,7 @@ fn command(name: &str, variables: &[(&str, &str)]) -> Command {
 }
 
 /// Starts it with each of these values in turn, none of which can be used.
-pub(super) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
+pub(crate) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
     for (variable, value, allowed) in wrong {
         let end = ended(name, &[(variable, value)]).await;
         assert_eq!(end.code, Some(2), "{variable}={value}: {}", end.stderr);
@@ -102,7 +102,7 @@ pub(super) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
 }
 
 /// Runs a program that is to end by itself.
-pub(super) async fn ended(name: &str, variables: &[(&str, &str)]) -> End {
+pub(crate) async fn ended(name: &str, variables: &[(&str, &str)]) -> End {
     let output = command(name, variables).stderr(Stdio::piped()).output();
     let output = timeout(PATIENCE, output)
         .await
@@ -117,12 +117,12 @@ pub(super) async fn ended(name: &str, variables: &[(&str, &str)]) -> End {
 
 impl Example {
     /// Starts it; returns when it listens.
-    pub(super) async fn start(name: &str, variables: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start(name: &str, variables: &[(&str, &str)]) -> Self {
         Self::start_as(name, &mut command(name, variables)).await
     }
 
     /// The same, with an ear for what it [complains](Self::complaint) of.
-    pub(super) async fn start_overheard(name: &str, variables: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start_overheard(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = command(name, variables);
         Self::start_as(name, command.stderr(Stdio::piped())).await
     }
@@ -149,23 +149,23 @@ impl Example {
         }
     }
 
-    pub(super) const fn address(&self) -> SocketAddr {
+    pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(super) fn version_1(&self) -> Client {
+    pub(crate) fn version_1(&self) -> Client {
         Client::new(Version::Http1, self.address)
     }
 
     /// What it prints next.
-    pub(super) async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         let lines = self.stdout.as_mut().unwrap();
         let line = timeout(PATIENCE, lines.next_line()).await;
         line.expect("a line in time").unwrap().expect("one more")
     }
 
     /// What it says on standard error next, of those lines that have this in them.
-    pub(super) async fn complaint(&mut self, with: &str) -> String {
+    pub(crate) async fn complaint(&mut self, with: &str) -> String {
         let lines = self.stderr.as_mut().unwrap();
         loop {
             let line = timeout(PATIENCE, lines.next_line()).await;
@@ -176,13 +176,13 @@ impl Example {
         }
     }
 
-    pub(super) fn stop_reading(&mut self) {
+    pub(crate) fn stop_reading(&mut self) {
         self.stdout = None;
     }
 
     /// Ends it, and tells what is left of what it has said on standard error.
     #[cfg(unix)]
-    pub(super) async fn overheard(mut self) -> Vec<String> {
+    pub(crate) async fn overheard(mut self) -> Vec<String> {
         let mut lines = self.stderr.take().unwrap();
         assert_eq!(self.terminate().await, Some(0));
         let mut heard = Vec::new();
@@ -194,7 +194,7 @@ impl Example {
 
     /// Its exit code after SIGTERM.
     #[cfg(unix)]
-    pub(super) async fn terminate(mut self) -> Option<i32> {
+    pub(crate) async fn terminate(mut self) -> Option<i32> {
         let id = self.child.id().unwrap();
         let kill = format!("kill -TERM {id}");
         let sent = Command::new("sh").args(["-c", &kill]).status();

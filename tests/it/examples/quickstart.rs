@@ -3,7 +3,7 @@
 use tokio::process::Command;
 
 use super::process::{Example, refuses};
-use crate::layer::Answer;
+use crate::curl::replay;
 
 /// The first commands that it tells people to try.
 pub(super) async fn commands<const N: usize>(example: &mut Example) -> [String; N] {
@@ -17,56 +17,12 @@ pub(super) async fn commands<const N: usize>(example: &mut Example) -> [String; 
     commands.try_into().unwrap()
 }
 
-/// The words of a command, as a shell would tell them apart.
-fn words(command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (index, part) in command.split('\'').enumerate() {
-        if index % 2 == 1 {
-            words.push(part.to_owned());
-        } else {
-            words.extend(part.split_whitespace().map(str::to_owned));
-        }
-    }
-    words
-}
-
-/// Does what curl would do.
-pub(super) async fn replay(example: &Example, command: &str) -> Vec<Answer> {
-    let (mut method, mut header, mut url) = ("GET".to_owned(), None, None);
-    let mut words = words(command).into_iter().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "-i" => {}
-            "-X" => method = words.next().unwrap(),
-            "-H" => header = words.next(),
-            _ => url = Some(word),
-        }
-    }
-    let url = url.unwrap();
-    let server = format!("http://{}", example.address());
-    let path = url.strip_prefix(&server).expect("its own address");
-    let (path, times) = match path.split_once("[1-") {
-        Some((path, times)) => (path, times.strip_suffix(']').unwrap().parse().unwrap()),
-        None => (path, 1),
-    };
-    let headers: Vec<(&str, &str)> = header
-        .iter()
-        .filter_map(|line| line.split_once(": "))
-        .collect();
-    let client = example.version_1();
-    let mut answers = Vec::new();
-    for _ in 0..times {
-        answers.push(client.send(&format!("{method} {path}"), &headers).await);
-    }
-    answers
-}
-
 #[tokio::test]
 async fn its_commands_do_what_it_says() {
     let mut example = Example::start("quickstart", &[]).await;
     let [alice, reports] = commands(&mut example).await;
 
-    let answers = replay(&example, &alice).await;
+    let answers = replay(example.address(), &alice).await;
     let [hello] = answers.as_slice() else {
         panic!("one request, not {}", answers.len());
     };
@@ -75,7 +31,7 @@ async fn its_commands_do_what_it_says() {
     assert_eq!(hello.number("x-ratelimit-limit"), 500);
     assert_eq!(hello.number("x-ratelimit-remaining"), 499);
 
-    let answers = replay(&example, &reports).await;
+    let answers = replay(example.address(), &reports).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [200, 200, 200, 429]);
     for (left, answer) in [2, 1, 0, 0].into_iter().zip(&answers) {
@@ -130,7 +86,7 @@ async fn callers_are_who_their_token_says() {
     let mut example = Example::start("quickstart", &secret).await;
     let [alice, _] = commands(&mut example).await;
     assert_eq!(
-        replay(&example, &alice).await[0].number("x-ratelimit-remaining"),
+        replay(example.address(), &alice).await[0].number("x-ratelimit-remaining"),
         499
     );
 
@@ -139,7 +95,7 @@ async fn callers_are_who_their_token_says() {
     let [forged, _] = commands(&mut other).await;
     let (from, to) = (other.address().to_string(), example.address().to_string());
     let forged = forged.replace(&from, &to);
-    let answer = &replay(&example, &forged).await[0];
+    let answer = &replay(example.address(), &forged).await[0];
     assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1h"));
     assert_eq!(answer.number("x-ratelimit-remaining"), 19);
 }

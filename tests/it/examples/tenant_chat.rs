@@ -9,8 +9,9 @@ use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
 use super::process::{Example, ended, refuses};
-use super::quickstart::{commands, replay};
+use super::quickstart::commands;
 use super::send_json;
+use crate::curl::replay;
 use crate::layer::Answer;
 use crate::wire::Client;
 
@@ -289,10 +290,10 @@ async fn a_file_may_have_many_tenants() {
 async fn its_commands_do_what_it_says() {
     let mut example = Example::start("tenant_chat", &[]).await;
     let [alice, anybody] = commands(&mut example).await;
-    let answers = replay(&example, &alice).await;
+    let answers = replay(example.address(), &alice).await;
     assert_eq!(answers[0].status, 200);
     assert_eq!(answers[0].number("x-ratelimit-limit"), 10);
-    let answers = replay(&example, &anybody).await;
+    let answers = replay(example.address(), &anybody).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [200, 200, 200, 429]);
     let known = bearer(

@@ -10,7 +10,7 @@ mod nodes;
 mod overrides;
 mod proxy;
 mod sentinel;
-mod server;
+pub(crate) mod server;
 mod slow;
 #[cfg(feature = "redis-tls")]
 mod tls;

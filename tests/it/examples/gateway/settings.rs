@@ -4,8 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{Caller, Gateway, told};
+use crate::curl::replay;
 use crate::examples::process::{Example, ended, refuses};
-use crate::examples::quickstart::{commands, replay};
+use crate::examples::quickstart::commands;
 
 const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway.toml");
 
@@ -114,12 +115,12 @@ async fn only_trusted_proxies_are_believed() {
 async fn its_commands_do_what_it_says() {
     let mut example = Example::start("gateway", &[]).await;
     let [secret, assistant, logins] = commands(&mut example).await;
-    let answers = replay(&example, &secret).await;
+    let answers = replay(example.address(), &secret).await;
     assert_eq!(answers[0].status, 200);
     assert_eq!(told(&answers[0]), ("user:secrets:1h", 2_500, 2_499));
-    let answers = replay(&example, &assistant).await;
+    let answers = replay(example.address(), &assistant).await;
     assert_eq!(told(&answers[0]), ("user:mcp-get:1h", 1_000, 999));
-    let answers = replay(&example, &logins).await;
+    let answers = replay(example.address(), &logins).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [[200; 10].as_slice(), &[429]].concat());
 }

@@ -1,0 +1,259 @@
+//! Every command that a page tells people to type is typed here, or is on the list of those
+//! that are not, with the reason and with what is looked at instead.
+
+use std::net::SocketAddr;
+
+use super::getting_started;
+use super::manifest::Manifest;
+use super::not_run;
+use super::page::{Page, examples, pages, root};
+use super::snippets::policy_of;
+use crate::cli::Place;
+use crate::curl::{assert_is_shown, replay, words};
+use crate::examples::SERVERS;
+use crate::examples::process::{Example, ended};
+use crate::redis::server::Server;
+
+/// Where pages have their servers.
+const SHOWN_ADDRESS: &str = "127.0.0.1:3000";
+
+/// A command, and what the page says it prints.
+#[derive(Debug)]
+pub(super) struct Command {
+    /// Where it stands: `README.md:47`.
+    pub(super) place: String,
+    pub(super) text: String,
+    shown: Shown,
+}
+
+#[derive(Debug)]
+enum Shown {
+    Nothing,
+    /// On standard output.
+    Output(String),
+    /// By the server that it asks.
+    Answer(String),
+}
+
+/// Whether code within a line is a command and not the name of something.
+fn is_command(span: &str) -> bool {
+    let begins = ["cargo ", "curl ", "./scripts/", "scripts/", "--bench "];
+    let is_filled_in = !span.contains('…');
+    let is_ours = span.starts_with("tollgate ") && span.split(' ').count() > 2;
+    is_filled_in && (is_ours || begins.iter().any(|begin| span.starts_with(begin)))
+}
+
+/// All commands of a page, in their order within blocks and then those within lines.
+fn commands(page: &Page) -> Vec<Command> {
+    let mut commands: Vec<Command> = Vec::new();
+    let mut ends_with_sh = false;
+    for block in page.blocks() {
+        let place = format!("{}:{}", page.path, block.line);
+        let command = |text: &str, shown| Command {
+            place: place.clone(),
+            text: text.to_owned(),
+            shown,
+        };
+        match &*block.language {
+            "sh" => {
+                let lines = block
+                    .text
+                    .lines()
+                    .map(|line| line.split(" #").next().unwrap());
+                let lines = lines.map(str::trim).filter(|line| !line.is_empty());
+                commands.extend(lines.map(|line| command(line, Shown::Nothing)));
+            }
+            "console" => {
+                let (line, output) = block.text.split_once('\n').unwrap();
+                let line = line.strip_prefix("$ ").expect("a line after a prompt");
+                assert!(!output.contains("\n$ "), "{place}: one command a block");
+                commands.push(command(line, Shown::Output(output.to_owned())));
+            }
+            "http" if ends_with_sh => {
+                let last = commands.last_mut().unwrap();
+                if last.text.starts_with("curl ") {
+                    last.shown = Shown::Answer(block.text.clone());
+                }
+            }
+            _ => {}
+        }
+        ends_with_sh = block.language == "sh";
+    }
+    let spans = page
+        .spans()
+        .into_iter()
+        .filter(|(_, span)| is_command(span));
+    commands.extend(spans.map(|(line, text)| Command {
+        place: format!("{}:{line}", page.path),
+        text,
+        shown: Shown::Nothing,
+    }));
+    commands
+}
+
+/// Does what a command says, or looks at what it is about; `Err` says what is wrong.
+async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
+    if let Some(known) = not_run::find(&command.text) {
+        return (known.check)(&words(&command.text));
+    }
+    let mut words = words(&command.text);
+    let is_setting = |word: &String| {
+        word.split_once('=')
+            .is_some_and(|(name, _)| !name.contains('/'))
+    };
+    let settings = words.iter().take_while(|word| is_setting(word)).count();
+    let settings: Vec<String> = words.drain(..settings).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match &words[..] {
+        ["tollgate", arguments @ ..] => tollgate(page, command, arguments),
+        ["cargo", "run", arguments @ ..] => example(&settings, arguments).await,
+        ["curl", ..] => curl(page, command).await,
+        _ => Err("neither run nor on the list of what is not run".to_owned()),
+    }
+}
+
+/// The program, on the file that the page shows, or else on the README's.
+fn tollgate(page: &Page, command: &Command, arguments: &[&str]) -> Result<(), String> {
+    let policy = policy_of(page).or_else(|| policy_of(&Page::read("README.md")));
+    let place = Place::new(&page.path.replace('/', "-")).with("limits.toml", &policy.unwrap());
+    let run = place.run(arguments);
+    if (run.code, &*run.stderr) != (Some(0), "") {
+        return Err(format!("{run:?}"));
+    }
+    match &command.shown {
+        Shown::Output(output) if *output != run.stdout => Err(format!("says\n{}", run.stdout)),
+        _ => Ok(()),
+    }
+}
+
+/// `cargo run --example`, as far as cargo has not done it for the tests: whether the features
+/// are enough, and whether it runs. What it does then has tests of its own.
+async fn example(settings: &[String], arguments: &[&str]) -> Result<(), String> {
+    let (name, given) = match arguments {
+        ["--example", name] => (name, ""),
+        ["--example", name, "--features", features] => (name, *features),
+        _ => return Err("not `cargo run --example NAME --features LIST`".to_owned()),
+    };
+    let given: Vec<&str> = given.split_terminator(',').collect();
+    let manifest = Manifest::of_the_library();
+    if let Some(unknown) = given.iter().find(|name| !manifest.has_feature(name)) {
+        return Err(format!("there is no feature `{unknown}`"));
+    }
+    let missing = manifest.missing_features(name, &given);
+    if !missing.is_empty() {
+        return Err(format!("it needs these features, too: {missing:?}"));
+    }
+    if !root().join(format!("examples/{name}.rs")).exists() {
+        return Err(format!("there is no example `{name}`"));
+    }
+    let redis = settings
+        .iter()
+        .any(|setting| setting.starts_with("REDIS_URL="));
+    let redis = redis.then(Server::start);
+    let url = redis.as_ref().map(Server::url).unwrap_or_default();
+    // The one that calls others has less to do than a person would have it do.
+    let mut variables = vec![("CALLS", "10"), ("CLIENTS", "2")];
+    for setting in settings {
+        match setting.split_once('=').unwrap() {
+            ("REDIS_URL", _) if given.contains(&"redis") => variables.push(("REDIS_URL", &url)),
+            ("REDIS_URL", _) => return Err("REDIS_URL needs the feature `redis`".to_owned()),
+            ("PORT", _) => {}
+            other => variables.push(other),
+        }
+    }
+    if SERVERS.contains(name) {
+        let _listens = Example::start(name, &variables).await;
+        return Ok(());
+    }
+    let end = ended(name, &variables).await;
+    match end.code {
+        Some(0) => Ok(()),
+        _ => Err(end.stderr),
+    }
+}
+
+/// A request to the server that the page is about.
+async fn curl(page: &Page, command: &Command) -> Result<(), String> {
+    let example = page.path.strip_prefix("examples/");
+    let example = example.and_then(|path| path.strip_suffix(".rs"));
+    let running;
+    let server: SocketAddr = if let Some(name) = example {
+        running = Example::start(name, &[]).await;
+        running.address()
+    } else if page.path == getting_started::PAGE {
+        getting_started::serve().await
+    } else {
+        return Err("the page has no server to ask".to_owned());
+    };
+    let here = command.text.replace(SHOWN_ADDRESS, &server.to_string());
+    let answers = replay(server, &here).await;
+    let last = answers.last().unwrap();
+    if let Shown::Answer(shown) = &command.shown {
+        assert_is_shown(last, shown);
+    }
+    // A line of several requests is there to show the one that is too many.
+    let expected = if answers.len() == 1 { 200 } else { 429 };
+    let seen = (answers[0].status, last.status);
+    match seen == (200, expected) {
+        true => Ok(()),
+        false => Err(format!("answers from {} to {}", seen.0, seen.1)),
+    }
+}
+
+#[tokio::test]
+async fn every_command_does_what_its_page_says() {
+    let mut wrong = Vec::new();
+    let mut done = 0;
+    for page in pages().into_iter().chain(examples()) {
+        for command in commands(&page) {
+            done += 1;
+            if let Err(why) = carry_out(&page, &command).await {
+                wrong.push(format!("{}: `{}`: {why}", command.place, command.text));
+            }
+        }
+    }
+    assert!(done > 35, "only {done} commands were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn a_command_that_nobody_knows_is_noticed() {
+    let readme = Page::read("README.md");
+    for text in [
+        "cargo run --example quickstrat",
+        "cargo run --example grpc",
+        "cargo run --example gateway --features admin,confg",
+        "REDIS_URL=redis://127.0.0.1 cargo run --example quickstart",
+        "cargo bench -p tollgate-bench --bench speed",
+        "cargo add tollgate --features raddis",
+        "cargo add no-such-crate",
+        "cargo install tollgate --features clii",
+        "cargo nextest run --all-features no_such_tests",
+        "./scripts/tests",
+        "cargo frobnicate",
+        "make test",
+        "tollgate chekc limits.toml",
+        "curl http://127.0.0.1:3000/",
+    ] {
+        let command = Command {
+            place: "here".to_owned(),
+            text: text.to_owned(),
+            shown: Shown::Nothing,
+        };
+        assert!(carry_out(&readme, &command).await.is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_list_of_what_is_not_run_has_nothing_that_no_page_says() {
+    let all: Vec<Page> = pages().into_iter().chain(examples()).collect();
+    let said: Vec<Command> = all.iter().flat_map(commands).collect();
+    for known in not_run::LIST {
+        assert!(
+            said.iter()
+                .any(|command| command.text.starts_with(known.begins)),
+            "no page says `{}`",
+            known.begins
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! The first program of the guide, served, so that its command can be tried.
+
+use std::net::SocketAddr;
+
+use axum::{Router, routing::get};
+use tollgate::RateLimitLayer;
+
+use super::page::Page;
+
+pub(super) const PAGE: &str = "src/docs/getting_started.md";
+
+/// Returns when it listens.
+pub(super) async fn serve() -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let app = app().unwrap();
+        axum::serve(
+            listener,
+            app.into_make_service_with_connect_info::<SocketAddr>(),
+        )
+        .await
+    });
+    address
+}
+
+/// As the guide has it, and a test sees to that.
+fn app() -> Result<Router, tollgate::Error> {
+    let app = Router::new()
+        .route("/", get(|| async { "hello" }))
+        .layer(RateLimitLayer::new("100/minute")?);
+    Ok(app)
+}
+
+#[test]
+fn the_program_that_is_served_is_that_of_the_guide() {
+    let unbroken = |text: &str| text.split_whitespace().collect::<String>();
+    let (_, served) = include_str!("getting_started.rs")
+        .split_once("let app = Router")
+        .unwrap();
+    let served = unbroken(served.split_once(';').unwrap().0);
+    let shown = Page::read(PAGE).blocks_in("no_run");
+    assert!(unbroken(&shown[0]).contains(&served), "{}", shown[0]);
+}

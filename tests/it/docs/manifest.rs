@@ -1,0 +1,117 @@
+//! `Cargo.toml`, held against what pages say of packages, features, examples and benchmarks.
+
+use std::fs;
+
+use toml::{Table, Value};
+
+use super::page::root;
+
+/// A package as its `Cargo.toml` has it.
+pub(super) struct Manifest(Table);
+
+/// Whether a piece of TOML is of a `Cargo.toml`.
+pub(super) fn is_manifest(text: &str) -> bool {
+    text.contains("dependencies]")
+}
+
+impl Manifest {
+    pub(super) fn of_the_library() -> Self {
+        Self::read("Cargo.toml")
+    }
+
+    pub(super) fn of_the_benchmarks() -> Self {
+        Self::read("benches/Cargo.toml")
+    }
+
+    fn read(path: &str) -> Self {
+        Self(
+            fs::read_to_string(root().join(path))
+                .unwrap()
+                .parse()
+                .unwrap(),
+        )
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.0["package"]["name"].as_str().unwrap()
+    }
+
+    fn version(&self) -> &str {
+        self.0["package"]["version"].as_str().unwrap()
+    }
+
+    fn features(&self) -> &Table {
+        self.0["features"].as_table().unwrap()
+    }
+
+    pub(super) fn has_feature(&self, name: &str) -> bool {
+        self.features().contains_key(name)
+    }
+
+    /// Whether tests and examples use a package as well.
+    pub(super) fn depends_on(&self, name: &str) -> bool {
+        let tables = ["dependencies", "dev-dependencies"];
+        tables
+            .iter()
+            .any(|table| self.0[*table].get(name).is_some())
+    }
+
+    /// A `[[bench]]` or `[[example]]` that has a table.
+    pub(super) fn target(&self, kind: &str, name: &str) -> Option<&Table> {
+        let targets = self.0.get(kind)?.as_array()?.iter();
+        let mut tables = targets.filter_map(Value::as_table);
+        tables.find(|table| table["name"].as_str() == Some(name))
+    }
+
+    /// The features that an example needs and that neither the command nor the defaults switch on.
+    pub(super) fn missing_features(&self, example: &str, given: &[&str]) -> Vec<String> {
+        let mut on: Vec<&str> = vec!["default"];
+        on.extend(given);
+        // Features switch on features.
+        for index in 0.. {
+            let Some(name) = on.get(index) else { break };
+            let implied = self.features().get(*name).and_then(Value::as_array);
+            on.extend(implied.into_iter().flatten().filter_map(Value::as_str));
+        }
+        let needed = self.target("example", example);
+        let needed = needed.and_then(|table| table.get("required-features"));
+        let needed = needed.and_then(Value::as_array).into_iter().flatten();
+        let needed = needed.map(|name| name.as_str().unwrap().to_owned());
+        needed.filter(|name| !on.contains(&&**name)).collect()
+    }
+
+    /// What is wrong with a piece of somebody's `Cargo.toml`, if anything is.
+    pub(super) fn refuses(&self, text: &str) -> Option<String> {
+        let table: Table = match text.parse() {
+            Ok(table) => table,
+            Err(error) => return Some(format!("{error}")),
+        };
+        let groups = table.values().filter_map(Value::as_table);
+        let mut dependencies = groups.flatten();
+        dependencies.find_map(|(name, wanted)| self.refuses_dependency(name, wanted))
+    }
+
+    fn refuses_dependency(&self, name: &str, wanted: &Value) -> Option<String> {
+        if name != self.name() {
+            let is_known = self.depends_on(name);
+            return (!is_known).then(|| format!("nothing here was tried with `{name}`"));
+        }
+        let version = wanted.get("version").unwrap_or(wanted).as_str()?;
+        if !self.version().starts_with(version) {
+            return Some(format!("`{name}` is {}, not {version}", self.version()));
+        }
+        let features = wanted.get("features").and_then(Value::as_array);
+        let mut features = features.into_iter().flatten().filter_map(Value::as_str);
+        let unknown = features.find(|feature| !self.has_feature(feature))?;
+        Some(format!("`{name}` has no feature `{unknown}`"))
+    }
+}
+
+#[test]
+fn features_that_an_example_needs_are_missed() {
+    let manifest = Manifest::of_the_library();
+    let gateway = |given: &[&str]| manifest.missing_features("gateway", given);
+    assert_eq!(gateway(&["admin", "metrics"]), ["config"]);
+    assert!(gateway(&["admin", "cli", "metrics"]).is_empty());
+    assert_eq!(manifest.missing_features("grpc", &[]), ["grpc"]);
+}
