@@ -51,6 +51,17 @@ pub(super) const LIST: &[NotRun] = &[
         check: filter,
     },
     NotRun {
+        begins: "cargo doc --all-features --no-deps",
+        because: "it takes long, and `scripts/test` does it",
+        check: |_| {
+            let script = fs::read_to_string(root().join("scripts/test")).unwrap();
+            let is_done = script.contains("cargo doc --quiet --all-features --no-deps");
+            is_done
+                .then_some(())
+                .ok_or_else(|| "no script does it".to_owned())
+        },
+    },
+    NotRun {
         begins: "cargo tree ",
         because: "it is how others were counted, in a project made for it",
         check: |_| Ok(()),
@@ -102,12 +113,11 @@ fn bench(words: &[String]) -> Result<(), String> {
     let benchmarks = Manifest::of_the_benchmarks();
     let target = benchmarks.target("bench", name);
     let target = target.ok_or_else(|| format!("there is no benchmark `{name}`"))?;
-    let path = root()
-        .join("benches")
-        .join(target["path"].as_str().unwrap());
-    path.exists()
+    let path = format!("benches/{}", target["path"].as_str().unwrap());
+    let is_there = root().join(&path).exists();
+    is_there
         .then_some(())
-        .ok_or_else(|| format!("{path:?} is not there"))
+        .ok_or_else(|| format!("{path} is not there"))
 }
 
 /// The packages are ours or some that are used here, and ours has the features.
