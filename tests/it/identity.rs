@@ -7,6 +7,8 @@ mod client_ip;
 pub(crate) mod forge;
 #[cfg(feature = "jwt")]
 mod jwt_settings;
+#[cfg(all(feature = "jwt", feature = "tracing"))]
+mod refused_tokens;
 mod sources;
 #[cfg(feature = "jwt")]
 mod tokens;

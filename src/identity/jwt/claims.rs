@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::refusal::Refusal;
 use crate::clock::Timestamp;
 use crate::who::Identity;
 
@@ -52,7 +53,7 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Whether the token is from an issuer, and for an audience, that is accepted.
-    pub(super) fn accepts(&self, claims: &Value) -> bool {
+    pub(super) fn accept(&self, claims: &Value) -> Result<(), Refusal> {
         let issuer = claims.get("iss");
         let from = self.issuers.is_empty()
             || issuer
@@ -68,7 +69,11 @@ impl Reading {
                 Some(one) => meant(one),
                 None => false,
             };
-        from && for_us
+        match (from, for_us) {
+            (true, true) => Ok(()),
+            (false, _) => Err(Refusal::Issuer),
+            (true, false) => Err(Refusal::Audience),
+        }
     }
 
     /// Who it is. `None` if the claims do not say so clearly.
@@ -120,6 +125,17 @@ pub(super) fn period(claims: &Value, leeway: Duration) -> Option<(Timestamp, Tim
     let leeway = u64::try_from(leeway.as_micros()).unwrap_or(u64::MAX);
     let from = Timestamp::from_micros(from.as_micros().saturating_sub(leeway));
     Some((from, until))
+}
+
+/// Whether a token is good at this instant.
+pub(super) fn within(now: Timestamp, from: Timestamp, until: Timestamp) -> Result<(), Refusal> {
+    if now < from {
+        Err(Refusal::Early)
+    } else if now < until {
+        Ok(())
+    } else {
+        Err(Refusal::Expired)
+    }
 }
 
 /// Seconds since the epoch, with or without a fraction. Before the epoch is the epoch.

@@ -6,6 +6,7 @@ mod cache;
 mod claims;
 mod key_set;
 mod keys;
+mod refusal;
 mod token;
 mod verify;
 
@@ -19,6 +20,7 @@ use self::cache::{Finding, Verified};
 use self::claims::Reading;
 pub use self::key_set::KeySet;
 pub use self::keys::JwtKeys;
+use self::refusal::Refusal;
 use self::token::{Found, Place};
 use self::verify::Parts;
 use super::source::{Asking, Identified, Identify};
@@ -47,6 +49,8 @@ use crate::clock::Timestamp;
 ///   counter. So are two `Authorization` headers, tokens over 8 KiB, and those that do not
 ///   name their user [in clear text](JwtBuilder::user). No header, or another scheme: there
 ///   is nothing here for this source.
+/// - Why a token was not believed is told in the log, as `rate_limit_token_refused` at level
+///   DEBUG, and never to the caller.
 /// - Verified tokens are remembered, so that a signature costs its price once per token: never
 ///   past `exp`, never past a [change of keys](KeySet::replace), and at most
 ///   [as many](JwtBuilder::remember) as you say. Wrong ones are not remembered, and push out
@@ -89,27 +93,27 @@ impl Jwt {
         self.verified.len()
     }
 
-    /// Everything but asking: `None` for a token that is no good.
-    fn verify(&self, token: &[u8], parts: &Parts<'_>, now: Timestamp) -> Option<Finding> {
+    /// Everything but asking.
+    fn verify(&self, token: &[u8], parts: &Parts<'_>, now: Timestamp) -> Result<Finding, Refusal> {
         // Loaded once: what these keys have verified is remembered as theirs.
         let current = self.keys.current();
-        let claims = parts.claims()?;
-        let (from, until) = claims::period(&claims, self.leeway)?;
+        let claims = parts.claims().ok_or(Refusal::Garbled)?;
+        let (from, until) = claims::period(&claims, self.leeway).ok_or(Refusal::NoTimes)?;
         // Refusing needs no signature, and a signature is what costs.
-        if !(from..until).contains(&now)
-            || !self.reading.accepts(&claims)
-            || !parts.is_signed(&current.keys, &self.algorithms)
-        {
-            return None;
+        claims::within(now, from, until)?;
+        self.reading.accept(&claims)?;
+        if !parts.is_signed(&current.keys, &self.algorithms) {
+            return Err(Refusal::Signature);
         }
+        let identity = self.reading.identity(&claims).ok_or(Refusal::Nobody)?;
         let finding = Finding {
-            identity: Arc::new(self.reading.identity(&claims)?),
+            identity: Arc::new(identity),
             from,
             until,
             generation: current.number,
         };
         self.verified.insert(token, finding.clone());
-        Some(finding)
+        Ok(finding)
     }
 }
 
@@ -118,27 +122,28 @@ impl Identify for Jwt {
         let token = match self.place.find(&asking.head()) {
             Found::Nothing => return Identified::Absent,
             Found::Token(token) if token.len() <= Self::MAX_LENGTH => token,
-            Found::Token(_) | Found::Wrong => return Identified::Invalid,
+            Found::Token(_) => return Refusal::TooLong.told(),
+            Found::Wrong => return Refusal::NotOne.told(),
         };
         let now = asking.now();
         if let Some(finding) = self.verified.get(token)
             && finding.generation == self.keys.current().number
         {
-            if (finding.from..finding.until).contains(&now) {
+            let Err(refusal) = claims::within(now, finding.from, finding.until) else {
                 return Identified::Known(finding.identity);
-            }
+            };
             self.verified.remove(token);
-            return Identified::Invalid;
+            return refusal.told();
         }
         let Some(parts) = Parts::of(token) else {
-            return Identified::Invalid;
+            return Refusal::Garbled.told();
         };
         if !asking.may_verify() {
             return Identified::Throttled;
         }
         match self.verify(token, &parts, now) {
-            Some(finding) => Identified::Known(finding.identity),
-            None => Identified::Invalid,
+            Ok(finding) => Identified::Known(finding.identity),
+            Err(refusal) => refusal.told(),
         }
     }
 }
