@@ -39,21 +39,20 @@ guides! {
     security from "security.md";
     testing from "testing.md";
     // The guide is there without the feature, too, and then its links lead next door.
+    #[doc = ""]
     #[cfg_attr(
         feature = "jwt",
-        doc = "
-[`Jwt::hs256`]: crate::identity::Jwt::hs256
-[`Jwt::rs256_pem`]: crate::identity::Jwt::rs256_pem
-[`Jwt::builder`]: crate::identity::Jwt::builder
-[`KeySet`]: crate::identity::KeySet"
+        doc = "[`Jwt::hs256`]: crate::identity::Jwt::hs256",
+        doc = "[`Jwt::rs256_pem`]: crate::identity::Jwt::rs256_pem",
+        doc = "[`Jwt::builder`]: crate::identity::Jwt::builder",
+        doc = "[`KeySet`]: crate::identity::KeySet"
     )]
     #[cfg_attr(
         not(feature = "jwt"),
-        doc = "
-[`Jwt::hs256`]: crate::identity
-[`Jwt::rs256_pem`]: crate::identity
-[`Jwt::builder`]: crate::identity
-[`KeySet`]: crate::identity"
+        doc = "[`Jwt::hs256`]: crate::identity",
+        doc = "[`Jwt::rs256_pem`]: crate::identity",
+        doc = "[`Jwt::builder`]: crate::identity",
+        doc = "[`KeySet`]: crate::identity"
     )]
     tokens_and_tiers from "tokens_and_tiers.md";
     writing_a_store from "writing_a_store.md";
