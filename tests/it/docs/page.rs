@@ -175,10 +175,11 @@ pub(crate) fn pages() -> Vec<Page> {
 pub(crate) fn examples() -> Vec<Page> {
     let files = fs::read_dir(root().join("examples")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".rs")).collect();
+    let names = names.filter_map(|name| Some(name.strip_suffix(".rs")?.to_owned()));
+    let mut names: Vec<String> = names.collect();
     names.sort();
     assert!(names.len() > 8, "only {names:?}");
-    let paths = names.iter().map(|name| format!("examples/{name}"));
+    let paths = names.iter().map(|name| format!("examples/{name}.rs"));
     paths.map(|path| Page::of_example(&path)).collect()
 }
 
