@@ -342,6 +342,13 @@ impl<R: Deref<Target = Rules>> Case<R> {
         if let Some(only) = self.only() {
             return Some((0, only));
         }
+    /// The label of an entry whose name in the policy is known already.
+    #[inline]
+    pub(super) fn label_of<'a>(&'a self, index: usize, named: &'a Named) -> &'a Label {
+        self.overridden(index)
+            .map_or(&named.label, |(_, label)| label)
+    }
+
         self.entries().nth(index)
     }
 
