@@ -55,10 +55,6 @@ pub(crate) struct Judged {
     pub(super) asked_at: Timestamp,
 }
 
-impl Asked {
-    pub(super) const PASS: Self = Self::Allowed(None);
-}
-
 impl Admission {
     /// Whether something depends on how the response turns out.
     #[inline]

@@ -83,15 +83,15 @@ impl Per {
         }
     }
 
+    /// Whether some callers are not counted.
+    pub(super) const fn is_optional(&self) -> bool {
+        matches!(self, Self::Dimensions { optional: true, .. })
+    }
+
     /// Whether there is such a subject.
-    #[inline]
     pub(crate) fn applies<'a>(&'a self, caller: &Caller<'a>) -> bool {
         match self {
-            Self::Dimensions {
-                names,
-                optional: true,
-                ..
-            } => has_all(names, caller),
+            Self::Dimensions { names, .. } if self.is_optional() => has_all(names, caller),
             Self::Caller | Self::Dimensions { .. } => true,
         }
     }
