@@ -210,20 +210,27 @@ impl<R: Deref<Target = Rules>> Case<R> {
         )
     }
 
-    /// The short way, for the only entry. `None` if it does not apply.
+    /// Whom an entry counts; `None` if it does not apply.
+    #[inline]
+    pub(super) fn subject<'a>(
+        &'a self,
+        entry: &Entry,
+        caller: &Caller<'a>,
+    ) -> Option<Subject<'a>> {
+        self.plan().subjects[entry.subject].subject(caller)
+    }
+
+    /// The short way, for the only entry.
     #[inline]
     pub(super) fn decide_only(
         &self,
         entry: &Entry,
+        subject: &Subject<'_>,
         store: &dyn Store,
         now: Timestamp,
-    ) -> Option<Answer<(Usage, Timestamp)>> {
-        let caller = self.caller();
-        // Looked at where it lies: subjects are large.
-        let subject = &self.plan().subjects[entry.subject].subject(&caller);
-        let check = self.check(0, entry, subject.as_ref()?);
-        let check = check.with_cost(self.charges.costs[0]);
-        Some(store.decide_one(&check, now))
+    ) -> Answer<(Usage, Timestamp)> {
+        let check = self.check(0, entry, subject);
+        store.decide_one(&check.with_cost(self.charges.costs[0]), now)
     }
 
     /// Charges more for what has happened, whether there was room or not: the rule of this

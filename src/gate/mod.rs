@@ -193,9 +193,13 @@ impl Gate {
             let answer = case.decide(&*self.store, now);
             return self.answered(case, answer, rules, head, now);
         };
-        let Some(answer) = case.decide_only(only, &*self.store, now) else {
+        let caller = case.caller();
+        // Looked at where it lies: subjects are large.
+        let subject = case.subject(only, &caller);
+        let Some(subject) = &subject else {
             return self.uncounted();
         };
+        let answer = case.decide_only(only, subject, &*self.store, now);
         if let Some(Ok((usage, at))) = answer.as_ready() {
             self.heard(now);
             let decision = case.decision_of_only(*usage, *at);
