@@ -212,11 +212,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// Whom an entry counts; `None` if it does not apply.
     #[inline]
-    pub(super) fn subject<'a>(
-        &'a self,
-        entry: &Entry,
-        caller: &Caller<'a>,
-    ) -> Option<Subject<'a>> {
+    pub(super) fn subject<'a>(&'a self, entry: &Entry, caller: &Caller<'a>) -> Option<Subject<'a>> {
         self.plan().subjects[entry.subject].subject(caller)
     }
 

@@ -259,3 +259,26 @@ pub(super) fn address_of(caller: &Subject<'_>) -> Option<IpAddr> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Watching;
+
+    /// Denials count by the hash of the address, and those who come back are found by the hash of
+    /// the caller: where a caller is an address, the two have to be one.
+    #[test]
+    fn an_address_has_one_hash_however_it_comes() {
+        let watch = Watch::new(Watching::default(), Timestamp::EPOCH);
+        let of = |text: &str| {
+            let address: IpAddr = text.parse().unwrap();
+            let hash = watch.hash(&Subject::named((Identity::IP, Value::Address(address))));
+            assert_eq!(hash, watch.hash_of_address(address));
+            hash
+        };
+        assert_eq!(of("203.0.113.9"), of("::ffff:203.0.113.9"));
+        assert_ne!(of("203.0.113.9"), of("203.0.113.10"));
+        let user = Subject::from([("user", "203.0.113.9")]);
+        assert_ne!(of("203.0.113.9"), watch.hash(&user));
+    }
+}

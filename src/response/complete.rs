@@ -54,18 +54,14 @@ impl Prepared {
         style: HeaderStyle,
         body: Bytes,
     ) -> Response<Bytes> {
-        match self.usual_headers(denial, style, body.len()) {
-            Some(headers) => {
-                let mut response = Response::new(body);
-                *response.status_mut() = denial.status();
-                *response.headers_mut() = headers;
-                response
-            }
-            None => {
-                let answer = answer(denial.status(), self.kind.clone(), body);
-                dress(answer, denial, style)
-            }
-        }
+        let Some(headers) = self.usual_headers(denial, style, body.len()) else {
+            let answer = answer(denial.status(), self.kind.clone(), body);
+            return dress(answer, denial, style);
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = denial.status();
+        *response.headers_mut() = headers;
+        response
     }
 
     /// The headers, if they are those that denials usually have: of the legacy family, and with a

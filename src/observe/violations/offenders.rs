@@ -282,6 +282,25 @@ mod tests {
         assert!(offenders.by_hash.is_empty());
     }
 
+    /// One more than there are places: somebody has to make way, and leaves what was counted.
+    #[test]
+    fn whoever_is_known_by_an_address_has_it_still_when_places_change_hands() {
+        let mut offenders = Offenders::default();
+        let policy: Arc<str> = "ip:global:1h".into();
+        let address = |number: usize| IpAddr::from((number as u128).to_be_bytes());
+        let subject = |number| Subject::named((Identity::IP, Value::Address(address(number))));
+        for number in 0..=Offenders::MOST {
+            offenders.add(number as u64, &subject(number), &policy, at(0));
+        }
+        let worst = offenders.worst(Offenders::MOST);
+        assert_eq!(worst[0].subject(), subject(Offenders::MOST));
+        assert_eq!((worst[0].denied, worst[0].at_least), (2, 1));
+        assert_eq!(worst[0].policy(), "ip:global:1h");
+        for (number, offender) in (1..Offenders::MOST).zip(&worst[1..]) {
+            assert_eq!(offender.subject(), subject(number));
+        }
+    }
+
     /// Ten times as many as there are places, each once or twice, and one who has a little more
     /// than its share of all.
     #[test]
