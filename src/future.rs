@@ -10,6 +10,7 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
+use crate::error::StoreError;
 use crate::gate::{Admission, Asked, Gate, Judged, Pending};
 use crate::head::Head;
 use crate::response::DenialBody;
@@ -60,9 +61,10 @@ struct Waiting<S, ReqBody> {
     service: S,
 }
 
-/// A request that went on, and the gate that let it through.
+/// A request that went on; and the gate that let it through, where there is something to settle:
+/// to count themselves in and out there, all requests would meet at one place in memory.
 pub(crate) struct Admitted {
-    gate: Arc<Gate>,
+    gate: Option<Arc<Gate>>,
     admission: Box<Admission>,
 }
 
@@ -116,7 +118,7 @@ where
             request.extensions_mut().insert(charge);
         }
         admission.map(|admission| Admitted {
-            gate: Arc::clone(gate),
+            gate: admission.awaits_outcome().then(|| Arc::clone(gate)),
             admission,
         })
     }
@@ -151,8 +153,7 @@ where
                     let Some(mut admitted) = admitted.take() else {
                         polled_after_the_end()
                     };
-                    let Some(answer) = admitted.gate.settle(&mut admitted.admission, &response)
-                    else {
+                    let Some(answer) = admitted.settle(&response) else {
                         admitted.annotate(&mut response);
                         return Poll::Ready(response);
                     };
@@ -170,7 +171,7 @@ where
                     let settled = ready!(Pin::new(answer).poll(context));
                     match (response.take(), admitted.take()) {
                         (Some(mut response), Some(admitted)) => {
-                            admitted.gate.settled(settled);
+                            admitted.settled(settled);
                             admitted.annotate(&mut response);
                             return Poll::Ready(response);
                         }
@@ -223,6 +224,19 @@ where
 }
 
 impl Admitted {
+    /// Settles what depends on the response. If it has to be waited for, the answer comes back.
+    #[inline]
+    fn settle<B, E>(&mut self, response: &Result<Response<B>, E>) -> Option<Answer<()>> {
+        let gate = self.gate.as_ref()?;
+        gate.settle(&mut self.admission, response)
+    }
+
+    fn settled(&self, settled: Result<(), StoreError>) {
+        if let Some(gate) = &self.gate {
+            gate.settled(settled);
+        }
+    }
+
     fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
         if let Ok(response) = response {
             self.admission.annotate(response.headers_mut());

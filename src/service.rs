@@ -54,6 +54,11 @@ where
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         match self.gate.ask(&Head::of(&request)) {
+            // The usual way in. On its own, since with nothing else to see to, the future within is
+            // made where it stays; it is large.
+            Asked::Allowed(None) if !self.gate.tells_handlers() => {
+                ResponseFuture::calling(self.inner.call(request), None)
+            }
             Asked::Allowed(admission) => {
                 let admitted = ResponseFuture::<S, _>::admit(&self.gate, admission, &mut request);
                 ResponseFuture::calling(self.inner.call(request), admitted)

@@ -55,8 +55,12 @@ pub(crate) struct Judged {
     pub(super) asked_at: Timestamp,
 }
 
-impl Asked {
-    pub(super) const PASS: Self = Self::Allowed(None);
+impl Admission {
+    /// Whether something depends on how the response turns out.
+    #[inline]
+    pub(crate) fn awaits_outcome(&self) -> bool {
+        self.case.is_by_outcome() || !self.trials.is_empty()
+    }
 }
 
 impl Future for Pending {

@@ -19,7 +19,7 @@ use crate::head::Head;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
 use crate::observe::Tally;
-use crate::policy::{Caller, Entry, Plan};
+use crate::policy::{Caller, Charges, Entry, Plan};
 use crate::quota::Quota;
 use crate::store::{Answer, Overrides, Store};
 use crate::who::Identity;
@@ -37,9 +37,7 @@ pub(crate) struct Case<R = Arc<Rules>> {
     endpoint: usize,
     plan: usize,
     tier: usize,
-    costs: [u64; MAX_CHECKS],
-    /// Which entries of the plan apply to the caller: a bit for each.
-    applying: u8,
+    charges: Charges,
     /// Quotas that were set for this caller at run time, or that hold only in this process, by
     /// entry.
     overridden: Option<Arc<Overridden>>,
@@ -49,8 +47,6 @@ pub(crate) struct Case<R = Arc<Rules>> {
 
 /// For each entry of a plan that has one, the quota that replaces the policy's, and its label.
 type Overridden = [Option<(Quota, Label)>; MAX_CHECKS];
-
-const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bits");
 
 impl<'r> Case<&'r Rules> {
     #[inline]
@@ -65,15 +61,7 @@ impl<'r> Case<&'r Rules> {
             identity: identity.as_deref(),
             ip,
         };
-        let Plan {
-            entries, subjects, ..
-        } = rules.policy.plan(plan);
-        let mut costs = [1; MAX_CHECKS];
-        let mut applying = 0;
-        for (index, (place, entry)) in costs.iter_mut().zip(&**entries).enumerate() {
-            *place = rules.policy.terms(entry).cost.of(head);
-            applying |= u8::from(subjects[entry.subject].applies(&caller)) << index;
-        }
+        let charges = rules.policy.charges(rules.policy.plan(plan), &caller, head);
         Self {
             rules,
             identity,
@@ -81,8 +69,7 @@ impl<'r> Case<&'r Rules> {
             endpoint,
             plan,
             tier: 0,
-            costs,
-            applying,
+            charges,
             overridden: None,
             local: false,
         }
@@ -113,8 +100,7 @@ impl<'r> Case<&'r Rules> {
             endpoint: self.endpoint,
             plan: self.plan,
             tier: self.tier,
-            costs: self.costs,
-            applying: self.applying,
+            charges: self.charges,
             overridden: self.overridden.clone(),
             local: self.local,
         }
@@ -123,22 +109,20 @@ impl<'r> Case<&'r Rules> {
 
 impl<R: Deref<Target = Rules>> Case<R> {
     #[inline]
-    pub(super) fn with_tier(mut self, tier: usize) -> Self {
+    pub(super) const fn set_tier(&mut self, tier: usize) {
         self.tier = tier;
-        self
     }
 
-    /// With the quotas that were set for this caller at run time.
+    /// Sets the quotas that were set for this caller at run time.
     #[inline]
-    pub(super) fn with_overrides(self, overrides: Option<&Overrides>, now: Timestamp) -> Self {
-        match overrides {
-            Some(overrides) if !overrides.is_empty() => self.overridden_by(overrides, now),
-            _ => self,
+    pub(super) fn set_overrides(&mut self, overrides: Option<&Overrides>, now: Timestamp) {
+        if let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) {
+            self.override_with(overrides, now);
         }
     }
 
     #[cold]
-    fn overridden_by(mut self, overrides: &Overrides, now: Timestamp) -> Self {
+    fn override_with(&mut self, overrides: &Overrides, now: Timestamp) {
         let caller = self.caller();
         let mut found = Overridden::default();
         for (index, entry) in self.entries() {
@@ -148,7 +132,6 @@ impl<R: Deref<Target = Rules>> Case<R> {
             found[index] = quota.and_then(|quota| self.with_label(entry, quota));
         }
         self.overridden = found.iter().any(Option::is_some).then(|| Arc::new(found));
-        self
     }
 
     /// Another quota for an entry, with the label that callers see.
@@ -205,7 +188,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
     /// The entries that apply to this caller, with their places in the plan.
     #[inline]
     fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
-        let applying = self.applying;
+        let applying = self.charges.applying;
         let entries = self.plan().entries.iter().enumerate();
         entries.filter(move |(index, _)| applying >> index & 1 == 1)
     }
@@ -222,23 +205,28 @@ impl<R: Deref<Target = Rules>> Case<R> {
     /// Charges the whole of it, or nothing. One usage comes back for each entry that applies.
     pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> Answer<Verdict> {
         self.with_batch(
-            |index, _| Some(self.costs[index]),
+            |index, _| Some(self.charges.costs[index]),
             |batch| store.decide(batch, now),
         )
     }
 
-    /// The short way, for the only entry. `None` if it does not apply.
+    /// Whom an entry counts; `None` if it does not apply.
+    #[inline]
+    pub(super) fn subject<'a>(&'a self, entry: &Entry, caller: &Caller<'a>) -> Option<Subject<'a>> {
+        self.plan().subjects[entry.subject].subject(caller)
+    }
+
+    /// The short way, for the only entry.
     #[inline]
     pub(super) fn decide_only(
         &self,
         entry: &Entry,
+        subject: &Subject<'_>,
         store: &dyn Store,
         now: Timestamp,
-    ) -> Option<Answer<(Usage, Timestamp)>> {
-        let caller = self.caller();
-        let subject = self.plan().subjects[entry.subject].subject(&caller)?;
-        let check = self.check(0, entry, &subject).with_cost(self.costs[0]);
-        Some(store.decide_one(&check, now))
+    ) -> Answer<(Usage, Timestamp)> {
+        let check = self.check(0, entry, subject);
+        store.decide_one(&check.with_cost(self.charges.costs[0]), now)
     }
 
     /// Charges more for what has happened, whether there was room or not: the rule of this
@@ -283,7 +271,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
             let used = if counts(entry) {
                 usage.used()
             } else {
-                usage.used().saturating_sub(self.costs[index])
+                usage.used().saturating_sub(self.charges.costs[index])
             };
             let quota = self.quota(index, entry);
             let reset_at = if used == 0 && quota.algorithm().is_whole_again() {
@@ -296,7 +284,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         }
         *verdict = settled;
         Some(self.with_batch(
-            |index, entry| (!counts(entry)).then_some(self.costs[index]),
+            |index, entry| (!counts(entry)).then_some(self.charges.costs[index]),
             |batch| store.give_back(batch, charged_at, now),
         ))
     }
@@ -304,7 +292,11 @@ impl<R: Deref<Target = Rules>> Case<R> {
     /// What follows from how the only entry stands.
     #[inline]
     pub(super) fn decision_of_only(&self, usage: Usage, at: Timestamp) -> Decision {
-        let charged = if usage.is_allowed() { self.costs[0] } else { 0 };
+        let charged = if usage.is_allowed() {
+            self.charges.costs[0]
+        } else {
+            0
+        };
         Decision::of_one(usage, at).with_charged(charged)
     }
 
@@ -323,7 +315,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         let decision = Decision::new(verdict, order[..count].iter().copied())?;
         let binding = decision.binding().filter(|_| verdict.is_allowed());
         let charged = binding.and_then(|index| self.entries().nth(index));
-        Ok(decision.with_charged(charged.map_or(0, |(place, _)| self.costs[place])))
+        Ok(decision.with_charged(charged.map_or(0, |(place, _)| self.charges.costs[place])))
     }
 
     /// Each quota with its label and how it stands.
@@ -351,6 +343,13 @@ impl<R: Deref<Target = Rules>> Case<R> {
             return Ok(label);
         }
         Ok(&self.named(entry)?.label)
+    }
+
+    /// The label of an entry whose name in the policy is known already.
+    #[inline]
+    pub(super) fn label_of<'a>(&'a self, index: usize, named: &'a Named) -> &'a Label {
+        self.overridden(index)
+            .map_or(&named.label, |(_, label)| label)
     }
 
     /// The name of an entry in the policy, and what is counted under it.

@@ -130,7 +130,7 @@ impl Gate {
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
     pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
-        let rules = self.rules.load();
+        let rules: &Arc<Rules> = &self.rules.load();
         let taken = if rules.policy.has_routes() {
             route::taken(head)
         } else {
@@ -159,7 +159,7 @@ impl Gate {
         if let Some(why) = rules.policy.exempts(head, ip) {
             return self.exempt(why, head);
         }
-        let identity = match self.identify(&rules, endpoint, head, address, now) {
+        let identity = match self.identify(rules, endpoint, head, address, now) {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied(*refused),
         };
@@ -168,14 +168,15 @@ impl Gate {
             Err(why) => return self.exempt(why, head),
         };
         let group = address.map(|address| address.group());
-        let tier = self.tier_of(&rules, identity.as_ref(), now);
-        let case = Case::new(&rules, identity, group, (endpoint, plan), head);
+        let tier = self.tier_of(rules, identity.as_ref(), now);
+        let mut case = Case::new(rules, identity, group, (endpoint, plan), head);
         match tier {
             TierAsked::Known(tier) if !case.has_trials() => {
-                let case = case.with_tier(tier).with_overrides(overrides, now);
-                self.judge(&case, &rules, head, now)
+                case.set_tier(tier);
+                case.set_overrides(overrides, now);
+                self.judge(&case, rules, head, now)
             }
-            tier => self.judge_later(case.keep(&rules), case.trials(&rules, head), tier),
+            tier => self.judge_later(case.keep(rules), case.trials(rules, head), tier),
         }
     }
 
@@ -192,9 +193,13 @@ impl Gate {
             let answer = case.decide(&*self.store, now);
             return self.answered(case, answer, rules, head, now);
         };
-        let Some(answer) = case.decide_only(only, &*self.store, now) else {
+        let caller = case.caller();
+        // Looked at where it lies: subjects are large.
+        let subject = case.subject(only, &caller);
+        let Some(subject) = &subject else {
             return self.uncounted();
         };
+        let answer = case.decide_only(only, subject, &*self.store, now);
         if let Some(Ok((usage, at))) = answer.as_ready() {
             self.heard(now);
             let decision = case.decision_of_only(*usage, *at);
@@ -223,7 +228,7 @@ impl Gate {
     }
 
     /// Puts a case to the store once its tier is known, and then the rules that are tried out.
-    fn judge_later(&self, case: Case, trials: Vec<Case>, tier: TierAsked) -> Asked {
+    fn judge_later(&self, mut case: Case, trials: Vec<Case>, tier: TierAsked) -> Asked {
         let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
         let watch = Arc::clone(&self.watch);
         Asked::Pending(Box::new(Pending::Several(Box::pin(async move {
@@ -234,9 +239,8 @@ impl Gate {
                 }
             };
             let asked_at = clock.now();
-            let case = case
-                .with_tier(tier)
-                .with_overrides(store.overrides(), asked_at);
+            case.set_tier(tier);
+            case.set_overrides(store.overrides(), asked_at);
             let answer = case.decide(&*store, asked_at);
             let verdict = answer.await;
             let trials = match &verdict {
@@ -307,7 +311,7 @@ impl Gate {
         let ends_here =
             case.rules().style().is_none() && !self.tells_handlers && !case.is_by_outcome();
         if ends_here {
-            return Asked::PASS;
+            return Asked::Allowed(None);
         }
         Asked::Allowed(Some(Box::new(Admission {
             case: keep(),

@@ -14,13 +14,13 @@ impl Gate {
     /// Not counted, because it need not be.
     pub(super) fn exempt(&self, why: Exemption, head: &Head<'_>) -> Asked {
         self.watch.exempt(why.name(), why.is_audited(), head);
-        Asked::PASS
+        Asked::Allowed(None)
     }
 
     /// Not counted, because nothing is for it, or nothing can.
     pub(super) fn uncounted(&self) -> Asked {
         self.watch.uncounted();
-        Asked::PASS
+        Asked::Allowed(None)
     }
 
     /// Counted, and goes on; `binding` speaks for it.

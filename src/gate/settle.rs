@@ -10,7 +10,6 @@ use crate::store::Answer;
 impl Gate {
     /// Gives back what does not count, now that the response is known. If it has to be waited
     /// for, the answer comes back.
-    #[inline]
     pub(crate) fn settle<B, E>(
         &self,
         admission: &mut Admission,
@@ -22,9 +21,6 @@ impl Gate {
             decision,
             trials,
         } = admission;
-        if !case.is_by_outcome() && trials.is_empty() {
-            return None;
-        }
         let status = match response {
             Ok(response) => outcome(response),
             // Whoever handles the error will make something like it.

@@ -79,10 +79,9 @@ impl Gate {
         now: Timestamp,
     ) -> Response<Bytes> {
         let (rules, at) = (case.rules(), decision.at());
-        let bound = case.binding(&decision);
-        let found = bound.and_then(|bound| {
-            let (_, entry) = bound;
-            Some((entry, case.label(bound).ok()?, case.named(entry).ok()?))
+        let found = case.binding(&decision).and_then(|(index, entry)| {
+            let named = case.named(entry).ok()?;
+            Some((entry, case.label_of(index, named), named))
         });
         let Some((entry, label, named)) = found else {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);

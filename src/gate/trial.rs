@@ -30,9 +30,10 @@ pub(super) async fn decide(
     watch: &Watch,
 ) -> Vec<Trial> {
     let mut trials = Vec::with_capacity(cases.len());
-    for case in cases {
+    for mut case in cases {
         let now = clock.now();
-        let case = case.with_tier(tier).with_overrides(store.overrides(), now);
+        case.set_tier(tier);
+        case.set_overrides(store.overrides(), now);
         match case.decide(store, now).await {
             Ok(verdict) => trials.push(Trial { case, verdict }),
             Err(error) => watch.store_failed(&error, now),

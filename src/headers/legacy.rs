@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::number::header_value;
 use super::recent::recent_value;
 use super::{Report, ResetStyle};
+use crate::clock::Timestamp;
 
 pub(crate) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 pub(crate) const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -15,32 +16,14 @@ const WARNING: HeaderName = HeaderName::from_static("x-ratelimit-warning");
 
 const NEAR: HeaderValue = HeaderValue::from_static("Approaching rate limit");
 
-/// The values of the set.
-pub(crate) struct Values {
-    pub(crate) limit: HeaderValue,
-    pub(crate) remaining: HeaderValue,
-    /// None where waiting cannot help.
-    pub(crate) reset: Option<HeaderValue>,
-    pub(crate) policy: HeaderValue,
-}
-
-impl Values {
-    #[inline]
-    pub(crate) fn of(report: &Report<'_>, style: ResetStyle) -> Self {
-        let binding = &report.binding;
-        let label = binding.label();
-        let reset = match style {
-            ResetStyle::UnixSeconds => binding
-                .reset_at()
-                .map(|at| recent_value(at.as_secs_rounded_up())),
-            ResetStyle::DeltaSeconds => binding.resets_in_secs(report.at).map(header_value),
-        };
-        Self {
-            limit: label.limit_value(binding.usage().limit()),
-            remaining: header_value(binding.remaining()),
-            reset,
-            policy: label.policy_value(),
-        }
+/// When the quota resets, as a number that `X-RateLimit-Reset` tells. None where waiting cannot
+/// help.
+#[inline]
+pub(crate) fn reset_number(report: &Report<'_>, style: ResetStyle) -> Option<u64> {
+    let binding = &report.binding;
+    match style {
+        ResetStyle::UnixSeconds => binding.reset_at().map(Timestamp::as_secs_rounded_up),
+        ResetStyle::DeltaSeconds => binding.resets_in_secs(report.at),
     }
 }
 
@@ -54,13 +37,13 @@ pub(super) fn write_if_alone(
     let Entry::Vacant(place) = headers.entry(REMAINING) else {
         return false;
     };
-    let values = Values::of(report, style);
-    place.insert(values.remaining);
-    headers.insert(LIMIT, values.limit);
-    if let Some(reset) = values.reset {
-        headers.insert(RESET, reset);
+    place.insert(header_value(report.binding.remaining()));
+    let (limit, policy) = report.limit_and_policy();
+    headers.insert(LIMIT, limit);
+    if let Some(reset) = reset_number(report, style) {
+        headers.insert(RESET, recent_value(reset));
     }
-    headers.insert(POLICY, values.policy);
+    headers.insert(POLICY, policy);
     if report.warn {
         headers.insert(WARNING, NEAR);
     }

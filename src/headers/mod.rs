@@ -66,7 +66,7 @@ mod recent;
 mod retry_after;
 mod style;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 
 use crate::clock::Timestamp;
 use crate::decision::{Outcome, Usage};
@@ -78,6 +78,7 @@ pub use self::retry_after::retry_after_secs;
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 
 pub(crate) use self::number::{Decimal, header_value, two_digits};
+pub(crate) use self::recent::recent_value;
 
 /// How one quota of a request stands, and what it is called.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +165,14 @@ impl<'a> Report<'a> {
     pub const fn with_warning(mut self, warn: bool) -> Self {
         self.warn = warn;
         self
+    }
+
+    /// The values that no request changes: the limit, and what the quota is called.
+    #[inline]
+    pub(crate) fn limit_and_policy(&self) -> (HeaderValue, HeaderValue) {
+        let label = self.binding.label();
+        let limit = label.limit_value(self.binding.usage().limit());
+        (limit, label.policy_value())
     }
 
     /// Whether there is nothing to write.

@@ -17,7 +17,7 @@ thread_local! {
 /// Those of a token bucket do not, so nothing is kept of a number that came only once: to share
 /// a value is to put it on the heap a second time.
 #[inline]
-pub(super) fn recent_value(number: u64) -> HeaderValue {
+pub(crate) fn recent_value(number: u64) -> HeaderValue {
     let known = RECENT.try_with(|recent| {
         let (known, value) = &mut *recent.try_borrow_mut().ok()?;
         if *known != number {

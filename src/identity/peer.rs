@@ -42,27 +42,28 @@ impl From<SocketAddr> for PeerAddr {
 /// The most explicit first; each lookup that fails costs a few nanoseconds.
 #[inline]
 pub(super) fn of(head: &Head<'_>) -> Option<IpAddr> {
-    let told = head.extension::<PeerAddr>().map(|peer| peer.0);
+    let told = head.extension::<PeerAddr>().map(|peer| &peer.0);
     #[cfg(feature = "axum")]
     let told = told.or_else(|| axum_peer(head));
-    let told = told.or_else(|| head.extension::<SocketAddr>().copied());
+    let told = told.or_else(|| head.extension::<SocketAddr>());
     #[cfg(feature = "grpc")]
     let told = told.or_else(|| tonic_peer(head));
     told.map(|address| address.ip().to_canonical())
 }
 
 #[cfg(feature = "axum")]
-fn axum_peer(head: &Head<'_>) -> Option<SocketAddr> {
+#[inline]
+fn axum_peer<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
     use axum::extract::connect_info::{ConnectInfo, MockConnectInfo};
 
     let real = head.extension::<ConnectInfo<SocketAddr>>();
     let mock = || head.extension::<MockConnectInfo<SocketAddr>>();
-    real.map(|info| info.0)
-        .or_else(|| mock().map(|info| info.0))
+    real.map(|info| &info.0)
+        .or_else(|| mock().map(|info| &info.0))
 }
 
 #[cfg(feature = "grpc")]
-fn tonic_peer(head: &Head<'_>) -> Option<SocketAddr> {
+fn tonic_peer<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
     let info = head.extension::<tonic::transport::server::TcpConnectInfo>()?;
-    info.remote_addr
+    info.remote_addr.as_ref()
 }

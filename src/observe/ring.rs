@@ -38,13 +38,21 @@ impl<const N: usize> Ring<N> {
 
     pub(super) fn add(&mut self, now: Timestamp, count: u64) {
         let step = self.step_of(now);
+        if step != self.newest {
+            self.begin(step);
+        }
+        let place = &mut self.counts[Self::place(step)];
+        *place = place.saturating_add(count);
+    }
+
+    /// A new step, and what was counted in its place is forgotten.
+    #[cold]
+    fn begin(&mut self, step: u64) {
         let first = (self.newest + 1).max(step.saturating_sub(N as u64 - 1));
         for passed in first..=step {
             self.counts[Self::place(passed)] = 0;
         }
         self.newest = step;
-        let place = &mut self.counts[Self::place(step)];
-        *place = place.saturating_add(count);
     }
 
     /// Each step with its beginning and its count, the oldest first.

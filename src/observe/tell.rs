@@ -11,8 +11,9 @@ use super::{Watch, event, metric};
 use crate::clock::Timestamp;
 use crate::decision::Usage;
 use crate::head::Head;
-use crate::key::Subject;
+use crate::key::{Subject, Value};
 use crate::sync::lock;
+use crate::who::Identity;
 
 /// A request that goes on: where it goes, and how the quota stands that speaks for it.
 pub(crate) struct Allowed<'a> {
@@ -111,7 +112,7 @@ impl Watch {
         if allowed.warns
             && event::hears_warnings()
             && let Some(untold) = {
-                let kind = self.hasher.hash_one((caller, &**allowed.policy.name()));
+                let kind = kind_of(self.hash(caller), allowed.policy);
                 self.warnings.tells(kind, allowed.now)
             }
         {
@@ -121,19 +122,31 @@ impl Watch {
 
     /// A request is turned away.
     pub(crate) fn denied<'a>(&self, denied: &Denied<'_>, exceeded: impl FnOnce() -> Exceeded<'a>) {
-        if self.counts {
-            self.count_denied(denied);
+        let is_heard = event::hears_denials();
+        if !self.counts && !is_heard {
+            return;
         }
-        let Denied { policy, caller, .. } = denied;
-        if event::hears_denials() {
-            let kind = self.hasher.hash_one((caller, &**policy.name()));
+        let address_hash = match denied.address {
+            Some(address) => self.hash_of_address(address),
+            None => self.hasher.hash_one(()),
+        };
+        // Whoever is known by the address has its hash as well, and that is at hand.
+        let caller_hash = match address_of(&denied.caller) {
+            Some(address) if Some(address) == denied.address => address_hash,
+            _ => self.hash(&denied.caller),
+        };
+        if self.counts {
+            self.count_denied(denied, caller_hash, address_hash);
+        }
+        if is_heard {
+            let kind = kind_of(caller_hash, denied.policy);
             if let Some(untold) = self.denials.tells(kind, denied.now) {
-                event::exceeded(exceeded, &self.names.of(caller), untold);
+                event::exceeded(exceeded, &self.names.of(&denied.caller), untold);
             }
         }
     }
 
-    fn count_denied(&self, denied: &Denied<'_>) {
+    fn count_denied(&self, denied: &Denied<'_>, caller_hash: u64, address_hash: u64) {
         let Denied {
             endpoint,
             policy,
@@ -144,13 +157,12 @@ impl Watch {
         endpoint.deny();
         policy.deny();
         metric::denied(endpoint, policy);
-        let caller_hash = self.hash(caller);
         let violation = Violation {
             endpoint,
             policy: policy.name(),
             caller,
             caller_hash,
-            address_hash: self.hasher.hash_one(denied.address),
+            address_hash,
             now: *now,
         };
         lock(&self.violations).add(&violation);
@@ -171,7 +183,7 @@ impl Watch {
             metric::would_deny(policy);
         }
         if event::hears_warnings() {
-            let kind = self.hasher.hash_one((caller, &**policy.name()));
+            let kind = kind_of(self.hash(caller), policy);
             if let Some(untold) = self.trials.tells(kind, now) {
                 event::would_exceed(exceeded, &self.names.of(caller), untold);
             }
@@ -217,6 +229,56 @@ impl Watch {
     }
 
     fn hash(&self, subject: &Subject<'_>) -> u64 {
-        self.hasher.hash_one(subject)
+        match address_of(subject) {
+            Some(address) => self.hash_of_address(address),
+            None => self.hasher.hash_one(subject),
+        }
+    }
+
+    /// In one piece, whichever family it is of: it is the pieces that make a hash dear.
+    fn hash_of_address(&self, address: IpAddr) -> u64 {
+        let address = match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        self.hasher.hash_one(address.to_bits())
+    }
+}
+
+/// What is told of one caller and one quota is of one kind. The hash is keyed already, and nobody
+/// finds another one next to it.
+const fn kind_of(caller_hash: u64, policy: &Tally) -> u64 {
+    caller_hash.wrapping_add(policy.number() as u64)
+}
+
+/// The address of a caller of whom nothing else is known.
+pub(super) fn address_of(caller: &Subject<'_>) -> Option<IpAddr> {
+    let mut dimensions = caller.dimensions();
+    match (dimensions.next(), dimensions.next()) {
+        (Some((Identity::IP, Value::Address(address))), None) => Some(address),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Watching;
+
+    /// Denials count by the hash of the address, and those who come back are found by the hash of
+    /// the caller: where a caller is an address, the two have to be one.
+    #[test]
+    fn an_address_has_one_hash_however_it_comes() {
+        let watch = Watch::new(Watching::default(), Timestamp::EPOCH);
+        let of = |text: &str| {
+            let address: IpAddr = text.parse().unwrap();
+            let hash = watch.hash(&Subject::named((Identity::IP, Value::Address(address))));
+            assert_eq!(hash, watch.hash_of_address(address));
+            hash
+        };
+        assert_eq!(of("203.0.113.9"), of("::ffff:203.0.113.9"));
+        assert_ne!(of("203.0.113.9"), of("203.0.113.10"));
+        let user = Subject::from([("user", "203.0.113.9")]);
+        assert_ne!(of("203.0.113.9"), watch.hash(&user));
     }
 }

@@ -27,6 +27,16 @@ impl Cost {
     }
 }
 
+impl Cost {
+    /// The cost, if it is the same for all requests.
+    pub(super) const fn fixed(&self) -> Option<u64> {
+        match self {
+            Self::Fixed(cost) => Some(*cost),
+            Self::Of(_) => None,
+        }
+    }
+}
+
 impl Default for Cost {
     fn default() -> Self {
         Self::Fixed(1)

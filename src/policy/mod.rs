@@ -85,6 +85,7 @@ use self::about::About;
 use self::exempt::Exemptions;
 use self::local_share::LocalShare;
 use self::route::{Routes, Target};
+use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
 use crate::error::Problems;
@@ -162,7 +163,21 @@ pub(crate) struct Plan {
     pub(crate) by_outcome: bool,
     /// Plans of rules that are tried out: each is decided on its own, and denies nobody.
     pub(crate) trials: Box<[usize]>,
+    /// What most requests cost, and which entries apply to them.
+    pub(crate) usual: Charges,
+    /// Whether that is another matter for each request.
+    pub(crate) varies: bool,
 }
+
+/// What a request costs on each entry of a plan, and which of them apply to its caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charges {
+    pub(crate) costs: [u64; MAX_CHECKS],
+    /// A bit for each entry.
+    pub(crate) applying: u8,
+}
+
+const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bits");
 
 /// One counter to charge: places in the lists of the policy and of the plan.
 #[derive(Clone, Copy, Debug)]
@@ -225,6 +240,28 @@ impl Policy {
     #[inline]
     pub(crate) fn plan(&self, number: usize) -> &Plan {
         &self.plans[number]
+    }
+
+    /// What a request of this caller is charged on a plan.
+    #[inline]
+    pub(crate) fn charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
+        if plan.varies {
+            self.own_charges(plan, caller, head)
+        } else {
+            plan.usual
+        }
+    }
+
+    fn own_charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
+        let mut charges = plan.usual;
+        charges.applying = 0;
+        let costs = charges.costs.iter_mut();
+        for (index, (cost, entry)) in costs.zip(&plan.entries).enumerate() {
+            *cost = self.terms(entry).cost.of(head);
+            let applies = plan.subjects[entry.subject].applies(caller);
+            charges.applying |= u8::from(applies) << index;
+        }
+        charges
     }
 
     #[inline]

@@ -76,22 +76,19 @@ impl Per {
             Self::Caller => Some(caller.known_by()),
             Self::Dimensions {
                 names, optional, ..
-            } => match subject_of(names, caller) {
-                None if !optional => Some(caller.known_by()),
-                found => found,
-            },
+            } => subject_or_caller(names, *optional, caller),
         }
     }
 
+    /// Whether some callers are not counted.
+    pub(super) const fn is_optional(&self) -> bool {
+        matches!(self, Self::Dimensions { optional: true, .. })
+    }
+
     /// Whether there is such a subject.
-    #[inline]
     pub(crate) fn applies<'a>(&'a self, caller: &Caller<'a>) -> bool {
         match self {
-            Self::Dimensions {
-                names,
-                optional: true,
-                ..
-            } => has_all(names, caller),
+            Self::Dimensions { names, .. } if self.is_optional() => has_all(names, caller),
             Self::Caller | Self::Dimensions { .. } => true,
         }
     }
@@ -126,6 +123,19 @@ fn has_all<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> bool {
     names
         .iter()
         .all(|name| caller.value_or_address(name).is_some())
+}
+
+/// On its own, so that the usual case, which is short, is put where it is asked for.
+#[inline(never)]
+fn subject_or_caller<'a>(
+    names: &'a [Box<str>],
+    optional: bool,
+    caller: &Caller<'a>,
+) -> Option<Subject<'a>> {
+    match subject_of(names, caller) {
+        None if !optional => Some(caller.known_by()),
+        found => found,
+    }
 }
 
 #[inline]

@@ -4,9 +4,6 @@
 //! nine of them: that was most of its cost. A map that has them all is copied as it is, and
 //! then only values change.
 
-use std::mem;
-use std::sync::LazyLock;
-
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
@@ -15,79 +12,99 @@ use super::Denial;
 use super::finish::{NO_STORE, answer};
 use super::render::dress;
 use super::request_id::X_REQUEST_ID;
-use crate::headers::legacy::{LIMIT, POLICY, REMAINING, RESET, Values};
-use crate::headers::{HeaderSet, HeaderStyle, Report, header_value};
+use crate::headers::legacy::{LIMIT, POLICY, REMAINING, RESET, reset_number};
+use crate::headers::{HeaderSet, HeaderStyle, Report, header_value, recent_value};
 
-const NAMES: [HeaderName; 9] = [
-    CONTENT_TYPE,
-    CONTENT_LENGTH,
-    CACHE_CONTROL,
-    X_REQUEST_ID,
-    RETRY_AFTER,
-    LIMIT,
-    REMAINING,
-    RESET,
-    POLICY,
-];
-
-/// A map with all these names; and in the order in which it is walked, which is which. A copy
-/// is walked in the same order.
-static PREPARED: LazyLock<(HeaderMap, Vec<usize>)> = LazyLock::new(|| {
-    let nothing = HeaderValue::from_static("");
-    let names = NAMES.into_iter();
-    let headers: HeaderMap = names.map(|name| (name, nothing.clone())).collect();
-    let place = |name: &HeaderName| NAMES.iter().position(|known| known == name);
-    let places = headers.keys().filter_map(place).collect();
-    (headers, places)
-});
-
-/// The whole response, with the headers of `style`.
-pub(super) fn complete(
-    denial: &Denial<'_>,
-    style: HeaderStyle,
+/// The headers of denials whose documents are of one kind.
+pub(super) struct Prepared {
     kind: HeaderValue,
-    body: Bytes,
-) -> Response<Bytes> {
-    match usual_headers(denial, style, &kind, body.len()) {
-        Some(headers) => {
-            let mut response = Response::new(body);
-            *response.status_mut() = denial.status();
-            *response.headers_mut() = headers;
-            response
+    /// `None` if it would not be walked in the order in which it was filled.
+    headers: Option<HeaderMap>,
+}
+
+const EACH_ITS_OWN: HeaderValue = HeaderValue::from_static("");
+const NOTHING_LEFT: HeaderValue = HeaderValue::from_static("0");
+
+impl Prepared {
+    /// For documents with this content type.
+    pub(super) fn new(kind: HeaderValue) -> Self {
+        let filled: [(HeaderName, HeaderValue); 9] = [
+            (CONTENT_TYPE, kind.clone()),
+            (CONTENT_LENGTH, EACH_ITS_OWN),
+            (CACHE_CONTROL, NO_STORE),
+            (X_REQUEST_ID, EACH_ITS_OWN),
+            (RETRY_AFTER, EACH_ITS_OWN),
+            (LIMIT, EACH_ITS_OWN),
+            (REMAINING, NOTHING_LEFT),
+            (RESET, EACH_ITS_OWN),
+            (POLICY, EACH_ITS_OWN),
+        ];
+        let headers: HeaderMap = filled.clone().into_iter().collect();
+        let is_in_order = headers.keys().eq(filled.iter().map(|(name, _)| name));
+        Self {
+            kind,
+            headers: is_in_order.then_some(headers),
         }
-        None => dress(answer(denial.status(), kind, body), denial, style),
+    }
+
+    /// The whole response, with the headers of `style`.
+    pub(super) fn complete(
+        &self,
+        denial: &Denial<'_>,
+        style: HeaderStyle,
+        body: Bytes,
+    ) -> Response<Bytes> {
+        let Some(headers) = self.usual_headers(denial, style, body.len()) else {
+            let answer = answer(denial.status(), self.kind.clone(), body);
+            return dress(answer, denial, style);
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = denial.status();
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// The headers, if they are those that denials usually have: of the legacy family, and with a
+    /// time to come back.
+    fn usual_headers(
+        &self,
+        denial: &Denial<'_>,
+        style: HeaderStyle,
+        length: usize,
+    ) -> Option<HeaderMap> {
+        if style.set() != HeaderSet::Legacy {
+            return None;
+        }
+        let report = Report::new(*denial.binding()?, denial.at());
+        let (limit, policy) = report.limit_and_policy();
+        let request_id = denial.request_id().to_header_value()?;
+        let retry_after = denial.retry_after_secs()?;
+        let reset = reset_number(&report, style.reset())?;
+        let mut headers = self.headers.clone()?;
+        let mut places = headers.values_mut();
+        let mut put = |skipped: usize, value: HeaderValue| {
+            if let Some(place) = places.nth(skipped) {
+                *place = value;
+            }
+        };
+        // Those that are skipped are the same in every denial.
+        put(1, header_value(length as u64));
+        put(1, request_id);
+        put(0, header_value(retry_after));
+        put(0, limit);
+        put(1, recent_value(reset));
+        put(0, policy);
+        Some(headers)
     }
 }
 
-/// The headers, if they are those that denials usually have: of the legacy family, and with a
-/// time to come back.
-fn usual_headers(
-    denial: &Denial<'_>,
-    style: HeaderStyle,
-    kind: &HeaderValue,
-    length: usize,
-) -> Option<HeaderMap> {
-    if style.set() != HeaderSet::Legacy {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_way_is_taken() {
+        let prepared = Prepared::new(HeaderValue::from_static("text/plain"));
+        assert!(prepared.headers.is_some());
     }
-    let retry_after = denial.retry_after_secs()?;
-    let report = Report::new(*denial.binding()?, denial.at());
-    let legacy = Values::of(&report, style.reset());
-    let mut values = [
-        kind.clone(),
-        header_value(length as u64),
-        NO_STORE,
-        denial.request_id().to_header_value()?,
-        header_value(retry_after),
-        legacy.limit,
-        legacy.remaining,
-        legacy.reset?,
-        legacy.policy,
-    ];
-    let (prepared, places) = &*PREPARED;
-    let mut headers = prepared.clone();
-    for (value, place) in headers.values_mut().zip(places) {
-        mem::swap(value, values.get_mut(*place)?);
-    }
-    Some(headers)
 }

@@ -67,6 +67,7 @@ pub struct Denial<'a> {
 impl<'a> Denial<'a> {
     /// A limit has been reached: `binding` is the violated quota with the longest wait, `at`
     /// the instant of the decision.
+    #[inline]
     #[must_use]
     pub fn limited(head: Head<'a>, binding: Standing<'a>, at: Timestamp) -> Self {
         let usage = binding.usage();
@@ -96,6 +97,7 @@ impl<'a> Denial<'a> {
         Self::new(DenialKind::Unauthorized, head, at)
     }
 
+    #[inline]
     fn new(kind: DenialKind, head: Head<'a>, at: Timestamp) -> Self {
         Self {
             kind,
@@ -113,6 +115,7 @@ impl<'a> Denial<'a> {
 
     /// All quotas of the request that callers may know of (no dry runs), the binding one
     /// included, whether they had room or not. Where this is not said, it is the only one.
+    #[inline]
     #[must_use]
     pub const fn with_quotas(mut self, quotas: &'a [Standing<'a>]) -> Self {
         self.quotas = quotas;
@@ -120,6 +123,7 @@ impl<'a> Denial<'a> {
     }
 
     /// The tier whose limits applied.
+    #[inline]
     #[must_use]
     pub const fn with_tier(mut self, name: &'a str) -> Self {
         self.tier = Some(name);
@@ -127,6 +131,7 @@ impl<'a> Denial<'a> {
     }
 
     /// What the rule suggests to do about it.
+    #[inline]
     #[must_use]
     pub const fn with_suggestion(mut self, text: &'a str) -> Self {
         self.suggestion = Some(text);
@@ -134,6 +139,7 @@ impl<'a> Denial<'a> {
     }
 
     /// The rule's own message.
+    #[inline]
     #[must_use]
     pub const fn with_message(mut self, template: &'a Template) -> Self {
         self.message = Some(template);

@@ -1,12 +1,14 @@
 //! The JSON envelope: one object called `error`.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response};
 
-use super::complete::complete;
+use super::complete::Prepared;
 use super::finish::answer;
 use super::json::Json;
-use super::{Denial, Render, message};
+use super::{Denial, DenialKind, Render, message};
 use crate::headers::HeaderStyle;
 
 /// Answers with a JSON object:
@@ -46,60 +48,87 @@ pub struct JsonEnvelope;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
+static PREPARED: LazyLock<Prepared> = LazyLock::new(|| Prepared::new(JSON));
+
 impl Render for JsonEnvelope {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         answer(denial.status(), JSON, body(denial))
     }
 
     fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
-        complete(denial, style, JSON, body(denial))
+        PREPARED.complete(denial, style, body(denial))
     }
 }
 
+/// Few long pieces instead of many short ones: each is a call.
 fn body(denial: &Denial<'_>) -> Bytes {
     let mut json = Json::new();
-    json.raw(r#"{"error":{"code":""#)
-        .raw(denial.kind().code())
-        .raw(r#"","message":"#)
-        .written(|out| message::write(denial, out));
+    json.raw(match denial.kind() {
+        DenialKind::Limited => r#"{"error":{"code":"RATE_LIMIT_EXCEEDED","message":""#,
+        DenialKind::Unavailable => r#"{"error":{"code":"RATE_LIMIT_UNAVAILABLE","message":""#,
+        DenialKind::Unauthorized => r#"{"error":{"code":"INVALID_CREDENTIALS","message":""#,
+    });
+    json.inside(|out| message::write(denial, out));
     details(denial, &mut json);
     let micros = denial.at().as_micros();
-    json.raw(r#"},"request_id":"#)
+    json.raw(r#"},"request_id":""#)
         .plain(denial.request_id().as_bytes())
-        .raw(r#","timestamp":"#)
+        .raw(r#"","timestamp":""#)
         .time(micros / 1_000_000, micros / 1_000 % 1_000)
-        .raw("}}");
+        .raw(r#""}}"#);
     json.finish()
 }
 
-/// Few long pieces instead of many short ones: each is a call.
+/// Begins with the end of the message.
 fn details(denial: &Denial<'_>, json: &mut Json) {
     let wait = denial.reset_at().zip(denial.retry_after_secs());
     let wait = wait.map(|(reset_at, secs)| (reset_at.as_secs_rounded_up(), secs));
     match (denial.limit(), wait) {
         (Some(limit), Some((reset_at, secs))) => json
-            .raw(r#","details":{"limit":"#)
+            .raw(r#"","details":{"limit":"#)
             .number(limit)
-            .raw(r#","remaining":0,"reset_at":"#)
+            .raw(r#","remaining":0,"reset_at":""#)
             .time(reset_at, 0)
-            .raw(r#","retry_after":"#)
+            .raw(r#"","retry_after":"#)
             .number(secs),
         (Some(limit), None) => json
-            .raw(r#","details":{"limit":"#)
+            .raw(r#"","details":{"limit":"#)
             .number(limit)
             .raw(r#","remaining":0"#),
         (None, Some((reset_at, secs))) => json
-            .raw(r#","details":{"reset_at":"#)
+            .raw(r#"","details":{"reset_at":""#)
             .time(reset_at, 0)
-            .raw(r#","retry_after":"#)
+            .raw(r#"","retry_after":"#)
             .number(secs),
-        (None, None) => json.raw(r#","details":{"#),
+        (None, None) => json.raw(r#"","details":{"#),
     };
     // Only a quota has a name, and only a rule with quotas has a suggestion.
     if let Some(policy) = denial.policy() {
-        json.raw(r#","policy":"#).plain(policy.as_bytes());
+        json.raw(r#","policy":""#)
+            .plain(policy.as_bytes())
+            .raw("\"");
         if let Some(suggestion) = denial.suggestion() {
             json.raw(r#","suggestion":"#).string(suggestion);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They are written out, as part of something longer.
+    #[test]
+    fn codes_are_those_of_the_kinds() {
+        let request = http::Request::new(());
+        let (head, at) = (crate::Head::of(&request), crate::Timestamp::EPOCH);
+        let wait = std::time::Duration::from_secs(1);
+        for denial in [
+            Denial::unauthorized(head, at),
+            Denial::unavailable(head, wait, at),
+        ] {
+            let start = format!(r#"{{"error":{{"code":"{}","#, denial.kind().code());
+            assert!(body(&denial).starts_with(start.as_bytes()));
         }
     }
 }

@@ -28,12 +28,10 @@ impl Json {
         self
     }
 
-    /// What needs no escaping, in quotes.
+    /// What needs no escaping, inside of a string.
     #[inline]
     pub(super) fn plain(&mut self, text: &[u8]) -> &mut Self {
-        self.buffer.push(b'"');
         self.buffer.extend_from_slice(text);
-        self.buffer.push(b'"');
         self
     }
 
@@ -44,11 +42,10 @@ impl Json {
         self.raw("\"")
     }
 
-    /// A string that is written bit by bit.
-    pub(super) fn written(&mut self, write: impl FnOnce(&mut Inside<'_>)) -> &mut Self {
-        self.raw("\"");
+    /// The inside of a string that is written bit by bit.
+    pub(super) fn inside(&mut self, write: impl FnOnce(&mut Inside<'_>)) -> &mut Self {
         write(&mut Inside(self));
-        self.raw("\"")
+        self
     }
 
     #[inline]
@@ -58,17 +55,17 @@ impl Json {
         self
     }
 
-    /// An instant of so many seconds and milliseconds since the epoch:
-    /// `"2025-10-30T14:00:00.000Z"`.
+    /// An instant of so many seconds and milliseconds since the epoch, inside of a string:
+    /// `2025-10-30T14:00:00.000Z`.
     pub(super) fn time(&mut self, secs: u64, millis: u64) -> &mut Self {
         let (day, secs) = (secs / 86_400, secs % 86_400);
-        let mut text = *b"\"0000-00-00T00:00:00.000Z\"";
-        text[1..11].copy_from_slice(&recent_date(day));
-        [text[12], text[13]] = two_digits(secs / 3_600);
-        [text[15], text[16]] = two_digits(secs / 60 % 60);
-        [text[18], text[19]] = two_digits(secs % 60);
-        [text[21], text[22]] = two_digits(millis / 10);
-        text[23] = two_digits(millis)[1];
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        text[..10].copy_from_slice(&recent_date(day));
+        [text[11], text[12]] = two_digits(secs / 3_600);
+        [text[14], text[15]] = two_digits(secs / 60 % 60);
+        [text[17], text[18]] = two_digits(secs % 60);
+        [text[20], text[21]] = two_digits(millis / 10);
+        text[22] = two_digits(millis)[1];
         self.buffer.extend_from_slice(&text);
         self
     }

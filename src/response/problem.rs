@@ -1,9 +1,11 @@
 //! Problem details (RFC 9457).
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response};
 
-use super::complete::complete;
+use super::complete::Prepared;
 use super::finish::answer;
 use super::json::Json;
 use super::{Denial, DenialKind, Render, message};
@@ -41,13 +43,15 @@ pub struct ProblemJson;
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
+static PREPARED: LazyLock<Prepared> = LazyLock::new(|| Prepared::new(PROBLEM_JSON));
+
 impl Render for ProblemJson {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         answer(denial.status(), PROBLEM_JSON, body(denial))
     }
 
     fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
-        complete(denial, style, PROBLEM_JSON, body(denial))
+        PREPARED.complete(denial, style, body(denial))
     }
 }
 
@@ -69,21 +73,22 @@ const fn problem(kind: DenialKind) -> (&'static str, &'static str) {
 fn body(denial: &Denial<'_>) -> Bytes {
     let (kind, title) = problem(denial.kind());
     let mut json = Json::new();
-    json.raw(r#"{"type":"#)
+    json.raw(r#"{"type":""#)
         .plain(kind.as_bytes())
-        .raw(r#","title":"#)
+        .raw(r#"","title":""#)
         .plain(title.as_bytes())
-        .raw(r#","status":"#)
+        .raw(r#"","status":"#)
         .number(u64::from(denial.status().as_u16()))
-        .raw(r#","detail":"#)
-        .written(|out| message::write(denial, out));
-    let mut before = r#","violated-policies":["#;
+        .raw(r#","detail":""#)
+        .inside(|out| message::write(denial, out))
+        .raw("\"");
+    let mut before = r#","violated-policies":[""#;
     for standing in denial.violated() {
         json.raw(before).plain(standing.label().as_str().as_bytes());
-        before = ",";
+        before = r#"",""#;
     }
-    if before == "," {
-        json.raw("]");
+    if before == r#"",""# {
+        json.raw("\"]");
     }
     if let Some(secs) = denial.retry_after_secs() {
         json.raw(r#","retry-after":"#).number(secs);
@@ -91,8 +96,8 @@ fn body(denial: &Denial<'_>) -> Bytes {
     if let Some(suggestion) = denial.suggestion() {
         json.raw(r#","suggestion":"#).string(suggestion);
     }
-    json.raw(r#","request-id":"#)
+    json.raw(r#","request-id":""#)
         .plain(denial.request_id().as_bytes())
-        .raw("}");
+        .raw("\"}");
     json.finish()
 }

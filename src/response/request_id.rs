@@ -58,9 +58,8 @@ impl<'a> RequestId<'a> {
         let (prefix, digits) = name.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(&PREFIX);
         let bytes = unguessable().to_be_bytes();
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
-            pair[0] = HEX[usize::from(byte >> 4)];
-            pair[1] = HEX[usize::from(byte & 15)];
+        for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(bytes) {
+            *pair = HEX[usize::from(byte)];
         }
         Self(Source::New(name))
     }
@@ -97,7 +96,19 @@ impl<'a> RequestId<'a> {
     }
 }
 
-const HEX: [u8; 16] = *b"0123456789abcdef";
+/// `00`, `01` … `ff`.
+static HEX: [[u8; 2]; 256] = hex();
+
+const fn hex() -> [[u8; 2]; 256] {
+    let digits = *b"0123456789abcdef";
+    let mut hex = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < hex.len() {
+        hex[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    hex
+}
 
 fn incoming(headers: &HeaderMap) -> Option<RequestId<'_>> {
     let value = the_only(headers, &INCOMING)?;

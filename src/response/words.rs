@@ -7,13 +7,34 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Units from the longest to the shortest, in seconds.
-const UNITS: [(u64, &str); 4] = [
-    (DAY, "day"),
-    (HOUR, "hour"),
-    (MINUTE, "minute"),
-    (1, "second"),
-];
+/// A unit of time, by its name after a number: of one, and of several.
+struct Unit {
+    secs: u64,
+    one: &'static str,
+    several: &'static str,
+}
+
+impl Unit {
+    const fn new(secs: u64, one: &'static str, several: &'static str) -> Self {
+        Self { secs, one, several }
+    }
+
+    /// So many of it.
+    fn times(&self, count: u64, out: &mut impl Sink) {
+        out.number(count);
+        out.plain(if count == 1 { self.one } else { self.several });
+    }
+}
+
+static DAYS: Unit = Unit::new(DAY, " day", " days");
+static HOURS: Unit = Unit::new(HOUR, " hour", " hours");
+static MINUTES: Unit = Unit::new(MINUTE, " minute", " minutes");
+static SECONDS: Unit = Unit::new(1, " second", " seconds");
+
+/// Only windows are named by these, which are no whole number of seconds, or not always the same.
+static MONTHS: Unit = Unit::new(0, " month", " months");
+static MILLIS: Unit = Unit::new(0, " millisecond", " milliseconds");
+static MICROS: Unit = Unit::new(0, " microsecond", " microseconds");
 
 /// A wait: `47 minutes`, `1 hour and 5 minutes`, `2 days`.
 ///
@@ -21,16 +42,15 @@ const UNITS: [(u64, &str); 4] = [
 /// a tenth: from ten of a unit on that unit alone is close enough, below that the next smaller
 /// one is named too.
 pub(super) fn wait(secs: u64, out: &mut impl Sink) {
-    let unit = coarsest(secs);
-    let grain = if secs >= 10 * unit { unit } else { finer(unit) };
-    let rounded = secs.div_ceil(grain).saturating_mul(grain);
-    let largest = coarsest(rounded);
-    let (count, rest) = (rounded / largest, rounded % largest);
-    amount(count, name_of(largest), out);
+    let (unit, finer) = coarsest(secs);
+    let grain = if secs >= 10 * unit.secs { unit } else { finer };
+    let rounded = secs.div_ceil(grain.secs).saturating_mul(grain.secs);
+    let (largest, smaller) = coarsest(rounded);
+    let (count, rest) = (rounded / largest.secs, rounded % largest.secs);
+    largest.times(count, out);
     if rest > 0 {
-        let smaller = finer(largest);
         out.plain(" and ");
-        amount(rest / smaller, name_of(smaller), out);
+        smaller.times(rest / smaller.secs, out);
     }
 }
 
@@ -50,44 +70,35 @@ pub(crate) fn window_text(of: Window) -> String {
     text
 }
 
-/// The longest unit that fits in.
-fn coarsest(secs: u64) -> u64 {
-    let fits = UNITS.iter().find(|(unit, _)| secs >= *unit);
-    fits.map_or(1, |(unit, _)| *unit)
-}
-
-/// The next smaller unit.
-const fn finer(unit: u64) -> u64 {
-    match unit {
-        DAY => HOUR,
-        HOUR => MINUTE,
-        _ => 1,
+/// The longest unit that fits in, and the next smaller one.
+const fn coarsest(secs: u64) -> (&'static Unit, &'static Unit) {
+    match secs {
+        DAY.. => (&DAYS, &HOURS),
+        HOUR.. => (&HOURS, &MINUTES),
+        MINUTE.. => (&MINUTES, &SECONDS),
+        _ => (&SECONDS, &SECONDS),
     }
-}
-
-fn name_of(unit: u64) -> &'static str {
-    let known = UNITS.iter().find(|(secs, _)| *secs == unit);
-    known.map_or("second", |(_, name)| name)
 }
 
 /// A window, to follow "in the past": `hour`, `15 minutes`, `month`.
 pub(super) fn window(window: Window, out: &mut impl Sink) {
     let micros = window.micros();
     let (count, unit) = if let Some(months) = months(window) {
-        (u64::from(months), "month")
+        (u64::from(months), &MONTHS)
     } else if micros.is_multiple_of(1_000_000) {
         let secs = micros / 1_000_000;
-        let fits = UNITS.iter().find(|(unit, _)| secs.is_multiple_of(*unit));
-        let (unit, name) = fits.unwrap_or(&(1, "second"));
-        (secs / unit, *name)
+        let units = [&DAYS, &HOURS, &MINUTES];
+        let fits = |unit: &&Unit| secs.is_multiple_of(unit.secs);
+        let unit = units.into_iter().find(fits).unwrap_or(&SECONDS);
+        (secs / unit.secs, unit)
     } else if micros.is_multiple_of(1_000) {
-        (micros / 1_000, "millisecond")
+        (micros / 1_000, &MILLIS)
     } else {
-        (micros, "microsecond")
+        (micros, &MICROS)
     };
     match count {
-        1 => out.plain(unit),
-        _ => amount(count, unit, out),
+        1 => out.plain(unit.one.trim_start()),
+        _ => unit.times(count, out),
     }
 }
 
@@ -99,13 +110,4 @@ fn months(window: Window) -> Option<u32> {
     }
     let count = u32::try_from(window.micros() / month).ok()?;
     (Window::months(count).ok()? == window).then_some(count)
-}
-
-fn amount(count: u64, unit: &str, out: &mut impl Sink) {
-    out.number(count);
-    out.plain(" ");
-    out.plain(unit);
-    if count != 1 {
-        out.plain("s");
-    }
 }

@@ -22,11 +22,9 @@ impl<R: Deref<Target = Rules>> Case<R> {
             applying |= u8::from(is_local) << index;
         }
         (applying != 0).then(|| {
-            let local = Self {
-                applying,
-                local: true,
-                ..self.clone()
-            };
+            let mut local = self.clone();
+            local.charges.applying = applying;
+            local.local = true;
             local.with_local_quotas()
         })
     }
@@ -59,7 +57,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// The same, decided where `local` was.
     pub(in crate::gate) fn made_local<L>(mut self, local: &Case<L>) -> Self {
-        self.applying = local.applying;
+        self.charges.applying = local.charges.applying;
         self.local = local.local;
         self.overridden.clone_from(&local.overridden);
         self

@@ -130,7 +130,7 @@ impl Alarm {
                 about,
                 value: denials as f64,
                 threshold: settings.offender as f64,
-                subject: Some(subject.clone()),
+                subject: Some(OwnedSubject::from(&subject)),
             });
         }
         causes

@@ -15,7 +15,7 @@ use super::ring::Ring;
 use super::statistics::{Distinct, Offender};
 use super::tally::Tally;
 use crate::clock::Timestamp;
-use crate::key::{OwnedSubject, Subject};
+use crate::key::Subject;
 
 pub(super) use self::retries::Waiting;
 
@@ -164,7 +164,7 @@ impl Violations {
     pub(super) fn offenders_above(
         &self,
         denials: u64,
-    ) -> impl Iterator<Item = (u64, &OwnedSubject, u64)> {
+    ) -> impl Iterator<Item = (u64, Subject<'_>, u64)> {
         self.offenders.above(denials)
     }
 

@@ -1,12 +1,15 @@
 //! Who is turned away most often: a sketch of fixed size.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::hashed::ByHash;
-use crate::key::{OwnedSubject, Subject};
+use crate::key::{OwnedSubject, Subject, Value};
 use crate::observe::statistics::Offender;
+use crate::observe::tell::address_of;
+use crate::who::Identity;
 
 /// Counts the denials of the last hour by caller, for as many callers as there are places: the
 /// "space saving" sketch of Metwally, Agrawal and El Abbadi, made to forget.
@@ -28,12 +31,35 @@ pub(super) struct Offenders {
 
 struct Entry {
     hash: u64,
-    subject: OwnedSubject,
+    who: Who,
     own: [u32; STEPS],
     /// What the one had that was here before.
     inherited: [u32; STEPS],
     last_seen: Timestamp,
     policy: Arc<str>,
+}
+
+/// Whom a place is for. Under attack they take turns, and most of them are known by their address:
+/// that needs no memory of its own.
+enum Who {
+    Address(IpAddr),
+    Other(OwnedSubject),
+}
+
+impl Who {
+    fn new(subject: &Subject<'_>) -> Self {
+        match address_of(subject) {
+            Some(address) => Self::Address(address.to_canonical()),
+            None => Self::Other(subject.into()),
+        }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        match self {
+            Self::Address(address) => Subject::named((Identity::IP, Value::Address(*address))),
+            Self::Other(subject) => subject.as_subject(),
+        }
+    }
 }
 
 /// Forgets in steps of this length, at whole multiples of it.
@@ -43,13 +69,21 @@ pub(in crate::observe) const STEP: Duration = Duration::from_mins(5);
 pub(in crate::observe) const STEPS: usize = 12;
 
 impl Entry {
+    /// Somebody else has the place now, and everything that was counted there.
+    fn leave_to(&mut self, hash: u64, who: Who) {
+        (self.hash, self.who) = (hash, who);
+        for (inherited, own) in self.inherited.iter_mut().zip(&mut self.own) {
+            *inherited = inherited.saturating_add(std::mem::take(own));
+        }
+    }
+
     fn at_least(&self) -> u64 {
         self.own.iter().copied().map(u64::from).sum()
     }
 
     fn seen_as(&self, total: u32) -> Offender {
         Offender {
-            subject: self.subject.clone(),
+            subject: OwnedSubject::from(&self.who.subject()),
             denied: u64::from(total),
             at_least: self.at_least(),
             last_seen: self.last_seen,
@@ -85,26 +119,23 @@ impl Offenders {
     }
 
     fn newcomer(&mut self, hash: u64, subject: &Subject<'_>, policy: &Arc<str>) -> usize {
-        let mut new = Entry {
-            hash,
-            subject: subject.into(),
-            own: [0; STEPS],
-            inherited: [0; STEPS],
-            last_seen: Timestamp::EPOCH,
-            policy: Arc::clone(policy),
-        };
+        let who = Who::new(subject);
         let index = if self.entries.len() < Self::MOST {
-            self.entries.push(new);
+            self.entries.push(Entry {
+                hash,
+                who,
+                own: [0; STEPS],
+                inherited: [0; STEPS],
+                last_seen: Timestamp::EPOCH,
+                policy: Arc::clone(policy),
+            });
             self.totals.push(0);
             self.entries.len() - 1
         } else {
             let index = self.place_of_least();
             let old = &mut self.entries[index];
-            for (step, place) in new.inherited.iter_mut().enumerate() {
-                *place = old.own[step].saturating_add(old.inherited[step]);
-            }
             self.by_hash.remove(&old.hash);
-            *old = new;
+            old.leave_to(hash, who);
             index
         };
         self.by_hash.insert(hash, index);
@@ -165,10 +196,11 @@ impl Offenders {
     }
 
     /// Those that certainly have more denials than this, and how many.
-    pub(super) fn above(&self, denials: u64) -> impl Iterator<Item = (u64, &OwnedSubject, u64)> {
-        let certain = self.entries.iter();
-        let certain = certain.map(|entry| (entry.hash, &entry.subject, entry.at_least()));
-        certain.filter(move |(_, _, at_least)| *at_least > denials)
+    pub(super) fn above(&self, denials: u64) -> impl Iterator<Item = (u64, Subject<'_>, u64)> {
+        self.entries.iter().filter_map(move |entry| {
+            let at_least = entry.at_least();
+            (at_least > denials).then(|| (entry.hash, entry.who.subject(), at_least))
+        })
     }
 
     /// All denials of the hour, and of them those of callers who have at most so many.
@@ -248,6 +280,25 @@ mod tests {
         assert_eq!(offenders.looks_back_to(), at(300));
         offenders.forget(at(1_000_000));
         assert!(offenders.by_hash.is_empty());
+    }
+
+    /// One more than there are places: somebody has to make way, and leaves what was counted.
+    #[test]
+    fn whoever_is_known_by_an_address_has_it_still_when_places_change_hands() {
+        let mut offenders = Offenders::default();
+        let policy: Arc<str> = "ip:global:1h".into();
+        let address = |number: usize| IpAddr::from((number as u128).to_be_bytes());
+        let subject = |number| Subject::named((Identity::IP, Value::Address(address(number))));
+        for number in 0..=Offenders::MOST {
+            offenders.add(number as u64, &subject(number), &policy, at(0));
+        }
+        let worst = offenders.worst(Offenders::MOST);
+        assert_eq!(worst[0].subject(), subject(Offenders::MOST));
+        assert_eq!((worst[0].denied, worst[0].at_least), (2, 1));
+        assert_eq!(worst[0].policy(), "ip:global:1h");
+        for (number, offender) in (1..Offenders::MOST).zip(&worst[1..]) {
+            assert_eq!(offender.subject(), subject(number));
+        }
     }
 
     /// Ten times as many as there are places, each once or twice, and one who has a little more

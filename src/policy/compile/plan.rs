@@ -10,7 +10,7 @@ use crate::policy::about::{EndpointAbout, RuleKind};
 use crate::policy::per::Per;
 use crate::policy::route::Route;
 use crate::policy::rule::Rule;
-use crate::policy::{Entry, Plan};
+use crate::policy::{Charges, Entry, Plan};
 
 impl Compiler<'_> {
     /// What an endpoint counts on: its own quotas, its category's, or both.
@@ -203,7 +203,21 @@ impl Compiler<'_> {
                 .push(problem.within(place.name).at(&*place.path));
         }
         let by_outcome = |entry: &Entry| self.terms[entry.terms].count.is_by_outcome();
+        let mut usual = Charges {
+            costs: [1; MAX_CHECKS],
+            applying: 0,
+        };
+        let mut varies = subjects.iter().any(Per::is_optional);
+        for (index, (cost, entry)) in usual.costs.iter_mut().zip(&entries).enumerate() {
+            match self.terms[entry.terms].cost.fixed() {
+                Some(fixed) => *cost = fixed,
+                None => varies = true,
+            }
+            usual.applying |= 1 << index;
+        }
         Plan {
+            usual,
+            varies,
             by_outcome: entries.iter().any(by_outcome),
             entries: entries.into(),
             subjects: subjects.into(),
