@@ -1,5 +1,7 @@
-//! The locks and atomics of the memory store, exchanged for loom's when the locking is model
-//! checked (`--cfg tollgate_loom`).
+//! How locks are taken.
+//!
+//! Those of the memory store, and its atomics, are exchanged for loom's when the locking is model
+//! checked (`--cfg tollgate_loom`). Everybody else's are the standard library's, and [`locked`].
 
 #[cfg(not(tollgate_loom))]
 pub(crate) use std::sync::{
@@ -7,14 +9,24 @@ pub(crate) use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
+use std::sync::{Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError};
+
 #[cfg(not(tollgate_loom))]
-use std::sync::{PoisonError, TryLockError};
+use std::sync::TryLockError;
 
 #[cfg(tollgate_loom)]
 pub(crate) use loom::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
+
+/// Takes a lock of the standard library that is hardly ever contended.
+///
+/// A poisoned one is taken as it is: no critical section leaves what it guards half written, and
+/// one request that panicked must not be the end of all others.
+pub(crate) fn locked<T>(mutex: &StdMutex<T>) -> StdMutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Takes a lock whose critical sections are a few dozen instructions long.
 ///

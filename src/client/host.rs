@@ -1,6 +1,6 @@
 //! What is known about one host, shared by all requests to it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::budget::Budget;
@@ -9,6 +9,7 @@ use super::pace::{BLIND, Situation, Turn, scatter};
 use super::verdict::Verdict;
 use crate::clock::Timestamp;
 use crate::headers::Limits;
+use crate::sync::locked;
 
 /// How much it counts against all before it that there seem to be more of us, or fewer. To be
 /// too many costs more than to be too few.
@@ -157,9 +158,8 @@ impl Host {
         self.state().budget.spend()
     }
 
-    /// No critical section can leave it half written.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use super::source::{print_of, read_bytes};
 use super::{Config, ConfigError, Source};
 use crate::error::ReloadError;
 use crate::gate::{Change, Contents, Origin};
+use crate::sync::locked;
 
 /// The file of a policy, and the files with keys that it names.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl PolicyFile {
     }
 
     fn last(&self) -> MutexGuard<'_, Read> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.read)
     }
 
     /// A pipe that was put in the place of the file would be waited for, and everybody else

@@ -1,7 +1,7 @@
 //! Other rules from now on, without losing a count.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Gate;
 use super::rules::{Rules, Said};
@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::error::{Problems, ReloadError};
 use crate::observe;
 use crate::policy::Policy;
+use crate::sync::locked;
 
 /// Where a policy comes from, to be read again.
 pub(crate) trait Origin: fmt::Debug + Send + Sync {
@@ -206,8 +207,4 @@ impl Gate {
         self.rules.store(Arc::new(rules));
         Ok(())
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::lookup::{Lookup, Outcome};
 use crate::clock::Timestamp;
+use crate::sync::locked;
 
 /// A lookup that is driven by whoever of those who wait for it is polled.
 pub(super) struct Flight {
@@ -133,7 +134,7 @@ impl Waiting {
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.desk)
     }
 }
 

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
@@ -23,6 +23,7 @@ use self::lookup::Lookup;
 use self::slot::{Look, Slot, Sought, Who};
 use self::streak::Streak;
 use crate::clock::{Clock, Timestamp};
+use crate::sync::locked;
 use crate::who::Identity;
 
 /// Looks tiers up where they are kept: in a database, behind an API.
@@ -157,8 +158,7 @@ impl TierResolver {
         if let Some(slot) = slots.get(&sought) {
             return slot;
         }
-        let making = self.shared.making.lock();
-        let _making = making.unwrap_or_else(PoisonError::into_inner);
+        let _making = locked(&self.shared.making);
         if let Some(slot) = slots.get(&sought) {
             return slot;
         }

@@ -1,7 +1,7 @@
 //! What is known of one caller's tier.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use quick_cache::Equivalent;
@@ -9,6 +9,7 @@ use quick_cache::Equivalent;
 use super::flight::Flight;
 use super::lookup::Outcome;
 use crate::clock::Timestamp;
+use crate::sync::locked;
 
 /// How long nothing is tried after a failure.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -74,7 +75,7 @@ impl Slot {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

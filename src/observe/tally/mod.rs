@@ -5,11 +5,12 @@ mod spread;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(super) use self::place::Place;
 use self::spread::Spread;
 use crate::decision::Usage;
+use crate::sync::locked;
 
 /// One endpoint or one quota.
 #[derive(Debug)]
@@ -180,7 +181,7 @@ impl Tallies {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.known)
     }
 }
 

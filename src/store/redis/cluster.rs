@@ -5,7 +5,7 @@
 //! said so or says nothing any more, it is made anew in the background.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use redis::Value;
@@ -24,6 +24,7 @@ use super::source::Source;
 use super::topology::{self, Range};
 use super::trouble::{Trouble, Way};
 use crate::clock::Timestamp;
+use crate::sync::locked;
 
 /// How often a request is sent on. Servers that disagree about who has a slot would play ball with
 /// it.
@@ -226,7 +227,7 @@ impl Cluster {
 
     /// The primary at this place, with a desk of its own.
     fn node(&self, endpoint: &Endpoint) -> Arc<Node> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = locked(&self.nodes);
         let new = || {
             let address = self.seeds[0].neighbour(endpoint.clone());
             let desk = self.setup.desk(Source::Server(address.clone()));
@@ -297,7 +298,7 @@ impl Cluster {
             .into_iter()
             .map(|(first, last, endpoint)| (first, last, self.node(&endpoint)));
         let owners = Owners::new(ranges, Arc::ptr_eq);
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = locked(&self.nodes);
         // One that is about to get its first slot is not in the map yet, and is in use.
         nodes.retain(|_, node| {
             let has_slots = owners.nodes().iter().any(|owner| Arc::ptr_eq(owner, node));

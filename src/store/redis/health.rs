@@ -1,13 +1,14 @@
 //! Whether a connection is any good, by what its calls have met with.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use super::trouble::Trouble;
 use crate::clock::{Clock as _, SystemClock};
+use crate::sync::locked;
 
 /// What the calls of one connection have met with.
 ///
@@ -80,8 +81,7 @@ impl Health {
 
     /// The connection is of no use any more.
     pub(super) fn condemn(&self, trouble: &Trouble) {
-        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        why.get_or_insert_with(|| trouble.clone());
+        locked(&self.why).get_or_insert_with(|| trouble.clone());
         self.condemned.notify_one();
     }
 
@@ -92,8 +92,7 @@ impl Health {
 
     /// Why it was condemned, if it was.
     pub(super) fn why(&self) -> Option<Trouble> {
-        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        why.clone()
+        locked(&self.why).clone()
     }
 
     /// Whether it has been of use, and for so long.

@@ -2,7 +2,7 @@
 //!
 //! Only with `RUSTFLAGS="--cfg tollgate_loom"`, which exchanges the store's locks for loom's.
 
-#![cfg(tollgate_loom)]
+#![cfg(all(test, tollgate_loom))]
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};

@@ -1,0 +1,17 @@
+//! The extremes of `tests/it` once more, for a library that does not check for overflow, as in
+//! release: what would panic there would wrap here. `scripts/test` has it built so.
+
+#![cfg(test)]
+
+#[path = "../it/properties/counters.rs"]
+#[expect(dead_code, reason = "other properties use the rest")]
+mod counters;
+#[path = "../it/extremes/mod.rs"]
+mod extremes;
+#[path = "../it/reference.rs"]
+mod reference;
+
+/// Where `tests/it` has it.
+mod properties {
+    pub(crate) use crate::counters;
+}
