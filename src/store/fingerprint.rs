@@ -139,6 +139,16 @@ impl Secret {
         RequestPrint(first, second)
     }
 
+    /// The same, from the beginning.
+    #[inline]
+    pub(super) fn request_of(&self, batch: &Batch<'_>) -> RequestPrint {
+        match batch.checks() {
+            // What most requests are.
+            [check] => self.request(batch.checks(), &[self.fingerprint(check.subject())]),
+            checks => self.request(checks, &self.fingerprints(batch)),
+        }
+    }
+
     /// A fingerprint that no subject has but by a chance of 2^-128.
     pub(super) fn reserved(&self, number: u64) -> Fingerprint {
         let mut words = Words::new(self.0);
