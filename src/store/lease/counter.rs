@@ -16,16 +16,14 @@ use crate::decision::{Usage, Verdict};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// How many blocks are on their way at once.
-const AT_ONCE: usize = 2;
-
 #[derive(Default)]
 pub(super) struct Counter {
     /// Always the same, once a block was asked for.
     request: Option<Arc<Request>>,
     /// In the order in which they came.
     blocks: VecDeque<Block>,
-    underway: Vec<Underway>,
+    /// One at a time: what is missing meanwhile is asked for in one call, too.
+    underway: Option<Underway>,
     /// How many rounds are left in all blocks, and on their way.
     ahead: u64,
     /// How many rounds the next block is for. It doubles whenever one was used up in time, and is
@@ -81,8 +79,8 @@ impl Counter {
         self.request.as_ref()
     }
 
-    pub(super) fn has_underway(&self) -> bool {
-        !self.underway.is_empty()
+    pub(super) const fn has_underway(&self) -> bool {
+        self.underway.is_some()
     }
 
     /// Serves a request, or starts what it takes.
@@ -102,7 +100,8 @@ impl Counter {
                 self.end_blocks(&*shared.store, now);
             }
             if let Some(served) = self.spend(&*shared.store, now) {
-                if self.is_hot && self.ahead <= self.size && self.underway.len() < AT_ONCE {
+                let size = self.size.min(shared.settings.block);
+                if self.is_hot && self.ahead <= size && !self.has_underway() {
                     // Whatever comes of it: nobody waits for it yet.
                     if let Asked::Underway = self.ask(shared) {
                         return Next::ServedWithQuestion(served);
@@ -119,11 +118,9 @@ impl Counter {
         if self.rounds(&shared.settings) >= 2 && self.request.is_none() {
             self.request = Some(Arc::new(request()));
         }
-        let is_enough = if self.is_hot { AT_ONCE } else { 1 };
-        if self.underway.len() < is_enough {
-            match self.ask(shared) {
-                Asked::Settled(Err(error)) if !self.has_underway() => return Next::Fail(error),
-                Asked::Underway | Asked::Settled(_) | Asked::Nothing => {}
+        if !self.has_underway() {
+            if let Asked::Settled(Err(error)) = self.ask(shared) {
+                return Next::Fail(error);
             }
             if let Some(served) = self.spend(&*shared.store, self.now) {
                 return Next::Served(served);
@@ -156,11 +153,17 @@ impl Counter {
         }
     }
 
-    /// For how many rounds a block would be. Those who wait need theirs now.
+    /// How many rounds would be asked for: a block, or what is missing to two of what is hot. Those
+    /// who wait need theirs now.
     fn rounds(&self, settings: &Settings) -> u64 {
-        let wanted = self.size.max(self.bell.waiting() as u64);
+        let blocks = if self.is_hot { 2 } else { 1 };
+        let wanted = self.size.saturating_mul(blocks);
+        let wanted = wanted.max(self.bell.waiting() as u64);
+        let missing = wanted
+            .min(settings.block * blocks)
+            .saturating_sub(self.ahead);
         // A quarter of what is left at most, so that there is something for the others.
-        wanted.min(settings.block).min(self.room / 4)
+        missing.min(self.room / 4)
     }
 
     /// Asks for another block, if there is enough left for one.
@@ -176,11 +179,11 @@ impl Counter {
         self.asked += 1;
         self.room -= rounds;
         self.ahead += rounds;
-        self.bell.expect(self.ahead);
+        self.bell.expect(rounds);
         let bell = Waker::from(Arc::clone(&self.bell));
         match new.poll(&mut Context::from_waker(&bell)) {
             Poll::Pending => {
-                self.underway.push(new);
+                self.underway = Some(new);
                 Asked::Underway
             }
             Poll::Ready(answer) => Asked::Settled(self.came(new, answer, &shared.settings)),
@@ -195,17 +198,15 @@ impl Counter {
         }
         let bell = Waker::from(Arc::clone(&self.bell));
         let mut context = Context::from_waker(&bell);
-        let mut trouble = None;
-        let mut index = 0;
-        while let Some(underway) = self.underway.get_mut(index) {
-            match underway.poll(&mut context) {
-                Poll::Pending => index += 1,
-                Poll::Ready(answer) => {
-                    let underway = self.underway.remove(index);
-                    trouble = self.came(underway, answer, &shared.settings).err();
-                }
-            }
-        }
+        let answer = match &mut self.underway {
+            Some(underway) => underway.poll(&mut context),
+            None => Poll::Pending,
+        };
+        let Poll::Ready(answer) = answer else {
+            return;
+        };
+        let came = self.underway.take();
+        let trouble = came.and_then(|came| self.came(came, answer, &shared.settings).err());
         self.hand_out(shared, trouble);
     }
 
@@ -266,8 +267,7 @@ impl Counter {
         let rounds = underway.rounds();
         let came = answer.map(|verdict| underway.came(&verdict, settings.longest));
         if let Ok(Some(block)) = came {
-            let still = self.underway.iter().map(Underway::rounds).sum();
-            self.room = block.room().saturating_sub(still);
+            self.room = block.room();
             self.blocks.push_back(block);
             return Ok(());
         }
@@ -307,7 +307,7 @@ impl Counter {
 
     /// Keeps nothing: what there was, and what is on its way. Whoever waits for that asks by
     /// himself.
-    pub(super) fn clear(&mut self) -> (VecDeque<Block>, Vec<Underway>) {
+    pub(super) fn clear(&mut self) -> (VecDeque<Block>, Option<Underway>) {
         let all = (mem::take(&mut self.blocks), mem::take(&mut self.underway));
         (self.ahead, self.is_hot) = (0, false);
         self.turn_away(None);

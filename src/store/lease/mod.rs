@@ -65,9 +65,9 @@ use crate::sync::{Mutex, lock};
 /// limit is counted one by one. While a block is on its way, those who need it wait for it, and are
 /// served in turn.
 ///
-/// Whatever is hot does not have to wait: if a block was spent within a quarter of its time, the next
-/// is asked for as soon as no more than one is left. Whoever does so lets other tasks have a turn
-/// before he goes on, so that the question is sent.
+/// Whatever is hot does not have to wait: if a block was spent within a quarter of its time, more is
+/// asked for as soon as no more than one block is left, and so much that there are two. Whoever does
+/// so lets other tasks have a turn before he goes on, so that the question is sent.
 ///
 /// # What is promised
 ///
@@ -168,6 +168,7 @@ impl Leased {
                     shared: Arc::clone(shared),
                     desk,
                     seat,
+                    is_over: false,
                 };
                 Answer::pending(async move { T::from_verdict(waiting.called().await?) })
             }
@@ -240,12 +241,15 @@ struct Waiting {
     shared: Arc<Shared>,
     desk: Arc<Desk>,
     seat: Arc<Seat>,
+    is_over: bool,
 }
 
 impl Waiting {
     /// Waits to be called, and goes on with what for.
-    async fn called(self) -> Result<Verdict, StoreError> {
-        match poll_fn(|context| self.desk.poll(&self.shared, &self.seat, context)).await {
+    async fn called(mut self) -> Result<Verdict, StoreError> {
+        let call = poll_fn(|context| self.desk.poll(&self.shared, &self.seat, context)).await;
+        self.is_over = true;
+        match call {
             Call::Served(verdict) => Ok(verdict),
             Call::Fail(error) => Err(error),
             Call::Ask => {
@@ -261,7 +265,9 @@ impl Waiting {
 /// Whoever goes without having been called leaves.
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.desk.leave(&self.shared, &self.seat);
+        if !self.is_over {
+            self.desk.leave(&self.shared, &self.seat);
+        }
     }
 }
 
