@@ -77,10 +77,16 @@ impl Bell {
     pub(super) fn ring(&self) {
         self.has_rung.store(true, Ordering::Release);
         let queue = lock(&self.queue);
-        let last = queue.seats.back().and_then(|seat| seat.waker());
-        let all = queue.seats.iter().filter_map(|seat| seat.waker());
-        let first = all.take(queue.expected);
-        let wakers: Vec<Waker> = first.chain(last).flatten().collect();
+        let (mut wakers, mut expected) = (Vec::new(), queue.expected);
+        if let Some(last) = queue.seats.back() {
+            last.rouse(&mut wakers);
+        }
+        for seat in &queue.seats {
+            if expected == 0 {
+                break;
+            }
+            expected -= usize::from(seat.rouse(&mut wakers));
+        }
         drop(queue);
         wakers.into_iter().for_each(Waker::wake);
     }

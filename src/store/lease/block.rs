@@ -25,32 +25,80 @@ const HOT_PART: u64 = 4;
 pub(super) struct Block {
     request: Arc<Request>,
     rounds: u64,
-    /// What the store said of each counter when it was charged, and what a round costs it.
-    usages: Box<[(Usage, u64)]>,
-    at: Timestamp,
-    /// The caller's instants: since when time has passed, and until when it can be spent.
-    asked: Timestamp,
+    charge: Arc<Charge>,
+    /// Until when it can be spent, by the caller's clock.
     until: Timestamp,
 }
 
-impl Block {
-    /// Spends a round, if it can be.
+/// What the store has said when a block was charged.
+struct Charge {
+    /// How each counter stood, and what a round costs it.
+    usages: Box<[(Usage, u64)]>,
+    at: Timestamp,
+    /// The same by the caller's clock: since when time has passed.
+    asked: Timestamp,
+}
+
+impl Charge {
+    /// When a round is spent, by the store's clock.
     #[inline]
-    pub(super) fn spend<T: Told>(&mut self, now: Timestamp) -> Option<T> {
-        if self.rounds == 0 || now >= self.until {
-            return None;
-        }
-        self.rounds -= 1;
+    fn at(&self, now: Timestamp) -> Timestamp {
         let passed = now.as_micros().saturating_sub(self.asked.as_micros());
-        let at = Timestamp::end(self.at.as_micros() + passed);
+        Timestamp::end(self.at.as_micros() + passed)
+    }
+
+    /// What is told to somebody who spends a round and leaves so many.
+    #[inline]
+    fn tell<T: Told>(&self, left: u64, now: Timestamp) -> T {
         let usages = self.usages.iter().map(|(usage, cost)| {
             // What is left of the block was charged, and is used by nobody.
-            let used = usage
-                .used()
-                .saturating_sub(cost.saturating_mul(self.rounds));
+            let used = usage.used().saturating_sub(cost.saturating_mul(left));
             Usage::new(usage.limit(), used, usage.reset_at(), usage.outcome())
         });
-        Some(T::from_usages(usages, at))
+        T::from_usages(usages, self.at(now))
+    }
+}
+
+/// A round that was taken out of a block, for somebody who has yet to come for it.
+pub(super) struct Permit {
+    charge: Arc<Charge>,
+    left: u64,
+    now: Timestamp,
+}
+
+impl Permit {
+    pub(super) fn tell<T: Told>(&self) -> T {
+        self.charge.tell(self.left, self.now)
+    }
+
+    /// When it is spent, by the store's clock.
+    pub(super) fn at(&self) -> Timestamp {
+        self.charge.at(self.now)
+    }
+}
+
+impl Block {
+    /// Takes a round out of it, if one can be spent.
+    #[inline]
+    pub(super) fn take(&mut self, now: Timestamp) -> bool {
+        let can_be_spent = self.rounds > 0 && now < self.until;
+        self.rounds -= u64::from(can_be_spent);
+        can_be_spent
+    }
+
+    /// What is told to whom it was taken for.
+    #[inline]
+    pub(super) fn tell<T: Told>(&self, now: Timestamp) -> T {
+        self.charge.tell(self.rounds, now)
+    }
+
+    /// The same for somebody who has yet to come.
+    pub(super) fn permit(&self, now: Timestamp) -> Permit {
+        Permit {
+            charge: Arc::clone(&self.charge),
+            left: self.rounds,
+            now,
+        }
     }
 
     pub(super) const fn rounds(&self) -> u64 {
@@ -59,7 +107,12 @@ impl Block {
 
     /// How many more rounds there were when it was charged.
     pub(super) fn room(&self) -> u64 {
-        room(self.usages.iter().map(|(usage, cost)| (usage, *cost)))
+        room(
+            self.charge
+                .usages
+                .iter()
+                .map(|(usage, cost)| (usage, *cost)),
+        )
     }
 
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
@@ -68,7 +121,7 @@ impl Block {
 
     /// Whether it was spent so quickly that the next one can be taken before it is needed.
     pub(super) fn was_hot(&self, now: Timestamp) -> bool {
-        let asked = self.asked.as_micros();
+        let asked = self.charge.asked.as_micros();
         let (took, time) = (
             now.as_micros().saturating_sub(asked),
             self.until.as_micros().saturating_sub(asked),
@@ -78,20 +131,20 @@ impl Block {
 
     /// Whether the clock has gone back since, so that it does not say how old this is.
     pub(super) fn is_to_come(&self, now: Timestamp) -> bool {
-        now.saturating_add(AT_ONCE) < self.asked
+        now.saturating_add(AT_ONCE) < self.charge.asked
     }
 
     /// Gives back what was not spent.
     pub(super) fn end(self, store: &dyn Store, now: Timestamp) -> Answer<()> {
         match self.rounds {
             0 => Answer::ready(Ok(())),
-            rounds => self.request.give_back(store, rounds, self.at, now),
+            rounds => self.request.give_back(store, rounds, self.charge.at, now),
         }
     }
 
     /// The same when nobody says what time it is.
     pub(super) fn end_early(self, store: &dyn Store) -> Answer<()> {
-        let now = self.asked;
+        let now = self.charge.asked;
         self.end(store, now)
     }
 }
@@ -136,9 +189,11 @@ impl Underway {
         let span = span(self.request.quotas(), usages, verdict.at(), longest);
         Some(Block {
             rounds: self.rounds,
-            usages: usages.iter().copied().zip(self.request.costs()).collect(),
-            at: verdict.at(),
-            asked: self.asked,
+            charge: Arc::new(Charge {
+                usages: usages.iter().copied().zip(self.request.costs()).collect(),
+                at: verdict.at(),
+                asked: self.asked,
+            }),
             until: self.asked.saturating_add(span),
             request: self.request,
         })

@@ -138,9 +138,21 @@ impl Counter {
 
     #[inline]
     fn spend<T: Told>(&mut self, store: &dyn Store, now: Timestamp) -> Option<T> {
+        self.spend_by(store, now, |block| block.tell(now))
+    }
+
+    /// Spends a round, if there is one, and says of its block what is asked.
+    #[inline]
+    fn spend_by<T>(
+        &mut self,
+        store: &dyn Store,
+        now: Timestamp,
+        tell: impl Fn(&Block) -> T,
+    ) -> Option<T> {
         loop {
             let block = self.blocks.front_mut()?;
-            if let Some(served) = block.spend(now) {
+            if block.take(now) {
+                let served = tell(block);
                 self.ahead -= 1;
                 if block.rounds() == 0 {
                     self.is_hot = block.was_hot(now);
@@ -217,13 +229,15 @@ impl Counter {
         while let Some(seat) = self.bell.first() {
             let mut place = seat.place();
             if place.is_waiting() {
-                let Some(verdict) = self.spend(&*shared.store, seat.now()) else {
+                let now = seat.now();
+                let permit = self.spend_by(&*shared.store, now, |block| block.permit(now));
+                let Some(permit) = permit else {
                     drop(place);
                     if self.has_underway() {
                         return;
                     }
                     // For somebody who came later than the last one has said it is.
-                    self.now = self.now.max(seat.now());
+                    self.now = self.now.max(now);
                     let asked = if mem::replace(&mut has_asked, true) {
                         Asked::Nothing
                     } else {
@@ -237,7 +251,7 @@ impl Counter {
                     }
                     return self.turn_away(trouble.as_ref());
                 };
-                self.woken.extend(place.call(Call::Served(verdict)));
+                self.woken.extend(place.call(Call::Served(permit)));
             }
             drop(place);
             self.bell.remove_first();

@@ -103,8 +103,8 @@ impl Desk {
                     counter.look(shared);
                 });
             }
-            Place::Called(Call::Served(verdict)) => {
-                let (store, at) = (&*shared.store, verdict.at());
+            Place::Called(Call::Served(permit)) => {
+                let (store, at) = (&*shared.store, permit.at());
                 seat.request().give_back(store, 1, at, at).detach();
             }
             Place::Called(_) | Place::Left => {}

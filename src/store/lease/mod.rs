@@ -170,7 +170,7 @@ impl Leased {
                     seat,
                     is_over: false,
                 };
-                Answer::pending(async move { T::from_verdict(waiting.called().await?) })
+                Answer::pending(waiting.called())
             }
         }
     }
@@ -246,17 +246,17 @@ struct Waiting {
 
 impl Waiting {
     /// Waits to be called, and goes on with what for.
-    async fn called(mut self) -> Result<Verdict, StoreError> {
+    async fn called<T: Told>(mut self) -> Result<T, StoreError> {
         let call = poll_fn(|context| self.desk.poll(&self.shared, &self.seat, context)).await;
         self.is_over = true;
         match call {
-            Call::Served(verdict) => Ok(verdict),
+            Call::Served(permit) => Ok(permit.tell()),
             Call::Fail(error) => Err(error),
             Call::Ask => {
                 let (request, now) = (self.seat.request(), self.seat.now());
                 let verdict = request.decide(&*self.shared.store, 1, now).await?;
                 self.desk.heard(verdict.usages(), request.costs());
-                Ok(verdict)
+                T::from_verdict(verdict)
             }
         }
     }

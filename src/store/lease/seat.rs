@@ -4,16 +4,16 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use super::block::Permit;
 use super::request::Request;
 use crate::clock::Timestamp;
-use crate::decision::Verdict;
 use crate::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// What somebody is called for.
 pub(super) enum Call {
     /// There is a permit.
-    Served(Verdict),
+    Served(Permit),
     /// There is none to wait for: to be asked about by itself.
     Ask,
     /// The store could not answer.
@@ -85,12 +85,15 @@ impl Seat {
         Poll::Pending
     }
 
-    /// Whom to wake, to look whether something has come, if he still waits; nobody, if he is awake
-    /// already.
-    pub(super) fn waker(&self) -> Option<Option<Waker>> {
+    /// Whether he still waits. If so, he is to be woken to look whether something has come, unless
+    /// he is awake already.
+    pub(super) fn rouse(&self, wakers: &mut Vec<Waker>) -> bool {
         match &mut *self.place() {
-            Place::Waiting(waker) => Some(waker.take()),
-            Place::Called(_) | Place::Left => None,
+            Place::Waiting(waker) => {
+                wakers.extend(waker.take());
+                true
+            }
+            Place::Called(_) | Place::Left => false,
         }
     }
 

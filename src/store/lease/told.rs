@@ -14,7 +14,7 @@ pub(super) trait Told: Sized + Send + Unpin + 'static {
     /// Told from what is known here, at this instant.
     fn from_usages(usages: impl Iterator<Item = Usage>, at: Timestamp) -> Self;
 
-    /// The same as somebody was told who has waited.
+    /// From what the store has said to a request that was kept.
     fn from_verdict(verdict: Verdict) -> Result<Self, StoreError>;
 
     /// Asks about a request by itself.
