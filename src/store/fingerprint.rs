@@ -139,6 +139,34 @@ impl Secret {
         RequestPrint(first, second)
     }
 
+    /// The same, from the beginning.
+    #[inline]
+    pub(super) fn request_of(&self, batch: &Batch<'_>) -> RequestPrint {
+        if let [check] = batch.checks()
+            && let Some(text) = check.subject().only_text()
+        {
+            return self.request_of_text(text, check);
+        }
+        self.request(batch.checks(), &self.fingerprints(batch))
+    }
+
+    /// For what most requests are, in one go. The lengths that a text ends with are never 0, as the
+    /// end of the others is, so that no two are alike.
+    fn request_of_text(&self, text: &str, check: &Check<'_>) -> RequestPrint {
+        let (mut words, quota) = (Words::new(self.0), check.quota());
+        words.dimension(b't', "", text.as_bytes());
+        for word in [
+            check.counter().id(),
+            check.cost(),
+            quota.amount(),
+            quota.burst(),
+        ] {
+            words.push(word);
+        }
+        let Fingerprint { place, rest } = words.finish();
+        RequestPrint(place, rest)
+    }
+
     /// A fingerprint that no subject has but by a chance of 2^-128.
     pub(super) fn reserved(&self, number: u64) -> Fingerprint {
         let mut words = Words::new(self.0);
@@ -237,6 +265,41 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    /// Whose counter, which, at what cost, under what limits: all of it tells requests apart.
+    #[test]
+    fn requests_differ_in_all_that_matters() {
+        let secret = Secret::from_keys(1, 2);
+        let [hour, minute] = ["5/hour", "5/minute"].map(|quota| {
+            let quota = quota.parse().expect("valid");
+            Counter::new("rule", quota).expect("valid")
+        });
+        let more = hour.quota().with_amount(6).expect("valid");
+        let subjects = [
+            Subject::from("alice"),
+            Subject::from("bob"),
+            Subject::from([("user", "alice")]),
+            Subject::from(7_u64),
+        ];
+        let mut prints = HashSet::new();
+        for subject in &subjects {
+            let check = Check::new(subject, &hour);
+            let other = Check::new(subject, &minute);
+            for checks in [
+                vec![check],
+                vec![other],
+                vec![check.with_cost(2)],
+                vec![check.with_quota(&more)],
+                vec![check, other],
+                vec![other, check],
+            ] {
+                let batch = Batch::new(&checks).expect("valid");
+                let RequestPrint(first, second) = secret.request_of(&batch);
+                prints.insert((first, second));
+            }
+        }
+        assert_eq!(prints.len(), subjects.len() * 6);
+    }
 
     /// Texts of every short length that differ in one place, or only in where a dimension
     /// ends: as many fingerprints as there are subjects.

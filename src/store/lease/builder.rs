@@ -36,7 +36,7 @@ impl LeasedBuilder {
     }
 
     /// How many requests of a kind are taken at once at most; 16 by default, and 1 takes nothing
-    /// ahead.
+    /// ahead. Of what is hot, twice as many may be taken and not spent.
     pub fn block(mut self, requests: u64) -> Self {
         self.block = requests;
         self

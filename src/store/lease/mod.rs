@@ -1,30 +1,40 @@
 //! Permits that are taken ahead, so that a hot counter costs a call per block.
 
 mod bell;
+mod block;
 mod builder;
+mod counter;
 mod desk;
+mod forgotten;
 mod request;
+mod seat;
 mod terms;
+mod told;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::Duration;
+use std::{fmt, mem};
 
 pub use self::builder::LeasedBuilder;
-use self::desk::{Desk, Next};
+use self::counter::Next;
+use self::desk::Desk;
+use self::forgotten::Forgotten;
 use self::request::Request;
+use self::seat::{Call, Seat};
 use self::terms::can_be_leased;
+use self::told::Told;
 use super::by_print::ByPrint;
 use super::fingerprint::{RequestPrint, Secret};
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, only};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
 use crate::error::StoreError;
-use crate::key::{OwnedSubject, Subject};
+use crate::key::Subject;
 use crate::sync::{Mutex, lock};
 
 /// Takes permits ahead in small blocks, so that a request that comes again and again costs the
@@ -52,7 +62,12 @@ use crate::sync::{Mutex, lock};
 /// Whoever asks first is asked about by itself. If the same request comes again (the same
 /// counters, costs and limits), two are taken at once, then four, up to the
 /// [block](LeasedBuilder::block); never more than a quarter of what is left, so near its end a
-/// limit is counted one by one. While a block is on its way, those who need it wait for it.
+/// limit is counted one by one. While a block is on its way, those who need it wait for it, and are
+/// served in turn.
+///
+/// Whatever is hot does not have to wait: if a block was spent within a quarter of its time, more is
+/// asked for as soon as no more than one block is left, and so much that there are two. Whoever does
+/// so lets other tasks have a turn before he goes on, so that the question is sent.
 ///
 /// # What is promised
 ///
@@ -64,7 +79,8 @@ use crate::sync::{Mutex, lock};
 /// that has one of them among its quotas.
 ///
 /// **A little less, for a moment.** What one process has taken and not spent, no other can have:
-/// at most a block for each kind of request in each process. It is not spent any more after
+/// at most two blocks for each kind of request in each process, and one if it is not hot. They are
+/// not spent any more after
 /// [a quarter of a second](LeasedBuilder::longest), and given back with the next call to the store,
 /// whoever's that is; or by [`close`](Leased::close), or when the store is dropped, as far as a
 /// runtime is left to do it on. A process that ends without a word takes its blocks with it until
@@ -77,7 +93,7 @@ use crate::sync::{Mutex, lock};
 /// answer is dropped while it waits for a block is not charged.
 ///
 /// If *another process* resets a counter, what this one has leased of it before does not know: up
-/// to a block for each process is admitted on top of the new limit.
+/// to two blocks for each process are admitted on top of the new limit.
 pub struct Leased {
     shared: Arc<Shared>,
 }
@@ -128,45 +144,71 @@ impl Leased {
         desk
     }
 
+    /// Serves a request from what was taken ahead, or asks for what it takes.
+    #[inline]
+    fn serve<T: Told>(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<T> {
+        let shared = &self.shared;
+        if !can_be_leased(batch) || shared.is_closed.load(Ordering::Acquire) {
+            return T::ask(&*shared.store, batch, now);
+        }
+        let desk = self.desk(shared.secret.request_of(batch));
+        let (next, has_asked) = desk.next(shared, now, || Request::new(batch));
+        // Whenever the store is asked, also if it has answered at once: else those that are to be
+        // seen to would add up.
+        if has_asked || matches!(next, Next::Ask) {
+            shared.tidy(now);
+        }
+        match next {
+            Next::Served(told) => Answer::ready(Ok(told)),
+            Next::ServedWithQuestion(told) => Answer::pending(after_the_others(told)),
+            Next::Fail(error) => Answer::ready(Err(error)),
+            Next::Ask => self.ask(desk, batch, now),
+            Next::Wait(seat) => {
+                let waiting = Waiting {
+                    shared: Arc::clone(shared),
+                    desk,
+                    seat,
+                    is_over: false,
+                };
+                Answer::pending(waiting.called())
+            }
+        }
+    }
+
     /// Asks about a request by itself.
-    fn ask(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn ask<T: Told>(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> Answer<T> {
         let mut costs = [0; crate::batch::MAX_CHECKS];
         for (place, check) in costs.iter_mut().zip(batch.checks()) {
             *place = check.cost();
         }
-        self.shared.store.decide(batch, now).map(move |answer| {
-            let verdict = answer?;
-            desk.heard(&verdict, costs.into_iter());
-            Ok(verdict)
+        T::ask(&*self.shared.store, batch, now).map(move |answer| {
+            let told = answer?;
+            desk.heard(told.usages(), costs.into_iter());
+            Ok(told)
         })
     }
 }
 
-impl Shared {
-    /// Waits for a lease, and goes on with what comes of it.
-    async fn wait(
-        self: Arc<Self>,
-        desk: Arc<Desk>,
-        request: Request,
-        now: Timestamp,
-        failures: u64,
-    ) -> Result<Verdict, StoreError> {
-        let mut waiting = Waiting {
-            desk: &desk,
-            is_over: false,
-        };
-        let next = poll_fn(|context| desk.poll(&self.settings, failures, now, context)).await;
-        waiting.is_over = true;
-        drop(waiting);
-        match next {
-            Next::Served(verdict) => Ok(verdict),
-            Next::Fail(error) => Err(error),
-            Next::Ask | Next::Wait { .. } => {
-                let verdict = request.decide(&*self.store, 1, now).await?;
-                desk.heard(&verdict, request.costs());
-                Ok(verdict)
-            }
+/// Lets the others have a turn. Whoever has asked for the next block goes on with this one, and if
+/// he never waited, those who are to send the question would not come to it before the block is
+/// spent: a runtime has them wait in the line of this very thread.
+async fn after_the_others<T>(told: T) -> Result<T, StoreError> {
+    let mut had_a_turn = false;
+    poll_fn(|context| {
+        if mem::replace(&mut had_a_turn, true) {
+            return Poll::Ready(());
         }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    Ok(told)
+}
+
+impl Shared {
+    /// All desks there are.
+    fn desks(&self) -> Vec<Arc<Desk>> {
+        self.desks.iter().map(|(_, desk)| desk).collect()
     }
 
     /// Notes that there is a lease to be seen to, when its time is over.
@@ -194,102 +236,51 @@ impl Shared {
     }
 }
 
-/// Counters that are forgotten. What was charged before must not be spent after, and what is
-/// charged meanwhile may be either.
-struct Forgotten {
+/// Somebody who waits for a block.
+struct Waiting {
     shared: Arc<Shared>,
-    /// Whose; `None` for everybody's.
-    subjects: Option<Box<[OwnedSubject]>>,
-}
-
-impl Forgotten {
-    fn new(shared: &Arc<Shared>, subjects: Option<Vec<Subject<'_>>>) -> Self {
-        let forgotten = Self {
-            shared: Arc::clone(shared),
-            subjects: subjects.map(|all| all.iter().map(OwnedSubject::from).collect()),
-        };
-        forgotten.forfeit();
-        forgotten
-    }
-
-    fn forfeit(&self) {
-        for desk in self.shared.desks() {
-            match &self.subjects {
-                Some(subjects) => subjects
-                    .iter()
-                    .for_each(|subject| desk.forfeit(Some(&subject.as_subject()))),
-                None => desk.forfeit(None),
-            }
-        }
-    }
-
-    /// Once more, when it is done.
-    fn after(self, answer: Answer<()>) -> Answer<()> {
-        answer.map(move |done| {
-            drop(self);
-            done
-        })
-    }
-}
-
-/// Also if nobody waits for it.
-impl Drop for Forgotten {
-    fn drop(&mut self) {
-        self.forfeit();
-    }
-}
-
-/// Somebody who waits for a lease.
-struct Waiting<'a> {
-    desk: &'a Desk,
+    desk: Arc<Desk>,
+    seat: Arc<Seat>,
     is_over: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Waiting {
+    /// Waits to be called, and goes on with what for.
+    async fn called<T: Told>(mut self) -> Result<T, StoreError> {
+        let call = poll_fn(|context| self.desk.poll(&self.shared, &self.seat, context)).await;
+        self.is_over = true;
+        match call {
+            Call::Served(permit) => Ok(permit.tell()),
+            Call::Fail(error) => Err(error),
+            Call::Ask => {
+                let (request, now) = (self.seat.request(), self.seat.now());
+                let verdict = request.decide(&*self.shared.store, 1, now).await?;
+                self.desk.heard(verdict.usages(), request.costs());
+                T::from_verdict(verdict)
+            }
+        }
+    }
+}
+
+/// Whoever goes without having been called leaves.
+impl Drop for Waiting {
     fn drop(&mut self) {
         if !self.is_over {
-            self.desk.leave();
+            self.desk.leave(&self.shared, &self.seat);
         }
     }
 }
 
 impl Store for Leased {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        let shared = &self.shared;
-        if !can_be_leased(batch) || shared.is_closed.load(Ordering::Acquire) {
-            return shared.store.decide(batch, now);
-        }
-        let prints = shared.secret.fingerprints(batch);
-        let desk = self.desk(shared.secret.request(batch.checks(), &prints));
-        let (next, is_leased) = desk.next(shared, now, || Request::new(batch));
-        if is_leased {
-            shared.see_to(&desk, now);
-        }
-        // Whenever the store is asked, also if it has answered at once: else those that are to be
-        // seen to would add up.
-        if is_leased || matches!(next, Next::Ask | Next::Wait { .. }) {
-            shared.tidy(now);
-        }
-        match next {
-            Next::Served(verdict) => Answer::ready(Ok(verdict)),
-            Next::Fail(error) => Answer::ready(Err(error)),
-            Next::Ask => self.ask(desk, batch, now),
-            Next::Wait { failures } => {
-                let (shared, request) = (Arc::clone(shared), Request::new(batch));
-                Answer::pending(shared.wait(desk, request, now, failures))
-            }
-        }
+        self.serve(batch, now)
     }
 
     fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
-        let batch = match Batch::new(std::slice::from_ref(check)) {
-            Ok(batch) => batch,
-            Err(invalid) => return Answer::ready(Err(StoreError::refused(invalid.to_string()))),
-        };
-        if !can_be_leased(&batch) {
-            return self.shared.store.decide_one(check, now);
+        match Batch::new(std::slice::from_ref(check)) {
+            Ok(batch) => self.serve(&batch, now),
+            Err(invalid) => Answer::ready(Err(StoreError::refused(invalid.to_string()))),
         }
-        self.decide(&batch, now).map(|verdict| only(&verdict?))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {

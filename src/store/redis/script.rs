@@ -101,7 +101,7 @@ impl Script {
 
 /// The constants of the scripts. Their numbers are written into the text: a variable that a
 /// function borrows costs it about as much as an addition.
-const CONSTANTS: [(&str, u64); 46] = [
+const CONSTANTS: [(&str, u64); 47] = [
     // Verbs and kinds, as above.
     ("DECIDE", Verb::Decide as u64),
     ("PEEK", Verb::Peek as u64),
@@ -154,6 +154,7 @@ const CONSTANTS: [(&str, u64); 46] = [
     ("MAX_COUNT", crate::quota::MAX_COUNT),
     ("MAX_LEVEL", crate::algorithm::token_bucket::MAX_LEVEL),
     ("DAY", crate::calendar::DAY),
+    ("SECOND", 1_000_000),
 ];
 
 /// The text with every constant's name replaced by its number.

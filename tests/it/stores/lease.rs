@@ -45,7 +45,7 @@ fn a_hot_request_costs_a_call_per_block() {
             );
         }
         let calls = inner.decisions();
-        assert!((100..=112).contains(&calls), "{calls} calls, {quota}");
+        assert!((90..=110).contains(&calls), "{calls} calls, {quota}");
     }
 }
 
@@ -70,7 +70,7 @@ fn a_batch_is_leased_as_a_whole() {
         let used: Vec<u64> = verdict.usages().iter().map(tollgate::Usage::used).collect();
         assert_eq!(used, [number, 2 * number]);
     }
-    assert!(inner.decisions() <= 30, "{}", inner.decisions());
+    assert!(inner.decisions() <= 36, "{}", inner.decisions());
 }
 
 /// What knows the instant of each charge is not leased, nor is what goes with it.
@@ -106,8 +106,12 @@ fn a_lease_ends_with_its_window() {
         let store = leased(&inner, 64);
         let (alice, counter) = (user("alice"), counter("rule", quota));
         let check = Check::new(&alice, &counter);
-        for _ in 0..40 {
+        // Up to one that asks for the next block.
+        let (mut taken, mut before) = (0, 0);
+        while taken < 40 || inner.decisions() == before {
+            before = inner.decisions();
             take(&store, check, end - 2);
+            taken += 1;
         }
         let before = inner.decisions();
         take(&store, check, end - 1);
@@ -116,7 +120,11 @@ fn a_lease_ends_with_its_window() {
         assert_eq!(inner.decisions(), before + 1, "and it is over: {quota}");
         // What was not spent was given back, also out of the window before.
         store.close().wait().unwrap();
-        let expected = if quota.contains("fixed") { 1 } else { 42 };
+        let expected = if quota.contains("fixed") {
+            1
+        } else {
+            taken + 2
+        };
         assert_eq!(used(&inner, &alice, &counter, end), expected, "{quota}");
     }
 }
@@ -195,7 +203,7 @@ fn a_lower_limit_applies_at_once() {
     assert!(!take(&store, check.with_quota(&lower), START).is_allowed());
 }
 
-/// Four processes, one limit: never more, at most a block less for each, and that for a moment.
+/// Four processes, one limit: never more, at most two blocks less for each, and that for a moment.
 #[test]
 fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
     const LIMIT: u64 = 1_000;
@@ -219,7 +227,7 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
             }
         }
         assert!(admitted <= LIMIT, "{admitted}, {quota}");
-        assert!(admitted >= LIMIT - 4 * BLOCK, "{admitted}, {quota}");
+        assert!(admitted >= LIMIT - 4 * 2 * BLOCK, "{admitted}, {quota}");
         for store in &fleet {
             store.sweep(at(START + HOLD)).wait().unwrap();
         }
@@ -340,8 +348,8 @@ fn a_store_that_fails_is_told_of_and_found_again() {
     inner.is(Mood::Down);
     let failed = (0..20).filter(|_| store.decide_one(&check, at(START)).wait().is_err());
     assert!(
-        failed.count() >= 16,
-        "what was leased is spent, and no more"
+        failed.count() >= 12,
+        "two blocks that were leased are spent, and no more"
     );
     inner.is(Mood::Well);
     assert!(take(&store, check, START).is_allowed());

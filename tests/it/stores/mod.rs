@@ -6,7 +6,9 @@ mod failover;
 pub(crate) mod faulty;
 #[cfg(feature = "tracing")]
 mod gate;
+mod held;
 mod lease;
+mod lease_ahead;
 mod lease_ends;
 #[cfg(feature = "redis")]
 mod stack;

@@ -1,5 +1,6 @@
 
 local requests, server_time = ARGV[1], nil
+local byte, attempt = string.byte, redis.pcall
 
 -- The instant that a request goes by, and how much longer than it must its key lives, in
 -- milliseconds: in case the clock goes back, and because clocks of several callers never quite agree.
@@ -30,6 +31,13 @@ local function keep(key, now, clock, needed, crowded, slack)
   end
 end
 
+-- Whether a counter's key is to be looked after, that was last written at `seen`: for the first time
+-- in this second, or if the clock has gone back. In between its end is where it was, unless somebody
+-- took it away; and to ask for it is a sixth of the price of a decision.
+local function is_due(clock, seen)
+  return clock < seen or clock - clock % SECOND > seen
+end
+
 -- The decision at this place of the requests, of one or more checks; those of one key follow each
 -- other. What is answered is its instant, and how every counter stands; or an error, as a table.
 local function decide(place)
@@ -50,14 +58,14 @@ local function decide(place)
       to = to + 1
     end
     if from == to then
-      found = redis.pcall('HGET', KEYS[number], checks[from][ID])
+      found = attempt('HGET', KEYS[number], checks[from][ID])
       found = type(found) == 'table' and found or { found }
     else
       local ids = {}
       for i = from, to do
         ids[i - from + 1] = checks[i][ID]
       end
-      found = redis.pcall('HMGET', KEYS[number], unpack(ids))
+      found = attempt('HMGET', KEYS[number], unpack(ids))
     end
     if found.err then
       -- A key of another type is nothing of ours. It gives way when there is something to write.
@@ -150,15 +158,15 @@ local function take(place)
   local _, _, clock, charged_at, id, number, kind, cost, amount, window, this, that =
     read('<BBddc8HBddddd', requests, place)
   local slack, key = nil, KEYS[number]
-  local state = redis.pcall('HGET', key, id)
+  local state = attempt('HGET', key, id)
   if state and (type(state) == 'table' or #state <= HEAD_BYTES) then
     -- Nothing of ours.
     return decide(place)
   end
   clock, slack = by_clock(clock)
-  local now, step = clock, steps[kind]
+  local now, step, ends, seen = clock, steps[kind], 0, 0
   if state then
-    local seen = read('<I7', state, 8)
+    ends, seen = read('<I7I7', state)
     now = seen > now and seen or now
   end
   local outcome, used, reset, after, expires =
@@ -168,48 +176,51 @@ local function take(place)
       _, _, _, after, expires =
         step(CHARGE, state, now, cost, charged_at, amount, window, this, that, key, id)
     end
-    local crowded = call('HSET', key, id, after) > 0 and call('HLEN', key) > CROWD
-    keep(key, now, clock, expires > now and expires - now or 0, crowded, slack)
-  elseif state then
+    local is_new = call('HSET', key, id, after) > 0
+    if is_new or expires > ends or is_due(clock, seen) then
+      local crowded = is_new and call('HLEN', key) > CROWD
+      keep(key, now, clock, expires > now and expires - now or 0, crowded, slack)
+    end
+  elseif state and is_due(clock, seen) then
     keep(key, now, clock, 0, false, slack)
   end
   return write('<I7BI7I7', now, outcome, used, reset < MAX_COUNT and reset or MAX_COUNT)
 end
 
-local place, answers, errors = 1, {}, {}
-
--- Decides about the request at `place`, and says where the next one is.
-local function answer_next()
-  local verb, count = string.byte(requests, place, place + 1)
-  local answer = (verb == DECIDE and count == 1 and take or decide)(place)
-  return answer, place + REQUEST_BYTES + count * CHECK_BYTES
-end
-
-local answer, following = nil, REQUEST_BYTES + string.byte(requests, 2) * CHECK_BYTES
-if following >= #requests then
-  answer = answer_next()
-  return answer
+if REQUEST_BYTES + byte(requests, 2) * CHECK_BYTES >= #requests then
+  return (byte(requests) == DECIDE and byte(requests, 2) == 1 and take or decide)(1)
 end
 
 -- Requests that have travelled together are decided one after the other. What one of them meets
 -- with is no matter of the others: its answer is an instant that there is not, and the errors come
 -- after all answers.
+local place, size, answers, answered, errors = 1, #requests, {}, 0, {}
+
 local function answer_all()
-  while place <= #requests do
-    answer, following = answer_next()
+  while place <= size do
+    local verb, count = byte(requests, place, place + 1)
+    local answer
+    if verb == DECIDE and count == 1 then
+      answer = take(place)
+    else
+      answer = decide(place)
+    end
     if type(answer) == 'table' then
       return answer
     end
-    answers[#answers + 1], place = answer, following
+    answered = answered + 1
+    answers[answered] = answer
+    place = place + REQUEST_BYTES + count * CHECK_BYTES
   end
 end
 repeat
   local _, wrong = pcall(answer_all)
   if wrong then
     errors[#errors + 1] = type(wrong) == 'table' and wrong.err or wrong
-    answers[#answers + 1] = '\255\255\255\255\255\255\255'
-    place = place + REQUEST_BYTES + string.byte(requests, place + 1) * CHECK_BYTES
+    answered = answered + 1
+    answers[answered] = '\255\255\255\255\255\255\255'
+    place = place + REQUEST_BYTES + byte(requests, place + 1) * CHECK_BYTES
   end
-until place > #requests
+until place > size
 answers = table.concat(answers)
 return #errors > 0 and { answers, unpack(errors) } or answers

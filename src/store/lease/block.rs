@@ -1,0 +1,218 @@
+//! Permits that were charged ahead, and those that are about to be.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::request::Request;
+use super::terms::span;
+use super::told::Told;
+use crate::clock::Timestamp;
+use crate::decision::{Usage, Verdict};
+use crate::error::StoreError;
+use crate::store::{Answer, Store};
+
+/// Requests that are asked about at once do not come in the order of their instants. One that is
+/// earlier than this comes from a clock that went back.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// What is spent in less than this part of its time is hot: twice as much of twice the size would
+/// be spent in time, too.
+const HOT_PART: u64 = 4;
+
+/// Permits that were charged and not yet spent.
+pub(super) struct Block {
+    request: Arc<Request>,
+    rounds: u64,
+    charge: Arc<Charge>,
+    /// Until when it can be spent, by the caller's clock.
+    until: Timestamp,
+}
+
+/// What the store has said when a block was charged.
+struct Charge {
+    /// How each counter stood, and what a round costs it.
+    usages: Box<[(Usage, u64)]>,
+    at: Timestamp,
+    /// The same by the caller's clock: since when time has passed.
+    asked: Timestamp,
+}
+
+impl Charge {
+    /// When a round is spent, by the store's clock.
+    #[inline]
+    fn at(&self, now: Timestamp) -> Timestamp {
+        let passed = now.as_micros().saturating_sub(self.asked.as_micros());
+        Timestamp::end(self.at.as_micros() + passed)
+    }
+
+    /// What is told to somebody who spends a round and leaves so many.
+    #[inline]
+    fn tell<T: Told>(&self, left: u64, now: Timestamp) -> T {
+        let usages = self.usages.iter().map(|(usage, cost)| {
+            // What is left of the block was charged, and is used by nobody.
+            let used = usage.used().saturating_sub(cost.saturating_mul(left));
+            Usage::new(usage.limit(), used, usage.reset_at(), usage.outcome())
+        });
+        T::from_usages(usages, self.at(now))
+    }
+}
+
+/// A round that was taken out of a block, for somebody who has yet to come for it.
+pub(super) struct Permit {
+    charge: Arc<Charge>,
+    left: u64,
+    now: Timestamp,
+}
+
+impl Permit {
+    pub(super) fn tell<T: Told>(&self) -> T {
+        self.charge.tell(self.left, self.now)
+    }
+
+    /// When it is spent, by the store's clock.
+    pub(super) fn at(&self) -> Timestamp {
+        self.charge.at(self.now)
+    }
+}
+
+impl Block {
+    /// Takes a round out of it, if one can be spent.
+    #[inline]
+    pub(super) fn take(&mut self, now: Timestamp) -> bool {
+        let can_be_spent = self.rounds > 0 && now < self.until;
+        self.rounds -= u64::from(can_be_spent);
+        can_be_spent
+    }
+
+    /// What is told to whom it was taken for.
+    #[inline]
+    pub(super) fn tell<T: Told>(&self, now: Timestamp) -> T {
+        self.charge.tell(self.rounds, now)
+    }
+
+    /// The same for somebody who has yet to come.
+    pub(super) fn permit(&self, now: Timestamp) -> Permit {
+        Permit {
+            charge: Arc::clone(&self.charge),
+            left: self.rounds,
+            now,
+        }
+    }
+
+    pub(super) const fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    /// How many more rounds there were when it was charged.
+    pub(super) fn room(&self) -> u64 {
+        room(
+            self.charge
+                .usages
+                .iter()
+                .map(|(usage, cost)| (usage, *cost)),
+        )
+    }
+
+    pub(super) fn is_over(&self, now: Timestamp) -> bool {
+        self.until <= now
+    }
+
+    /// Whether it was spent so quickly that the next one can be taken before it is needed.
+    pub(super) fn was_hot(&self, now: Timestamp) -> bool {
+        let asked = self.charge.asked.as_micros();
+        let (took, time) = (
+            now.as_micros().saturating_sub(asked),
+            self.until.as_micros().saturating_sub(asked),
+        );
+        took <= time / HOT_PART
+    }
+
+    /// Whether the clock has gone back since, so that it does not say how old this is.
+    pub(super) fn is_to_come(&self, now: Timestamp) -> bool {
+        now.saturating_add(AT_ONCE) < self.charge.asked
+    }
+
+    /// Gives back what was not spent.
+    pub(super) fn end(self, store: &dyn Store, now: Timestamp) -> Answer<()> {
+        match self.rounds {
+            0 => Answer::ready(Ok(())),
+            rounds => self.request.give_back(store, rounds, self.charge.at, now),
+        }
+    }
+
+    /// The same when nobody says what time it is.
+    pub(super) fn end_early(self, store: &dyn Store) -> Answer<()> {
+        let now = self.charge.asked;
+        self.end(store, now)
+    }
+}
+
+/// Permits that are on their way.
+pub(super) struct Underway {
+    answer: Answer<Verdict>,
+    request: Arc<Request>,
+    rounds: u64,
+    asked: Timestamp,
+}
+
+impl Underway {
+    pub(super) fn new(
+        request: &Arc<Request>,
+        rounds: u64,
+        store: &dyn Store,
+        asked: Timestamp,
+    ) -> Self {
+        Self {
+            answer: request.decide(store, rounds, asked),
+            request: Arc::clone(request),
+            rounds,
+            asked,
+        }
+    }
+
+    pub(super) const fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Verdict, StoreError>> {
+        Pin::new(&mut self.answer).poll(context)
+    }
+
+    /// What has come, if the store has charged it: for each counter.
+    pub(super) fn came(self, verdict: &Verdict, longest: Duration) -> Option<Block> {
+        let usages = verdict.usages();
+        if !verdict.is_allowed() || usages.len() != self.request.costs().count() {
+            return None;
+        }
+        let span = span(self.request.quotas(), usages, verdict.at(), longest);
+        Some(Block {
+            rounds: self.rounds,
+            charge: Arc::new(Charge {
+                usages: usages.iter().copied().zip(self.request.costs()).collect(),
+                at: verdict.at(),
+                asked: self.asked,
+            }),
+            until: self.asked.saturating_add(span),
+            request: self.request,
+        })
+    }
+
+    /// Gives back what comes.
+    pub(super) async fn end(self, store: Arc<dyn Store>) -> Result<(), StoreError> {
+        let verdict = self.answer.await?;
+        if !verdict.is_allowed() {
+            return Ok(());
+        }
+        let (rounds, asked) = (self.rounds, self.asked);
+        let given_back = self.request.give_back(&*store, rounds, verdict.at(), asked);
+        given_back.await
+    }
+}
+
+/// How many more rounds there are in what is left, of counters and what a round costs them.
+pub(super) fn room<'u>(counters: impl Iterator<Item = (&'u Usage, u64)>) -> u64 {
+    let rounds = counters.map(|(usage, cost)| usage.remaining() / cost.max(1));
+    rounds.min().unwrap_or(0)
+}

@@ -1,0 +1,340 @@
+//! What is known of one kind of request: what is left of its blocks, and whether it is hot.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::bell::Bell;
+use super::block::{Block, Underway, room};
+use super::request::Request;
+use super::seat::{Call, Seat};
+use super::told::Told;
+use super::{Settings, Shared};
+use crate::clock::Timestamp;
+use crate::decision::{Usage, Verdict};
+use crate::error::StoreError;
+use crate::store::Store;
+
+#[derive(Default)]
+pub(super) struct Counter {
+    /// Always the same, once a block was asked for.
+    request: Option<Arc<Request>>,
+    /// In the order in which they came.
+    blocks: VecDeque<Block>,
+    /// One at a time: what is missing meanwhile is asked for in one call, too.
+    underway: Option<Underway>,
+    /// How many rounds are left in all blocks, and on their way.
+    ahead: u64,
+    /// How many rounds the next block is for. It doubles whenever one was used up in time, and is
+    /// halved whenever one was not: only what is hot is leased.
+    size: u64,
+    /// Whether the last block was used up so quickly that the next is taken before it is needed.
+    is_hot: bool,
+    /// How many more rounds there may be, by what the store has said last.
+    room: u64,
+    /// The last caller's instant.
+    now: Timestamp,
+    /// How many blocks were asked for.
+    asked: u64,
+    pub(super) bell: Arc<Bell>,
+    /// Who is to be woken when this is unlocked.
+    pub(super) woken: Vec<Waker>,
+}
+
+/// What is to be done about a request.
+pub(super) enum Next<T> {
+    /// It was served.
+    Served(T),
+    /// The same, and somebody has to have a turn to ask for the next block.
+    ServedWithQuestion(T),
+    /// A block is on its way.
+    Wait(Arc<Seat>),
+    /// It is asked about by itself.
+    Ask,
+    /// The store could not answer.
+    Fail(StoreError),
+}
+
+/// What has come of asking for a block.
+enum Asked {
+    /// It is on its way.
+    Underway,
+    /// It is there, or will never be.
+    Settled(Result<(), StoreError>),
+    /// There is too little left to ask for more than one.
+    Nothing,
+}
+
+impl Counter {
+    pub(super) const fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    pub(super) const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(super) const fn request(&self) -> Option<&Arc<Request>> {
+        self.request.as_ref()
+    }
+
+    pub(super) const fn has_underway(&self) -> bool {
+        self.underway.is_some()
+    }
+
+    /// Serves a request, or starts what it takes.
+    #[inline]
+    pub(super) fn next<T: Told>(
+        &mut self,
+        shared: &Shared,
+        now: Timestamp,
+        request: impl FnOnce() -> Request,
+    ) -> Next<T> {
+        self.now = now;
+        if self.has_underway() && self.bell.has_rung() {
+            self.look(shared);
+        }
+        if let Some(block) = self.blocks.front() {
+            if block.is_to_come(now) {
+                self.end_blocks(&*shared.store, now);
+            }
+            if let Some(served) = self.spend(&*shared.store, now) {
+                let size = self.size.min(shared.settings.block);
+                if self.is_hot && self.ahead <= size && !self.has_underway() {
+                    // Whatever comes of it: nobody waits for it yet.
+                    if let Asked::Underway = self.ask(shared) {
+                        return Next::ServedWithQuestion(served);
+                    }
+                }
+                return Next::Served(served);
+            }
+        }
+        self.when_dry(shared, request)
+    }
+
+    #[cold]
+    fn when_dry<T: Told>(&mut self, shared: &Shared, request: impl FnOnce() -> Request) -> Next<T> {
+        if self.rounds(&shared.settings) >= 2 && self.request.is_none() {
+            self.request = Some(Arc::new(request()));
+        }
+        if !self.has_underway() {
+            if let Asked::Settled(Err(error)) = self.ask(shared) {
+                return Next::Fail(error);
+            }
+            if let Some(served) = self.spend(&*shared.store, self.now) {
+                return Next::Served(served);
+            }
+        }
+        match &self.request {
+            Some(request) if self.has_underway() => {
+                let seat = Arc::new(Seat::new(Arc::clone(request), self.now));
+                self.bell.enter(Arc::clone(&seat));
+                Next::Wait(seat)
+            }
+            _ => Next::Ask,
+        }
+    }
+
+    #[inline]
+    fn spend<T: Told>(&mut self, store: &dyn Store, now: Timestamp) -> Option<T> {
+        self.spend_by(store, now, |block| block.tell(now))
+    }
+
+    /// Spends a round, if there is one, and says of its block what is asked.
+    #[inline]
+    fn spend_by<T>(
+        &mut self,
+        store: &dyn Store,
+        now: Timestamp,
+        tell: impl Fn(&Block) -> T,
+    ) -> Option<T> {
+        loop {
+            let block = self.blocks.front_mut()?;
+            if block.take(now) {
+                let served = tell(block);
+                self.ahead -= 1;
+                if block.rounds() == 0 {
+                    self.is_hot = block.was_hot(now);
+                    self.size = self.size.saturating_mul(2);
+                    self.blocks.pop_front();
+                }
+                return Some(served);
+            }
+            self.end_block(store, now);
+        }
+    }
+
+    /// How many rounds would be asked for: a block, or what is missing to two of what is hot. Those
+    /// who wait need theirs now.
+    fn rounds(&self, settings: &Settings) -> u64 {
+        let blocks = if self.is_hot { 2 } else { 1 };
+        let wanted = self.size.saturating_mul(blocks);
+        let wanted = wanted.max(self.bell.waiting() as u64);
+        let missing = wanted
+            .min(settings.block * blocks)
+            .saturating_sub(self.ahead);
+        // A quarter of what is left at most, so that there is something for the others.
+        missing.min(self.room / 4)
+    }
+
+    /// Asks for another block, if there is enough left for one.
+    #[cold]
+    fn ask(&mut self, shared: &Shared) -> Asked {
+        self.size = self.size.min(shared.settings.block);
+        let rounds = self.rounds(&shared.settings);
+        let request = match &self.request {
+            Some(request) if rounds >= 2 => request,
+            _ => return Asked::Nothing,
+        };
+        let mut new = Underway::new(request, rounds, &*shared.store, self.now);
+        self.asked += 1;
+        self.room -= rounds;
+        self.ahead += rounds;
+        self.bell.expect(rounds);
+        let bell = Waker::from(Arc::clone(&self.bell));
+        match new.poll(&mut Context::from_waker(&bell)) {
+            Poll::Pending => {
+                self.underway = Some(new);
+                Asked::Underway
+            }
+            Poll::Ready(answer) => Asked::Settled(self.came(new, answer, &shared.settings)),
+        }
+    }
+
+    /// Looks whether something has come, if the bell has rung, and calls those who wait for it.
+    #[cold]
+    pub(super) fn look(&mut self, shared: &Shared) {
+        if !self.bell.answer() {
+            return;
+        }
+        let bell = Waker::from(Arc::clone(&self.bell));
+        let mut context = Context::from_waker(&bell);
+        let answer = match &mut self.underway {
+            Some(underway) => underway.poll(&mut context),
+            None => Poll::Pending,
+        };
+        let Poll::Ready(answer) = answer else {
+            return;
+        };
+        let came = self.underway.take();
+        let trouble = came.and_then(|came| self.came(came, answer, &shared.settings).err());
+        self.hand_out(shared, trouble);
+    }
+
+    /// Calls those who wait, as far as there is something for them. If nothing is on its way any
+    /// more, more is asked for; if there is not enough, everybody asks by himself.
+    fn hand_out(&mut self, shared: &Shared, mut trouble: Option<StoreError>) {
+        let mut has_asked = false;
+        while let Some(seat) = self.bell.first() {
+            let mut place = seat.place();
+            if place.is_waiting() {
+                let now = seat.now();
+                let permit = self.spend_by(&*shared.store, now, |block| block.permit(now));
+                let Some(permit) = permit else {
+                    drop(place);
+                    if self.has_underway() {
+                        return;
+                    }
+                    // For somebody who came later than the last one has said it is.
+                    self.now = self.now.max(now);
+                    let asked = if mem::replace(&mut has_asked, true) {
+                        Asked::Nothing
+                    } else {
+                        self.ask(shared)
+                    };
+                    match asked {
+                        Asked::Underway => return,
+                        Asked::Settled(Ok(())) => continue,
+                        Asked::Settled(Err(error)) => trouble = Some(error),
+                        Asked::Nothing => {}
+                    }
+                    return self.turn_away(trouble.as_ref());
+                };
+                self.woken.extend(place.call(Call::Served(permit)));
+            }
+            drop(place);
+            self.bell.remove_first();
+        }
+    }
+
+    /// Tells everybody that there is nothing to wait for.
+    fn turn_away(&mut self, trouble: Option<&StoreError>) {
+        while let Some(seat) = self.bell.first() {
+            let mut place = seat.place();
+            if place.is_waiting() {
+                let call = trouble.map_or(Call::Ask, |error| Call::Fail(error.again()));
+                self.woken.extend(place.call(call));
+            }
+            drop(place);
+            self.bell.remove_first();
+        }
+    }
+
+    /// What was on its way is there, or is not.
+    fn came(
+        &mut self,
+        underway: Underway,
+        answer: Result<Verdict, StoreError>,
+        settings: &Settings,
+    ) -> Result<(), StoreError> {
+        let rounds = underway.rounds();
+        let came = answer.map(|verdict| underway.came(&verdict, settings.longest));
+        if let Ok(Some(block)) = came {
+            self.room = block.room();
+            self.blocks.push_back(block);
+            return Ok(());
+        }
+        // There is not as much any more, or nobody knows how much. Whoever waits asks for what it
+        // needs.
+        self.ahead -= rounds;
+        (self.room, self.size, self.is_hot) = (0, 1, false);
+        came.map(drop)
+    }
+
+    /// Gives back what was not spent in time, of one block.
+    #[cold]
+    fn end_block(&mut self, store: &dyn Store, now: Timestamp) {
+        if let Some(block) = self.blocks.pop_front() {
+            self.ahead -= block.rounds();
+            self.size /= 2;
+            self.is_hot = false;
+            // Nobody waits for it. If it is lost, somebody gets a little less.
+            block.end(store, now).detach();
+        }
+    }
+
+    #[cold]
+    fn end_blocks(&mut self, store: &dyn Store, now: Timestamp) {
+        while !self.blocks.is_empty() {
+            self.end_block(store, now);
+        }
+    }
+
+    /// Gives back what was not spent in time.
+    pub(super) fn tidy(&mut self, shared: &Shared, now: Timestamp) {
+        self.look(shared);
+        while self.blocks.front().is_some_and(|block| block.is_over(now)) {
+            self.end_block(&*shared.store, now);
+        }
+    }
+
+    /// Keeps nothing: what there was, and what is on its way. Whoever waits for that asks by
+    /// himself.
+    pub(super) fn clear(&mut self) -> (VecDeque<Block>, Option<Underway>) {
+        let all = (mem::take(&mut self.blocks), mem::take(&mut self.underway));
+        (self.ahead, self.is_hot) = (0, false);
+        self.turn_away(None);
+        all
+    }
+
+    /// Notes what was said to a request that was asked about by itself.
+    pub(super) fn heard(&mut self, usages: &[Usage], costs: impl Iterator<Item = u64>) {
+        if usages.iter().all(Usage::is_allowed) {
+            self.room = room(usages.iter().zip(costs));
+            self.size = self.size.max(1).saturating_mul(2);
+        } else {
+            (self.room, self.size) = (0, 1);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A store that answers when it is let.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::watch;
+use tollgate::{Answer, Batch, Check, Counter, Store, Subject, Timestamp, Verdict};
+
+use super::{Counted, START, at};
+
+/// Decides when it is asked, and answers when it is let. What is given back, it takes when somebody
+/// looks for the answer, and not before.
+#[derive(Clone)]
+pub(crate) struct Held {
+    counted: Counted,
+    answers: watch::Sender<bool>,
+    given_back: Arc<AtomicU64>,
+}
+
+impl Held {
+    pub(crate) fn new() -> Self {
+        Self {
+            counted: Counted::default(),
+            answers: watch::Sender::new(true),
+            given_back: Arc::default(),
+        }
+    }
+
+    pub(crate) fn answers(&self, now: bool) {
+        self.answers.send_replace(now);
+    }
+
+    /// What was charged and not given back.
+    pub(crate) fn used(&self, subject: &Subject<'_>, counter: &Counter) -> u64 {
+        let checks = [Check::new(subject, counter)];
+        let batch = Batch::new(&checks).unwrap();
+        let verdict = self.counted.peek(&batch, at(START)).wait().unwrap();
+        verdict.usages()[0].used() - self.given_back.load(Ordering::SeqCst)
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Held")
+    }
+}
+
+impl Store for Held {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        let verdict = self.counted.decide(batch, now).wait();
+        let mut answers = self.answers.subscribe();
+        Answer::pending(async move {
+            let _ = answers.wait_for(|answers| *answers).await;
+            verdict
+        })
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.counted.peek(batch, now)
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.counted.record(batch, now)
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
+        let cost = batch.checks().iter().map(Check::cost).sum();
+        let given_back = Arc::clone(&self.given_back);
+        Answer::pending(async move {
+            given_back.fetch_add(cost, Ordering::SeqCst);
+            Ok(())
+        })
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        self.counted.reset(batch)
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        self.counted.reset_subject(subject)
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.counted.clear()
+    }
+
+    fn len(&self) -> Answer<usize> {
+        self.counted.len()
+    }
+}
