@@ -41,6 +41,10 @@ impl Divisor {
     #[inline]
     pub(crate) const fn divide(self, number: u64) -> u64 {
         debug_assert!(number >> Self::NUMBER_BITS == 0);
+        // As most ticks are: a microsecond. The next step waits for the product, but not for this.
+        if self.value == 1 {
+            return number;
+        }
         let product = (number << Self::LIFT) as u128 * self.reciprocal as u128;
         ((product >> u64::BITS) as u64) >> self.bits
     }
