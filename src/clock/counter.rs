@@ -64,9 +64,16 @@ impl Counter {
         }
     }
 
-    /// The time in microseconds, if the counter can tell it.
+    /// The time in microseconds: as the counter tells it, or, where that cannot, as the system's
+    /// clock is read.
     #[inline]
-    pub(super) fn tell(&self, ticks: u64) -> Option<u64> {
+    pub(super) fn now(&self, ticks: u64, read: impl FnOnce() -> Reading) -> u64 {
+        self.tell(ticks).unwrap_or_else(|| self.learn(read()))
+    }
+
+    /// The time, if the counter can tell it.
+    #[inline]
+    fn tell(&self, ticks: u64) -> Option<u64> {
         let good_for = self.good_for.load(Ordering::Acquire);
         let since = ticks.wrapping_sub(self.read_at.load(Ordering::Acquire));
         (since < good_for).then(|| self.at(ticks))
@@ -83,15 +90,9 @@ impl Counter {
         high_half(ticks, self.rate.load(Ordering::Relaxed))
     }
 
-    /// Whether it is of no use any more.
-    #[inline]
-    pub(super) fn is_lost(&self) -> bool {
-        self.is_lost.load(Ordering::Relaxed)
-    }
-
     /// The system's clock was read. Says what time to tell.
     #[cold]
-    pub(super) fn learn(&self, reading: Reading) -> u64 {
+    fn learn(&self, reading: Reading) -> u64 {
         if self.good_for.load(Ordering::Acquire) == 0 {
             self.watch(reading);
             return reading.micros;
@@ -108,11 +109,14 @@ impl Counter {
 
     /// Once it was watched for long enough, its speed is known.
     fn watch(&self, last: Reading) {
+        if self.is_lost.load(Ordering::Relaxed) {
+            return;
+        }
         // Whoever comes second reads the system's clock, as everybody did so far.
         let Ok(mut first) = self.watched_since.try_lock() else {
             return;
         };
-        if self.is_lost() || last.micros < first.micros + WATCHED {
+        if last.micros < first.micros + WATCHED {
             return;
         }
         let (ticks, micros) = (
@@ -211,14 +215,7 @@ mod tests {
         fn now(&mut self, pause: u64) -> (u64, u64) {
             let true_micros = self.nanos / 1_000;
             let counter = self.counter.take().unwrap();
-            let told = counter.tell(self.ticks).unwrap_or_else(|| {
-                let reading = self.read(pause);
-                if counter.is_lost() {
-                    reading.micros
-                } else {
-                    counter.learn(reading)
-                }
-            });
+            let told = counter.now(self.ticks, || self.read(pause));
             self.counter = Some(counter);
             (told, true_micros)
         }
@@ -266,7 +263,7 @@ mod tests {
                 prop_assert!(told >= last, "{told} after {last}");
                 last = told;
             }
-            prop_assert!(!machine.counter().is_lost());
+            prop_assert!(!machine.counter().is_lost.load(Ordering::Relaxed));
         }
     }
 
@@ -313,7 +310,7 @@ mod tests {
             machine.ticks -= apart;
             assert!(told <= true_micros + 100 + AHEAD);
         }
-        assert!(machine.counter().is_lost());
+        assert!(machine.counter().is_lost.load(Ordering::Relaxed));
     }
 
     /// A counter that stops, or crawls, tells no time.

@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use slab::Slab;
 
 use super::{Clock, Sleep, Timestamp};
+use crate::sync::locked;
 
 /// A clock that stands still until it is told to move. Clones share the same time.
 ///
@@ -93,10 +94,7 @@ impl ManualClock {
     }
 
     fn sleepers(&self) -> MutexGuard<'_, Slab<(Timestamp, Waker)>> {
-        self.shared
-            .sleepers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.shared.sleepers)
     }
 }
 

@@ -50,20 +50,10 @@ impl SystemClock {
     #[inline]
     fn elapsed(&self) -> u64 {
         match &self.counter {
-            Some(counter) => counter
-                .tell(ticks::read())
-                .unwrap_or_else(|| read_and_learn(counter, self.started)),
+            Some(counter) => counter.now(ticks::read(), || read(self.started)),
             None => micros_since(self.started),
         }
     }
-}
-
-#[cold]
-fn read_and_learn(counter: &Counter, started: Instant) -> u64 {
-    if counter.is_lost() {
-        return micros_since(started);
-    }
-    counter.learn(read(started))
 }
 
 fn read(started: Instant) -> Reading {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::error::Invalid;
 use crate::key::{OwnedSubject, Subject, Value, is_plain};
 use crate::quota::{IntoQuota, Quota};
+use crate::sync::locked;
 
 /// Another limit for one subject under one rule, for good or until an instant: double what Acme
 /// may do over the launch weekend, block a user, lift a limit.
@@ -318,7 +319,7 @@ impl Overrides {
     }
 
     fn change(&self, change: impl FnOnce(&mut Table)) {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = locked(&self.changing);
         let mut table = Table::clone(&self.table.load());
         change(&mut table);
         let len = table.len();

@@ -41,7 +41,7 @@ const GROUND: [(&str, &[&str]); 14] = [
     ("network", &["error"]),
     ("sync", &[]),
     ("calendar", &[]),
-    ("clock", &["calendar"]),
+    ("clock", &["calendar", "sync"]),
     ("quota", &["error", "calendar"]),
     ("key", &["error", "quota"]),
     ("batch", &["error", "key", "quota"]),

@@ -52,6 +52,18 @@ const EXTREMES: [&str; 33] = [
     "70368673/1000001us, token-bucket, burst 3",
 ];
 
+/// Just before a counter is free, when it is, and as good as never again.
+pub(crate) fn instants(free: u64) -> [u64; 6] {
+    [
+        free - 1,
+        free,
+        free + 1,
+        free + free / 100,
+        NEW_YEAR * 2,
+        free,
+    ]
+}
+
 pub(crate) fn extremes() -> impl Iterator<Item = Quota> {
     EXTREMES.iter().map(|text| {
         let quota = text.parse::<Quota>();
@@ -84,15 +96,7 @@ fn extreme_quotas_are_exact() {
                 told = Some(expected);
             }
             let free = told.map_or(now, |told| told.reset_at);
-            // Just before it is free, when it is, and as good as never again.
-            now = [
-                free - 1,
-                free,
-                free + 1,
-                free + free / 100,
-                NEW_YEAR * 2,
-                free,
-            ][round];
+            now = instants(free)[round];
         }
     }
 }

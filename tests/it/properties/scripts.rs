@@ -11,7 +11,7 @@ use super::config;
 use super::counters::{Counts, Deed, Op, Plain, Stored};
 use super::quotas::{large_quotas, quotas, tiers};
 use super::traces::{NEW_YEAR, Walk, starts, traces};
-use crate::extremes::extremes;
+use crate::extremes::{extremes, instants};
 use crate::redis::Server;
 use crate::reference::Reference;
 
@@ -155,14 +155,7 @@ fn scripts_are_exact_at_the_edge_of_what_can_be_counted() {
                 assert_eq!(found, expected, "{quota}, round {round}, {cost}");
                 free = expected.reset_at;
             }
-            now = [
-                free - 1,
-                free,
-                free + 1,
-                free + free / 100,
-                NEW_YEAR * 2,
-                free,
-            ][round];
+            now = instants(free)[round];
         }
     }
 }
