@@ -1,7 +1,5 @@
 //! Paths that somebody may take for another one.
 
-use std::borrow::Cow;
-
 /// Whether nobody could take the path for another one: nothing in it is encoded, and no slash is
 /// one too many.
 #[inline]
@@ -16,27 +14,64 @@ pub(super) fn is_plain(path: &str) -> bool {
     before != b'/' || path.len() == 1
 }
 
-/// The path without slashes too many: at its end, where a layer further in may take them off before
-/// it routes, or one after the other, of which axum loses one where a service is nested. `None` if
-/// there are none.
-pub(super) fn trimmed(path: &str) -> Option<Cow<'_, str>> {
-    if path == "/" || !(path.ends_with('/') || path.contains("//")) {
-        return None;
+/// How many doubled slashes of a path are looked at one by one. With more, all stay or all go.
+const ONE_BY_ONE: usize = 4;
+
+/// What others may take the path for, if it has slashes too many: each spelling is shown in turn.
+///
+/// Layers further in take slashes off the end before they route, or merge all that are doubled;
+/// axum loses one of two wherever a service is nested, and only there. What is left of the others
+/// still counts: between two slashes there is an empty segment, which a parameter takes.
+pub(super) fn each_other_spelling(path: &str, mut show: impl FnMut(&str)) {
+    let bare = match path.trim_end_matches('/') {
+        "" => "/",
+        bare => bare,
+    };
+    let ends = if bare == path {
+        &[path][..]
+    } else {
+        &[path, bare]
+    };
+    for path in ends {
+        let doubled = doubled_slashes(path);
+        if *path == bare {
+            show(path);
+        }
+        if doubled.is_empty() {
+            continue;
+        }
+        show(&merged(path));
+        for chosen in 1..1_u32 << doubled.len().min(ONE_BY_ONE) {
+            let mut spelled = String::with_capacity(path.len());
+            let mut from = 0;
+            for (number, at) in doubled.iter().take(ONE_BY_ONE).enumerate() {
+                if chosen & 1 << number != 0 {
+                    spelled.push_str(&path[from..*at]);
+                    from = at + 1;
+                }
+            }
+            spelled.push_str(&path[from..]);
+            show(&spelled);
+        }
     }
-    let path = path.trim_end_matches('/');
-    if path.is_empty() {
-        return Some(Cow::Borrowed("/"));
-    }
-    if !path.contains("//") {
-        return Some(Cow::Borrowed(path));
-    }
+}
+
+/// Where two slashes or more begin.
+fn doubled_slashes(path: &str) -> Vec<usize> {
+    let is_slash = |at: usize| path.as_bytes().get(at) == Some(&b'/');
+    let begins = |at: &usize| is_slash(*at) && is_slash(at + 1) && !(*at > 0 && is_slash(at - 1));
+    (0..path.len()).filter(begins).collect()
+}
+
+/// The path with one slash wherever there are several.
+fn merged(path: &str) -> String {
     let mut single = String::with_capacity(path.len());
     for letter in path.chars() {
         if letter != '/' || !single.ends_with('/') {
             single.push(letter);
         }
     }
-    Some(Cow::Owned(single))
+    single
 }
 
 /// The path with its segments decoded, as handlers see them, if it is encoded at all.
@@ -69,24 +104,44 @@ pub(super) fn decoded(path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_plain, trimmed};
+    use super::{each_other_spelling, is_plain};
+
+    fn spellings(path: &str) -> Vec<String> {
+        let mut spellings = Vec::new();
+        each_other_spelling(path, |spelling| {
+            let spelling = spelling.to_owned();
+            if spelling != path && !spellings.contains(&spelling) {
+                spellings.push(spelling);
+            }
+        });
+        spellings.sort();
+        spellings
+    }
 
     #[test]
     fn slashes_too_many() {
         for (path, expected) in [
-            ("/", None),
-            ("/a/b", None),
-            ("", None),
-            ("//", Some("/")),
-            ("/a/", Some("/a")),
-            ("//a", Some("/a")),
-            ("/a//b", Some("/a/b")),
-            ("///a///b///", Some("/a/b")),
-            ("/ü//é/", Some("/ü/é")),
+            ("/", &[][..]),
+            ("/a/b", &[]),
+            ("//", &["/"]),
+            ("/a/", &["/a"]),
+            ("//a", &["/a"]),
+            ("/a//b", &["/a/b"]),
+            ("/a//b/", &["/a//b", "/a/b", "/a/b/"]),
+            ("/a//b//c", &["/a//b/c", "/a/b//c", "/a/b/c"]),
+            ("/a///b", &["/a//b", "/a/b"]),
+            ("/ü//é", &["/ü/é"]),
         ] {
-            assert_eq!(trimmed(path).as_deref(), expected, "{path}");
-            assert_eq!(is_plain(path), expected.is_none(), "{path}");
+            assert_eq!(spellings(path), expected, "{path}");
+            assert_eq!(is_plain(path), expected.is_empty(), "{path}");
         }
         assert!(!is_plain("/%61"));
+    }
+
+    #[test]
+    fn however_many_slashes_there_are_few_spellings() {
+        let path = "//a".repeat(10_000) + "/";
+        assert_eq!(spellings(&path).len(), 2 * 16 + 1);
+        assert!(spellings(&path).contains(&"/a".repeat(10_000)));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use http::Method;
 
 use super::Route;
-use super::spelling::{decoded, is_plain, trimmed};
+use super::spelling::{decoded, each_other_spelling, is_plain};
 
 /// All routes of a policy, each with the number of what it leads to.
 ///
@@ -120,19 +120,21 @@ impl Routes {
         let by_change = taken.changed.and_then(|path| self.at(matcher, path));
         // Nobody is exempt by an odd spelling.
         let counts = |place: &&Place| place.target != Target::Exempt;
-        // Where the router says what it matched, slashes do not matter any more.
-        let by_trimmed = (taken.pattern.is_none())
-            .then(|| self.at(matcher, &trimmed(taken.path)?))
-            .flatten()
-            .filter(counts);
         let mut found = by_path;
-        for other in [by_pattern, by_change, by_trimmed] {
-            let Some(other) = other else {
-                continue;
-            };
-            if found.is_none_or(|place| other.specificity > place.specificity) {
+        let mut consider = |other: Option<&'r Place>| {
+            if let Some(other) = other
+                && found.is_none_or(|place| other.specificity > place.specificity)
+            {
                 found = Some(other);
             }
+        };
+        consider(by_pattern);
+        consider(by_change);
+        // Where the router says what it matched, slashes do not matter any more.
+        if taken.pattern.is_none() {
+            each_other_spelling(taken.path, |spelling| {
+                consider(self.at(matcher, spelling).filter(counts));
+            });
         }
         // Only where nothing else is known: a router matches paths as they are written, and its
         // handler for `{id}` has a rule of its own.
