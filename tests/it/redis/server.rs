@@ -105,14 +105,16 @@ impl Server {
 
     fn spawn(&mut self, arguments: &[&str]) -> bool {
         let port = self.port.to_string();
+        // Not every server knows of TLS.
+        let listen = if self.is_tls {
+            vec!["--port", "0", "--tls-port", &port]
+        } else {
+            vec!["--port", &port]
+        };
         let here = ["--bind", "127.0.0.1", "--unixsocket", "redis.sock"];
         let child = Command::new("redis-server")
             .args(arguments)
-            .args(if self.is_tls {
-                ["--port", "0", "--tls-port", &port]
-            } else {
-                ["--port", &port, "--tls-port", "0"]
-            })
+            .args(listen)
             .args(here)
             .args(&self.settings)
             .current_dir(&self.directory)
