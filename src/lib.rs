@@ -124,6 +124,8 @@
 //! | `grpc` | bodies and peer addresses of tonic |
 //! | `metrics` | figures for the `metrics` facade |
 //! | `redis` | counters in Redis or Valkey: `RedisStore` |
+//! | `redis-tls` | the same over TLS |
+//! | `full` | all of these but `cli` |
 //! | `test-util` | the contract suite for stores, with its vectors |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
