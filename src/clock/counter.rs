@@ -99,14 +99,16 @@ impl Counter {
     /// Reads the system's clock. Says what time to tell.
     #[cold]
     fn learn(&self, read: impl FnOnce() -> Reading) -> u64 {
-        // From before the reading: one that is older than the trust is none to judge by.
+        // From before the reading. A thread may be kept waiting after it, and what others have
+        // learnt meanwhile would make the counter look as if it were ahead.
         let is_trusted = self.good_for.load(Ordering::Acquire) != 0;
+        let offset = self.offset.load(Ordering::Acquire);
         let reading = read();
         if !is_trusted {
             self.watch(reading);
             return reading.micros;
         }
-        let told = self.at(reading.before);
+        let told = self.micros(reading.before) + offset;
         if told > reading.micros + AHEAD {
             self.is_lost.store(true, Ordering::Relaxed);
             self.good_for.store(0, Ordering::Release);
@@ -337,6 +339,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// A thread that reads the system's clock and is then kept waiting, while others go on.
+    #[test]
+    fn whoever_is_late_does_not_take_the_counter_for_lost() {
+        let mut machine = Machine::new(0, 3_000_000_000);
+        machine.settle();
+        machine.pass(1_000_000);
+        let counter = machine.counter.take().unwrap();
+        let told = counter.now(machine.ticks, || {
+            let reading = machine.read(50);
+            machine.pass(100_000_000);
+            counter.now(machine.ticks, || machine.read(50));
+            reading
+        });
+        assert!(!counter.is_lost.load(Ordering::Relaxed));
+        assert!(told <= machine.nanos / 1_000 - 100_000);
     }
 
     /// Two cores whose counters differ by less than a reading is good for.
