@@ -363,6 +363,38 @@ async fn a_rule_for_a_part_of_what_a_handler_serves() {
     }
 }
 
+/// A rule for everything else is no rule for what is mounted: the place itself is served by that,
+/// too, unless the router says that it was not.
+#[tokio::test]
+async fn where_something_is_mounted_its_own_rule_counts_before_one_for_everything() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/api/{*rest}", Rule::new("5/hour").name("api"))
+            .endpoint("/one", Rule::new("5/hour").name("one"))
+            .endpoint("/one/{*rest}", Rule::new("5/hour").name("under-one"))
+            .endpoint("/{*rest}", Rule::new("1000/hour").name("rest"))
+    };
+    let mounted = || {
+        Router::new()
+            .nest_service("/api", any(says("api")))
+            .route("/one", any(says("one")))
+            .route("/{*rest}", any(says("rest")))
+    };
+    for (path, rule) in [
+        ("/api", "ip:api:1h"),
+        ("/api/", "ip:api:1h"),
+        ("/api/x", "ip:api:1h"),
+        ("/one", "ip:one:1h"),
+        ("/apis", "ip:rest:1h"),
+    ] {
+        let counted = counted(policy(), mounted, &format!("GET {path}")).await;
+        assert_eq!(counted, [rule, rule], "{path}");
+    }
+    let written = || Router::new().route("/{*rest}", any(says("rest")));
+    let [inside, _] = counted(policy(), written, "GET /api").await;
+    assert_eq!(inside, "ip:rest:1h");
+}
+
 #[tokio::test]
 async fn a_path_that_was_rewritten_is_known_by_its_route() {
     // Versions are rewritten between two routers; the layer is on the inner one.
