@@ -31,6 +31,7 @@ impl Routes {
                 let of_root = compiled.roots.entry(root.into()).or_default();
                 of_root.push(compiled.places.len());
             }
+            compiled.has_slashes_at_the_end |= route.path.len() > 1 && route.path.ends_with('/');
             known.insert(shape, compiled.places.len());
             paths.push(path);
             compiled.places.push(Place {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use http::Method;
 
 use super::Route;
-use super::spelling::{decoded, each_other_spelling, is_plain};
+use super::spelling::{each_meaning, each_other_spelling, is_plain};
 
 /// All routes of a policy, each with the number of what it leads to.
 ///
@@ -19,6 +19,8 @@ pub(crate) struct Routes {
     /// Where routes that take the rest begin: a router that mounts something there also serves
     /// the place itself.
     pub(super) roots: HashMap<Box<str>, Vec<usize>>,
+    /// Whether a route ends with a slash, which a layer further in may put there.
+    pub(super) has_slashes_at_the_end: bool,
 }
 
 #[derive(Debug)]
@@ -141,10 +143,15 @@ impl Routes {
         }
         // Only where nothing else is known: a router matches paths as they are written, and its
         // handler for `{id}` has a rule of its own.
-        if found.is_none()
-            && let Some(path) = decoded(taken.path)
-        {
-            found = self.at(matcher, &path).filter(counts);
+        let is_odd = !is_plain(taken.path) || taken.path.contains("/.");
+        if found.is_none() && (is_odd || self.has_slashes_at_the_end) {
+            each_meaning(taken.path, |meaning| {
+                let place = self.at(matcher, meaning).filter(counts);
+                consider(&mut found, place);
+                if place.is_none() {
+                    consider(&mut found, self.at_root(method, meaning));
+                }
+            });
         }
         found
     }
