@@ -9,13 +9,16 @@
 //! - It is taken to tick a little slower than it does. What it tells falls behind by about a
 //!   microsecond until the system's clock is read again, and is not ahead but by rounding.
 //! - What is told never goes back, since the offset is only ever raised.
+//! - Its speed is believed when it was found twice in a row. Once may be a machine that slept, or
+//!   was moved, while it was watched: by such a speed, time would stand still, and no reading be
+//!   due that could tell.
 //! - A counter that is found ahead of the system's clock after all has jumped, or differs from
 //!   core to core. It is not looked at again.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// In microseconds: for how long it is watched before its speed is known.
+/// In microseconds: for how long it is watched to find its speed.
 const WATCHED: u64 = 50_000;
 /// In microseconds: for how long it tells the time by itself.
 const GOOD_FOR: u64 = 500;
@@ -23,6 +26,8 @@ const GOOD_FOR: u64 = 500;
 const AHEAD: u64 = 20;
 /// The part by which it is taken to be slower: four times what a system's clock is slewed by.
 const SLOWER: u64 = 512;
+/// The part by which two findings of its speed may differ.
+const ALIKE: u64 = 256;
 
 /// A reading of the system's clock, in microseconds, between two of the counter.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +40,9 @@ pub(super) struct Reading {
 /// The counter, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Counter {
-    /// The ticks at the start.
-    origin: u64,
+    /// The ticks that are taken for its beginning: shortly before it was trusted. What it showed
+    /// before that may have been another's.
+    origin: AtomicU64,
     /// Microseconds per tick, times 2^64.
     rate: AtomicU64,
     /// What is added to the microseconds of the ticks.
@@ -54,7 +60,7 @@ impl Counter {
     /// One that is watched from now on.
     pub(super) fn new(first: Reading) -> Self {
         Self {
-            origin: first.before,
+            origin: AtomicU64::new(0),
             rate: AtomicU64::new(0),
             offset: AtomicU64::new(0),
             read_at: AtomicU64::new(0),
@@ -68,7 +74,7 @@ impl Counter {
     /// clock is read.
     #[inline]
     pub(super) fn now(&self, ticks: u64, read: impl FnOnce() -> Reading) -> u64 {
-        self.tell(ticks).unwrap_or_else(|| self.learn(read()))
+        self.tell(ticks).unwrap_or_else(|| self.learn(read))
     }
 
     /// The time, if the counter can tell it.
@@ -86,18 +92,23 @@ impl Counter {
 
     #[inline]
     fn micros(&self, ticks: u64) -> u64 {
-        let ticks = ticks.wrapping_sub(self.origin);
+        let ticks = ticks.wrapping_sub(self.origin.load(Ordering::Relaxed));
         high_half(ticks, self.rate.load(Ordering::Relaxed))
     }
 
-    /// The system's clock was read. Says what time to tell.
+    /// Reads the system's clock. Says what time to tell.
     #[cold]
-    fn learn(&self, reading: Reading) -> u64 {
-        if self.good_for.load(Ordering::Acquire) == 0 {
+    fn learn(&self, read: impl FnOnce() -> Reading) -> u64 {
+        // From before the reading. A thread may be kept waiting after it, and what others have
+        // learnt meanwhile would make the counter look as if it were ahead.
+        let is_trusted = self.good_for.load(Ordering::Acquire) != 0;
+        let offset = self.offset.load(Ordering::Acquire);
+        let reading = read();
+        if !is_trusted {
             self.watch(reading);
             return reading.micros;
         }
-        let told = self.at(reading.before);
+        let told = self.micros(reading.before) + offset;
         if told > reading.micros + AHEAD {
             self.is_lost.store(true, Ordering::Relaxed);
             self.good_for.store(0, Ordering::Release);
@@ -109,13 +120,15 @@ impl Counter {
 
     /// Once it was watched for long enough, its speed is known.
     fn watch(&self, last: Reading) {
-        if self.is_lost.load(Ordering::Relaxed) {
-            return;
-        }
         // Whoever comes second reads the system's clock, as everybody did so far.
         let Ok(mut first) = self.watched_since.try_lock() else {
             return;
         };
+        // Somebody else may have seen to it since: a speed that others go by stays as it is.
+        let is_known = self.good_for.load(Ordering::Relaxed) != 0;
+        if is_known || self.is_lost.load(Ordering::Relaxed) {
+            return;
+        }
         if last.micros < first.micros + WATCHED {
             return;
         }
@@ -130,12 +143,18 @@ impl Counter {
         }
         let rate = (u128::from(micros - micros / SLOWER) << 64) / u128::from(ticks.max(1));
         // Slower than a megahertz, it could not tell microseconds apart.
-        match u64::try_from(rate) {
-            Ok(rate) => self.rate.store(rate, Ordering::Relaxed),
-            Err(_) => return self.is_lost.store(true, Ordering::Relaxed),
+        let Ok(rate) = u64::try_from(rate) else {
+            return self.is_lost.store(true, Ordering::Relaxed);
+        };
+        let before = self.rate.swap(rate, Ordering::Relaxed);
+        if before.abs_diff(rate) > rate / ALIKE {
+            *first = last;
+            return;
         }
-        self.keep(last);
         let good_for = ticks / micros * GOOD_FOR;
+        self.origin
+            .store(last.before.wrapping_sub(good_for), Ordering::Relaxed);
+        self.keep(last);
         self.good_for.store(good_for, Ordering::Release);
     }
 
@@ -295,6 +314,48 @@ mod tests {
                 machine.pass(100_000);
             }
         }
+    }
+
+    /// The same before it is trusted. By a speed that was found across the jump, time would crawl
+    /// or stand still, and with it the next reading of the system's clock.
+    #[test]
+    fn a_jump_while_it_is_watched_does_not_stop_the_time() {
+        for jump in [
+            1 << 30,
+            1 << 40,
+            1 << 60,
+            u64::MAX / 2,
+            u64::MAX - (1 << 30),
+        ] {
+            let mut machine = Machine::new(1 << 50, 3_000_000_000);
+            machine.pass(20_000_000);
+            machine.ticks = machine.ticks.wrapping_add(jump);
+            for _ in 0..10_000 {
+                machine.pass(100_000);
+                let (told, true_micros) = machine.now(50);
+                assert!(
+                    told <= true_micros + 1 && told + 25 >= true_micros,
+                    "{told} instead of {true_micros} after {jump}"
+                );
+            }
+        }
+    }
+
+    /// A thread that reads the system's clock and is then kept waiting, while others go on.
+    #[test]
+    fn whoever_is_late_does_not_take_the_counter_for_lost() {
+        let mut machine = Machine::new(0, 3_000_000_000);
+        machine.settle();
+        machine.pass(1_000_000);
+        let counter = machine.counter.take().unwrap();
+        let told = counter.now(machine.ticks, || {
+            let reading = machine.read(50);
+            machine.pass(100_000_000);
+            counter.now(machine.ticks, || machine.read(50));
+            reading
+        });
+        assert!(!counter.is_lost.load(Ordering::Relaxed));
+        assert!(told <= machine.nanos / 1_000 - 100_000);
     }
 
     /// Two cores whose counters differ by less than a reading is good for.

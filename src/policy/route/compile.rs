@@ -31,6 +31,7 @@ impl Routes {
                 let of_root = compiled.roots.entry(root.into()).or_default();
                 of_root.push(compiled.places.len());
             }
+            compiled.has_slashes_at_the_end |= route.path.len() > 1 && route.path.ends_with('/');
             known.insert(shape, compiled.places.len());
             paths.push(path);
             compiled.places.push(Place {
@@ -53,14 +54,24 @@ impl Routes {
         }
         let places = &compiled.places;
         let mut problem = |problem: Ambiguous| problems.push(problem.told(places, &paths));
-        compiled.any = matcher(places, &[None], &mut problem);
+        let mut with_roots = |ranked: &[Option<Method>]| {
+            let mut matcher = matcher(places, ranked, &mut problem);
+            for root in compiled.roots.keys() {
+                if let Ok(found) = matcher.at_mut(root) {
+                    let place = &places[found.value.place];
+                    found.value.hides_root = place.route.path.contains('{');
+                }
+            }
+            matcher
+        };
+        compiled.any = with_roots(&[None]);
         for method in methods {
             let get = (method == Method::HEAD).then_some(Some(Method::GET));
             let ranked: Vec<_> = [Some(Some(method.clone())), get, Some(None)]
                 .into_iter()
                 .flatten()
                 .collect();
-            let matcher = matcher(places, &ranked, &mut problem);
+            let matcher = with_roots(&ranked);
             compiled.by_method.push((method, matcher));
         }
         if problems.is_empty() {
@@ -93,6 +104,7 @@ fn matcher(
             let spot = Spot {
                 place: index,
                 target: place.target,
+                hides_root: false,
             };
             match matcher.insert(place.route.path.clone(), spot) {
                 Ok(()) => {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use http::Method;
 
 use super::Route;
-use super::spelling::{decoded, each_other_spelling, is_plain};
+use super::spelling::{each_meaning, each_other_spelling, is_plain};
 
 /// All routes of a policy, each with the number of what it leads to.
 ///
@@ -19,6 +19,8 @@ pub(crate) struct Routes {
     /// Where routes that take the rest begin: a router that mounts something there also serves
     /// the place itself.
     pub(super) roots: HashMap<Box<str>, Vec<usize>>,
+    /// Whether a route ends with a slash, which a layer further in may put there.
+    pub(super) has_slashes_at_the_end: bool,
 }
 
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub(super) type Matcher = matchit::Router<Spot>;
 pub(super) struct Spot {
     pub(super) place: usize,
     pub(super) target: Target,
+    /// Whether a parameter of it takes a path where another route begins to take the rest.
+    pub(super) hides_root: bool,
 }
 
 impl Routes {
@@ -97,7 +101,7 @@ impl Routes {
         let place = |spot: &Spot| &self.places[spot.place];
         let agreed = match (by_path, taken.pattern) {
             (Some(spot), Some(pattern)) => place(spot).route.path == pattern,
-            (by_path, pattern) => by_path.is_some() && pattern.is_none(),
+            (by_path, pattern) => by_path.is_some_and(|spot| !spot.hides_root) && pattern.is_none(),
         };
         if agreed && taken.changed.is_none() && is_plain(taken.path) {
             return by_path.map(at_spot);
@@ -121,30 +125,35 @@ impl Routes {
         // Nobody is exempt by an odd spelling.
         let counts = |place: &&Place| place.target != Target::Exempt;
         let mut found = by_path;
-        let mut consider = |other: Option<&'r Place>| {
-            if let Some(other) = other
-                && found.is_none_or(|place| other.specificity > place.specificity)
-            {
-                found = Some(other);
-            }
-        };
-        consider(by_pattern);
-        consider(by_change);
+        consider(&mut found, by_pattern);
+        consider(&mut found, by_change);
         // Where the router says what it matched, slashes do not matter any more.
         if taken.pattern.is_none() {
             each_other_spelling(taken.path, |spelling| {
-                consider(self.at(matcher, spelling).filter(counts));
+                let place = self.at(matcher, spelling).filter(counts);
+                consider(&mut found, place);
             });
+        }
+        // What is mounted there is served before what a parameter takes, unless the router has said
+        // that it was that.
+        let is_written_out = |place: &Place| !place.route.path.contains('{');
+        let says_parameter = taken.pattern.is_some_and(|pattern| pattern.contains('{'));
+        if found.is_none_or(|place| !is_written_out(place) && !says_parameter) {
+            consider(&mut found, self.at_root(method, taken.path));
         }
         // Only where nothing else is known: a router matches paths as they are written, and its
         // handler for `{id}` has a rule of its own.
-        let by_decoded = || {
-            let path = decoded(taken.path)?;
-            self.at(matcher, &path).filter(counts)
-        };
+        let is_odd = !is_plain(taken.path) || taken.path.contains("/.");
+        if found.is_none() && (is_odd || self.has_slashes_at_the_end) {
+            each_meaning(taken.path, |meaning| {
+                let place = self.at(matcher, meaning).filter(counts);
+                consider(&mut found, place);
+                if place.is_none() {
+                    consider(&mut found, self.at_root(method, meaning));
+                }
+            });
+        }
         found
-            .or_else(|| self.at_root(method, taken.path))
-            .or_else(by_decoded)
     }
 
     fn at(&self, matcher: &Matcher, path: &str) -> Option<&Place> {
@@ -176,5 +185,14 @@ impl Routes {
         let fitting = places.filter_map(|place| Some((rank(place)?, place)));
         let first = fitting.min_by_key(|(rank, _)| *rank);
         first.map(|(_, place)| place)
+    }
+}
+
+/// Takes the other one if it is more specific.
+fn consider<'r>(found: &mut Option<&'r Place>, other: Option<&'r Place>) {
+    if let Some(other) = other
+        && found.is_none_or(|place| other.specificity > place.specificity)
+    {
+        *found = Some(other);
     }
 }

@@ -363,6 +363,106 @@ async fn a_rule_for_a_part_of_what_a_handler_serves() {
     }
 }
 
+/// A rule for everything else is no rule for what is mounted: the place itself is served by that,
+/// too, unless the router says that it was not.
+#[tokio::test]
+async fn where_something_is_mounted_its_own_rule_counts_before_one_for_everything() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/api/{*rest}", Rule::new("5/hour").name("api"))
+            .endpoint("/one", Rule::new("5/hour").name("one"))
+            .endpoint("/one/{*rest}", Rule::new("5/hour").name("under-one"))
+            .endpoint("/{*rest}", Rule::new("1000/hour").name("rest"))
+    };
+    let mounted = || {
+        Router::new()
+            .nest_service("/api", any(says("api")))
+            .route("/one", any(says("one")))
+            .route("/{*rest}", any(says("rest")))
+    };
+    for (path, rule) in [
+        ("/api", "ip:api:1h"),
+        ("/api/", "ip:api:1h"),
+        ("/api/x", "ip:api:1h"),
+        ("/one", "ip:one:1h"),
+        ("/apis", "ip:rest:1h"),
+    ] {
+        let counted = counted(policy(), mounted, &format!("GET {path}")).await;
+        assert_eq!(counted, [rule, rule], "{path}");
+    }
+    let written = || Router::new().route("/{*rest}", any(says("rest")));
+    let [inside, _] = counted(policy(), written, "GET /api").await;
+    assert_eq!(inside, "ip:rest:1h");
+}
+
+/// As tower-http has it, which also takes all slashes but one off the beginning; or which puts one
+/// at the end.
+#[tokio::test]
+async fn layers_that_change_slashes_are_no_way_around_a_rule() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/any/{a}/{b}", Rule::new("5/hour").name("any"))
+            .endpoint("/api/{*rest}", Rule::new("5/hour").name("api"))
+            .endpoint("/page/", Rule::new("5/hour").name("page"))
+            .everyone("100/hour")
+    };
+    let trimming = || {
+        let router = Router::new()
+            .route("/any/{a}/{b}", any(says("any")))
+            .nest_service("/api", any(says("api")));
+        let trimming = MapRequestLayer::new(|mut request: Request<Body>| {
+            let path = format!("/{}", request.uri().path().trim_matches('/'));
+            *request.uri_mut() = path.parse().unwrap();
+            request
+        });
+        Router::new().fallback_service(trimming.layer(router))
+    };
+    for (path, rule) in [
+        ("///any//y", "ip:any:1h"),
+        ("////any//y//", "ip:any:1h"),
+        ("//api", "ip:api:1h"),
+        ("///api//", "ip:api:1h"),
+    ] {
+        let counted = counted(policy(), trimming, &format!("GET {path}")).await;
+        assert_eq!(counted, [rule, rule], "{path}");
+    }
+    let appending = || {
+        let router = Router::new().route("/page/", any(says("page")));
+        let appending = MapRequestLayer::new(|mut request: Request<Body>| {
+            let path = format!("/{}/", request.uri().path().trim_matches('/'));
+            *request.uri_mut() = path.parse().unwrap();
+            request
+        });
+        Router::new().fallback_service(appending.layer(router))
+    };
+    for path in ["/page", "/page/", "//page"] {
+        let counted = counted(policy(), appending, &format!("GET {path}")).await;
+        assert_eq!(counted, ["ip:page:1h", "ip:page:1h"], "{path}");
+    }
+}
+
+/// A server of files decodes what it is asked for, and leaves out segments that say nothing.
+#[tokio::test]
+async fn files_are_not_had_past_their_rule() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("GET /files/{name}", Rule::new("5/hour").name("file"))
+            .endpoint("GET /files/sub/{name}", Rule::new("5/hour").name("sub"))
+            .everyone("100/hour")
+    };
+    let router = || Router::new().nest_service("/files", any(says("files")));
+    for (path, rule) in [
+        ("/files/./big.iso", "ip:file:1h"),
+        ("/files/%2e/big.iso", "ip:file:1h"),
+        ("/files/.//./big%2Eiso", "ip:file:1h"),
+        ("/files/./sub/big.iso", "ip:sub:1h"),
+        ("/files/./sub%2Fbig.iso", "ip:sub:1h"),
+    ] {
+        let counted = counted(policy(), router, &format!("GET {path}")).await;
+        assert_eq!(counted, [rule, rule], "{path}");
+    }
+}
+
 #[tokio::test]
 async fn a_path_that_was_rewritten_is_known_by_its_route() {
     // Versions are rewritten between two routers; the layer is on the inner one.
@@ -413,11 +513,21 @@ async fn an_encoded_letter_is_no_way_around_a_rule() {
     };
     // A server that decodes paths before it looks at them.
     let router = || Router::new().fallback(says("any"));
-    for path in ["/%6cogin", "/%6C%6fg%69n", "/login"] {
+    for path in [
+        "/login",
+        "/%6cogin",
+        "/%6C%6fg%69n",
+        "/%6cogin/",
+        "//%6cogin",
+        "/%2Flogin",
+        "/./login",
+        "/%2e/login",
+        "/x/../login",
+    ] {
         let counted = counted(policy(), router, &format!("POST {path}")).await;
         assert_eq!(counted, ["ip:login:1h", "ip:login:1h"], "{path}");
     }
-    for path in ["/%2Flogin", "/%zz", "/%", "/%ff", "/%70ing"] {
+    for path in ["/%zz", "/%", "/%ff", "/%70ing", "/./ping", "/login/.."] {
         let counted = counted(policy(), router, &format!("POST {path}")).await;
         assert_eq!(counted, ["ip:global:1h", "ip:global:1h"], "{path}");
     }
