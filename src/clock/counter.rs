@@ -68,7 +68,13 @@ impl Counter {
     /// clock is read.
     #[inline]
     pub(super) fn now(&self, ticks: u64, read: impl FnOnce() -> Reading) -> u64 {
-        self.tell(ticks).unwrap_or_else(|| self.learn(read()))
+        self.tell(ticks).unwrap_or_else(|| self.ask_anew(read))
+    }
+
+    /// Apart from the above, with all that reading takes, so that telling is short.
+    #[cold]
+    fn ask_anew(&self, read: impl FnOnce() -> Reading) -> u64 {
+        self.learn(read())
     }
 
     /// The time, if the counter can tell it.
@@ -91,7 +97,6 @@ impl Counter {
     }
 
     /// The system's clock was read. Says what time to tell.
-    #[cold]
     fn learn(&self, reading: Reading) -> u64 {
         if self.good_for.load(Ordering::Acquire) == 0 {
             self.watch(reading);

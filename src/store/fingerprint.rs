@@ -103,19 +103,26 @@ impl Secret {
         }
     }
 
-    /// The fingerprints of all subjects of a batch, in the order of its checks.
-    #[inline(always)]
-    pub(super) fn fingerprints(&self, batch: &Batch<'_>) -> [Fingerprint; MAX_CHECKS] {
+    /// The fingerprints of the subjects of these checks, in their order.
+    pub(super) fn fingerprints(&self, checks: &[Check<'_>]) -> [Fingerprint; MAX_CHECKS] {
         let mut prints = [Fingerprint::default(); MAX_CHECKS];
-        let checks = batch.checks();
-        for (index, check) in checks.iter().enumerate() {
-            // Checks of one subject follow each other and point at the same one.
-            prints[index] = match index.checked_sub(1) {
-                Some(last) if std::ptr::eq(checks[last].subject(), check.subject()) => prints[last],
-                _ => self.fingerprint(check.subject()),
-            };
-        }
+        self.fill_in(&mut prints, checks);
         prints
+    }
+
+    /// The same, as many as there is room for.
+    #[inline(always)]
+    pub(super) fn fill_in(&self, prints: &mut [Fingerprint], checks: &[Check<'_>]) {
+        let mut last: Option<(&Subject<'_>, Fingerprint)> = None;
+        for (print, check) in prints.iter_mut().zip(checks) {
+            let subject = check.subject();
+            // Checks of one subject follow each other and point at the same one.
+            *print = match last {
+                Some((same, known)) if std::ptr::eq(same, subject) => known,
+                _ => self.fingerprint(subject),
+            };
+            last = Some((subject, *print));
+        }
     }
 
     #[inline(always)]
@@ -181,7 +188,8 @@ impl Secret {
         {
             return self.request_of_text(text, check);
         }
-        self.request(batch.checks(), &self.fingerprints(batch))
+        let checks = batch.checks();
+        self.request(checks, &self.fingerprints(checks))
     }
 
     /// For what most requests are, in one go. The lengths that a text ends with are never 0, as the
