@@ -85,7 +85,7 @@ impl<'a> Check<'a> {
 
     /// Whether the quota is of the counter's own window and algorithm.
     #[inline]
-    fn is_consistent(&self) -> bool {
+    pub(crate) fn is_consistent(&self) -> bool {
         let (own, other) = (self.counter.quota(), self.quota);
         // `blocked` and `unlimited` have no window: they go on whichever counter they are put.
         std::ptr::eq(own, other)

@@ -46,9 +46,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(not(tollgate_loom))]
 #[cold]
 fn lock_contended<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    const ROUNDS: u32 = 7;
-    for round in 0..ROUNDS {
-        for _ in 0..(1_u32 << round) {
+    // Every try takes the cache line from whoever holds the lock, and that one needs it to let go.
+    // So the first pause is long enough for several turns of another thread.
+    const PAUSES: [u32; 3] = [16, 32, 64];
+    for pauses in PAUSES {
+        for _ in 0..pauses {
             std::hint::spin_loop();
         }
         match mutex.try_lock() {

@@ -1,6 +1,6 @@
 //! One counter per aligned window. At most L per window, at most 2 L across a boundary.
 
-use super::{allowed, denied, never};
+use super::{allowed, denied, never, step};
 use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
 
@@ -24,20 +24,40 @@ impl FixedWindow {
         }
     }
 
-    /// The step: the state after it, and what is said.
+    /// The state with `cost` counted, or, if there is no room, as it stands at `now`.
     #[inline(always)]
-    pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
         let at_now = self.roll(quota, now);
         let Self { end, count } = at_now;
-        if count.saturating_add(cost) <= quota.amount() {
-            let count = count + cost;
-            return (Self { end, count }, allowed(quota, count, end));
+        if count.saturating_add(cost) > quota.amount() {
+            return Err(at_now);
         }
-        if cost > quota.amount() {
-            return (at_now, never(quota, count, end));
-        }
-        (at_now, denied(quota, count, end))
+        let count = count + cost;
+        Ok(Self { end, count })
     }
+
+    /// What is used in a state that stands at `now`.
+    #[inline(always)]
+    pub(crate) fn used(self, _quota: &Quota, _now: u64) -> u64 {
+        self.count
+    }
+
+    /// What is said when there was room.
+    #[inline(always)]
+    pub(crate) fn granted(self, quota: &Quota, _now: u64, used: u64) -> Usage {
+        allowed(quota, used, self.end)
+    }
+
+    /// What is said when there was none.
+    #[inline(always)]
+    pub(crate) fn refused(self, quota: &Quota, _now: u64, cost: u64, used: u64) -> Usage {
+        if cost > quota.amount() {
+            return never(quota, used, self.end);
+        }
+        denied(quota, used, self.end)
+    }
+
+    step!();
 
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {

@@ -164,6 +164,28 @@ impl State {
     }
 }
 
+/// A step is an attempt and what is said about it: in two parts, because a store that is waited for
+/// need only guard the first.
+macro_rules! step {
+    () => {
+        /// The step: the state after it, and what is said.
+        #[inline(always)]
+        pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+            match self.attempt(quota, now, cost) {
+                Ok(after) => {
+                    let used = after.used(quota, now);
+                    (after, after.granted(quota, now, used))
+                }
+                Err(at_now) => {
+                    let used = at_now.used(quota, now);
+                    (at_now, at_now.refused(quota, now, cost, used))
+                }
+            }
+        }
+    };
+}
+use step;
+
 /// There is room: `used` counts the cost, and the counter resets at `reset_at`.
 #[inline]
 fn allowed(quota: &Quota, used: u64, reset_at: u64) -> Usage {

@@ -3,7 +3,7 @@
 //! Everything is multiplied by the window in ticks, so that no fraction is ever rounded: a
 //! request fits while `(current + cost) × W + previous × (W − elapsed) ≤ L × W`.
 
-use super::{allowed, denied, never};
+use super::{allowed, denied, never, step};
 use crate::decision::Usage;
 use crate::quota::Quota;
 
@@ -32,41 +32,75 @@ impl SlidingWindow {
         }
     }
 
-    /// The step: the state after it, and what is said.
+    /// What both counters hold, neither of them more than it can.
     #[inline(always)]
-    pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
-        let at_now = self.roll(quota, now);
+    fn counted(self, quota: &Quota) -> (u64, u64) {
         let most = quota.most_counted();
-        let (current, previous) = (at_now.current.min(most), at_now.previous.min(most));
-        let window = quota.by_window();
-        let elapsed = quota.by_tick().divide(now.saturating_sub(at_now.start));
-        let weighted = current * window.value() + previous * (window.value() - elapsed);
-        let used = window.divide_up(weighted);
-        let end = at_now.start + quota.window_micros();
-        if used.saturating_add(cost) <= quota.amount() {
-            let after = Self {
-                current: at_now.current + cost,
-                ..at_now
-            };
-            return (after, allowed(quota, used + cost, end));
+        (self.current.min(most), self.previous.min(most))
+    }
+
+    /// What is used in a state that stands at `now`, times the window.
+    #[inline(always)]
+    fn weighted(self, quota: &Quota, now: u64) -> u64 {
+        let (current, previous) = self.counted(quota);
+        let window = quota.by_window().value();
+        let elapsed = quota
+            .by_tick()
+            .divide_unless_one(now.saturating_sub(self.start));
+        current * window + previous * (window - elapsed)
+    }
+
+    /// The state with `cost` counted, or, if there is no room, as it stands at `now`.
+    #[inline(always)]
+    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
+        let at_now = self.roll(quota, now);
+        let Some(room) = quota.amount().checked_sub(cost) else {
+            return Err(at_now);
+        };
+        // What is used fits, rounded up, just when it does as it is: the room is a whole number.
+        if at_now.weighted(quota, now) > room * quota.by_window().value() {
+            return Err(at_now);
         }
+        Ok(Self {
+            current: at_now.current + cost,
+            ..at_now
+        })
+    }
+
+    /// What is used in a state that stands at `now`.
+    #[inline(always)]
+    pub(crate) fn used(self, quota: &Quota, now: u64) -> u64 {
+        quota.by_window().divide_up(self.weighted(quota, now))
+    }
+
+    /// What is said when there was room.
+    #[inline(always)]
+    pub(crate) fn granted(self, quota: &Quota, _now: u64, used: u64) -> Usage {
+        allowed(quota, used, self.start + quota.window_micros())
+    }
+
+    /// What is said when there was none.
+    #[inline(always)]
+    pub(crate) fn refused(self, quota: &Quota, _now: u64, cost: u64, used: u64) -> Usage {
+        let end = self.start + quota.window_micros();
         if cost > quota.amount() {
-            return (at_now, never(quota, used, end));
+            return never(quota, used, end);
         }
         // There is room while the previous window fades, or, failing that, while the current
         // one does.
         let room = quota.amount() - cost;
+        let (current, previous) = self.counted(quota);
         let (from, counted, fading) = if current <= room {
-            (at_now.start, current, previous)
+            (self.start, current, previous)
         } else {
             (end, 0, current)
         };
-        let faded = window.value() - (room - counted) * window.value() / fading.max(1);
-        (
-            at_now,
-            denied(quota, used, from + faded * quota.by_tick().value()),
-        )
+        let window = quota.by_window().value();
+        let faded = window - (room - counted) * window / fading.max(1);
+        denied(quota, used, from + faded * quota.by_tick().value())
     }
+
+    step!();
 
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {

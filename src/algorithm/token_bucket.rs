@@ -4,7 +4,7 @@
 //! every tick refills L. Both are whole numbers, while an interval between two permits (1/7 of
 //! a second) is not.
 
-use super::{allowed, denied, never};
+use super::{allowed, denied, never, step};
 use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
 
@@ -36,7 +36,7 @@ impl TokenBucket {
         let tick = quota.by_tick();
         let whole = tick.multiple_below(now);
         if whole > at_now.filled_until {
-            let ticks = tick.divide(whole - at_now.filled_until);
+            let ticks = tick.divide_unless_one(whole - at_now.filled_until);
             let refill = ticks.saturating_mul(quota.amount());
             at_now.level = at_now.level.saturating_sub(refill);
             at_now.filled_until = whole;
@@ -44,17 +44,15 @@ impl TokenBucket {
         at_now
     }
 
-    /// A state that stands at `now`, with `cost` taken from it.
+    /// A state that stands at `now`, from which `cost` is about to be taken.
     #[inline(always)]
-    fn take(mut self, quota: &Quota, now: u64, cost: u64) -> Self {
+    fn before_taking(mut self, quota: &Quota, now: u64, cost: u64) -> Self {
         if cost > 0 && self.level < quota.amount() {
             // All but full: part of the running tick's refill would have been lost. So the
             // refill starts with the next tick, and no permit comes before its time.
             let next = quota.by_tick().multiple_above(now);
             self.filled_until = self.filled_until.max(next);
         }
-        let weight = cost.saturating_mul(quota.by_window().value());
-        self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
         self
     }
 
@@ -67,27 +65,60 @@ impl TokenBucket {
         }
     }
 
-    /// The step: the state after it, and what is said.
+    /// The state with `cost` taken from it, or, if there is not as much, as it stands at `now`.
     #[inline(always)]
-    pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
         if self.tick_power != quota.tick_power() {
-            return self.step_in_other_ticks(quota, now, cost);
+            return self.attempt_in_other_ticks(quota, now, cost);
         }
         let at_now = self.roll(quota, now);
-        let weight = quota.by_window();
-        let used = weight.divide_up(at_now.level);
-        if used.saturating_add(cost) <= quota.burst() {
-            let after = at_now.take(quota, now, cost);
-            let whole_at = after.whole_at(quota, now);
-            return (after, allowed(quota, used + cost, whole_at));
+        let weight = quota.by_window().value();
+        let Some(room) = quota.burst().checked_sub(cost) else {
+            return Err(at_now);
+        };
+        if at_now.level > room * weight {
+            return Err(at_now);
+        }
+        // What is missing then is at most a full bucket, so nothing overflows.
+        let mut after = at_now.before_taking(quota, now, cost);
+        after.level += cost * weight;
+        Ok(after)
+    }
+
+    /// What is used in a state that stands at `now`. Part of a permit counts as a whole.
+    #[inline(always)]
+    pub(crate) fn used(self, quota: &Quota, _now: u64) -> u64 {
+        if self.tick_power != quota.tick_power() {
+            return self.used_in_debt(quota);
+        }
+        quota.by_window().divide_up(self.level)
+    }
+
+    /// What is said when there was room.
+    #[inline(always)]
+    pub(crate) fn granted(self, quota: &Quota, now: u64, used: u64) -> Usage {
+        allowed(quota, used, self.whole_at(quota, now))
+    }
+
+    /// What is said when there was none.
+    #[inline(always)]
+    pub(crate) fn refused(self, quota: &Quota, now: u64, cost: u64, used: u64) -> Usage {
+        if self.tick_power != quota.tick_power() {
+            return self.refused_in_debt(quota, now, cost, used);
         }
         if cost > quota.burst() {
-            return (at_now, never(quota, used, at_now.whole_at(quota, now)));
+            return never(quota, used, self.whole_at(quota, now));
         }
-        let missing = at_now.level + cost * weight.value() - quota.burst() * weight.value();
-        let free_at = at_now.filled_until + time_to_refill(missing, quota);
-        (at_now, denied(quota, used, free_at))
+        let weight = quota.by_window().value();
+        let missing = self.level + cost * weight - quota.burst() * weight;
+        denied(
+            quota,
+            used,
+            self.filled_until + time_to_refill(missing, quota),
+        )
     }
+
+    step!();
 
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
@@ -96,7 +127,9 @@ impl TokenBucket {
             let weight = cost.saturating_mul(quota.by_window().value() / factor);
             self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
         } else {
-            *self = self.roll(quota, now).take(quota, now, cost);
+            *self = self.roll(quota, now).before_taking(quota, now, cost);
+            let weight = cost.saturating_mul(quota.by_window().value());
+            self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
         }
     }
 
@@ -123,34 +156,35 @@ impl TokenBucket {
         self.overflows(quota)
     }
 
-    /// The step of a level that was counted under an amount with another tick.
+    /// A level that was counted under an amount with another tick. A debt that the quota cannot
+    /// count is many buckets, so there is no room, unless it has shrunk in the meantime.
     #[cold]
-    fn step_in_other_ticks(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
+    fn attempt_in_other_ticks(mut self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
+        if self.refill_debt(quota, now).is_some() {
+            return Err(self);
+        }
+        self.in_ticks_of(quota).attempt(quota, now, cost)
+    }
+
+    #[cold]
+    fn used_in_debt(self, quota: &Quota) -> u64 {
         match self.overflows(quota) {
-            Some(factor) => self.step_in_debt(quota, now, cost, factor),
-            None => self.in_ticks_of(quota).step(quota, now, cost),
+            Some(factor) => self.level.div_ceil(quota.by_window().value() / factor),
+            None => quota.by_window().divide_up(self.in_ticks_of(quota).level),
         }
     }
 
-    /// The step of a debt that the quota cannot count: many buckets, so it is a denial, unless
-    /// it has shrunk in the meantime.
-    fn step_in_debt(mut self, quota: &Quota, now: u64, cost: u64, factor: u64) -> (Self, Usage) {
-        if self.refill_debt(quota, now).is_none() {
-            return self.step(quota, now, cost);
-        }
-        let window = quota.by_window().value() / factor;
-        let used = self.level.div_ceil(window);
+    /// What is said about a debt that the quota cannot count.
+    #[cold]
+    fn refused_in_debt(self, quota: &Quota, now: u64, cost: u64, used: u64) -> Usage {
+        let Some(factor) = self.overflows(quota) else {
+            return self.in_ticks_of(quota).refused(quota, now, cost, used);
+        };
         if cost > quota.burst() {
-            return (
-                self,
-                never(quota, used, self.debt_gone_at(quota, factor, 0)),
-            );
+            return never(quota, used, self.debt_gone_at(quota, factor, 0));
         }
-        let room = (quota.burst() - cost) * window;
-        (
-            self,
-            denied(quota, used, self.debt_gone_at(quota, factor, room)),
-        )
+        let room = (quota.burst() - cost) * (quota.by_window().value() / factor);
+        denied(quota, used, self.debt_gone_at(quota, factor, room))
     }
 
     /// When no more than `room` of a debt is left, to the quota's tick.

@@ -98,14 +98,26 @@ impl<'a> Ask<'a> {
     /// The decision, blocking this thread until it is there. Needs no runtime, so it must not
     /// be called from a task on one unless the store is in memory.
     pub fn wait(&self) -> Result<Decision, Error> {
-        let Some(answer) = self.ask_one() else {
-            return self.ask_all().wait();
+        let Some(check) = self.only_check() else {
+            return self.wait_for_all();
         };
-        let (usage, at) = match answer.as_ready() {
-            Some(Ok(ready)) => *ready,
-            _ => answer.wait()?,
-        };
+        let answer = self.ask_one(&check);
+        // Read where it lies, as it is nearly always there.
+        match answer.as_ready() {
+            Some(Ok((usage, at))) => Ok(decided(*usage, *at, self.cost)),
+            _ => self.wait_for_one(answer),
+        }
+    }
+
+    #[cold]
+    fn wait_for_one(&self, answer: Answer<(Usage, Timestamp)>) -> Result<Decision, Error> {
+        let (usage, at) = answer.wait()?;
         Ok(decided(usage, at, self.cost))
+    }
+
+    #[inline(never)]
+    fn wait_for_all(&self) -> Result<Decision, Error> {
+        self.ask_all().wait()
     }
 
     /// Asks again when there is room, for as long as `within`.
@@ -129,8 +141,8 @@ impl<'a> Ask<'a> {
 
     pub(super) fn ask(&self) -> Answer<Decision, Error> {
         let cost = self.cost;
-        match self.ask_one() {
-            Some(answer) => answer.map(move |answer| {
+        match self.only_check() {
+            Some(check) => self.ask_one(&check).map(move |answer| {
                 let (usage, at) = answer?;
                 Ok(decided(usage, at, cost))
             }),
@@ -138,23 +150,23 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// The short way: a charge to the only quota there is.
+    /// A charge to the only quota there is, if that is what is asked: then there is a short way.
     #[inline]
-    fn ask_one(&self) -> Option<Answer<(Usage, Timestamp)>> {
-        let Inner {
-            counters,
-            store,
-            clock,
-        } = &*self.limiter.inner;
-        match (&**counters, self.verb, self.instead) {
+    fn only_check(&self) -> Option<Check<'_>> {
+        match (self.limiter.counters(), self.verb, self.instead) {
             ([counter], Verb::Check, Instead::Nothing)
                 if self.limiter.known_overrides().is_none() =>
             {
-                let check = Check::new(&self.subject, counter).with_cost(self.cost);
-                Some(store.decide_one(&check, clock.now()))
+                Some(Check::new(&self.subject, counter).with_cost(self.cost))
             }
             _ => None,
         }
+    }
+
+    #[inline]
+    fn ask_one(&self, check: &Check<'_>) -> Answer<(Usage, Timestamp)> {
+        let Inner { store, clock, .. } = &*self.limiter.inner;
+        store.decide_one(check, clock.now())
     }
 
     fn ask_all(&self) -> Answer<Decision, Error> {

@@ -12,7 +12,15 @@ pub(crate) struct Divisor {
     /// product then stays below one part in `value` for every number below 2^53.
     reciprocal: u64,
     bits: u8,
+    rough: Rough,
 }
+
+/// A divisor in sixteen bits, for where there is no room for it, and no need to be exact. What it
+/// divides to is never too little.
+///
+/// ⌈2^(8 + bits) / value⌉ in the lower ten, bits in the upper six.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Rough(u16);
 
 impl Divisor {
     const NUMBER_BITS: u32 = 53;
@@ -25,11 +33,19 @@ impl Divisor {
         let value = if value == 0 { 1 } else { value };
         let bits = u64::BITS - (value - 1).leading_zeros();
         let reciprocal = (1_u128 << (u64::BITS - Self::LIFT + bits)).div_ceil(value as u128);
+        let mantissa =
+            (reciprocal as u64).div_ceil(1 << (u64::BITS - Self::LIFT - Rough::PRECISION));
         Self {
             value,
             reciprocal: reciprocal as u64,
             bits: bits as u8,
+            rough: Rough(mantissa as u16 | (bits as u16) << Rough::BITS_AT),
         }
+    }
+
+    #[inline]
+    pub(crate) const fn rough(self) -> Rough {
+        self.rough
     }
 
     #[inline]
@@ -41,10 +57,6 @@ impl Divisor {
     #[inline]
     pub(crate) const fn divide(self, number: u64) -> u64 {
         debug_assert!(number >> Self::NUMBER_BITS == 0);
-        // As most ticks are: a microsecond. The next step waits for the product, but not for this.
-        if self.value == 1 {
-            return number;
-        }
         let product = (number << Self::LIFT) as u128 * self.reciprocal as u128;
         ((product >> u64::BITS) as u64) >> self.bits
     }
@@ -55,16 +67,47 @@ impl Divisor {
         self.divide(number + (self.value - 1))
     }
 
+    /// The same for a divisor that may well be 1, as most ticks are: the next step would wait for
+    /// the product, but it does not wait for this.
+    #[inline]
+    pub(crate) const fn divide_unless_one(self, number: u64) -> u64 {
+        if self.value == 1 {
+            return number;
+        }
+        self.divide(number)
+    }
+
     /// The last multiple of the divisor up to `number`.
     #[inline]
     pub(crate) const fn multiple_below(self, number: u64) -> u64 {
-        self.divide(number) * self.value
+        self.divide_unless_one(number) * self.value
     }
 
     /// The first multiple of the divisor from `number` on.
     #[inline]
     pub(crate) const fn multiple_above(self, number: u64) -> u64 {
         self.divide_up(number) * self.value
+    }
+}
+
+impl Rough {
+    const PRECISION: u32 = 8;
+    const BITS_AT: u32 = 10;
+
+    pub(crate) const fn new(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    #[inline]
+    pub(crate) const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// `number / value`, rounded up, and up to 1/256 more. The number must be below 2^48.
+    pub(crate) const fn divide_up(self, number: u64) -> u64 {
+        let mantissa = (self.0 & ((1 << Self::BITS_AT) - 1)) as u64;
+        let shift = (self.0 >> Self::BITS_AT) as u32 + Self::PRECISION;
+        (number * mantissa).div_ceil(1 << shift)
     }
 }
 
@@ -75,6 +118,17 @@ mod tests {
     use super::*;
 
     const LAST: u64 = (1 << 53) - 1;
+
+    fn check_roughly(number: u64, value: u64) {
+        let rough = Divisor::new(value).rough();
+        let exact = number.div_ceil(value);
+        let told = Rough::new(rough.bits()).divide_up(number);
+        assert!(told >= exact, "{number} / {value} became {told}");
+        assert!(
+            told <= exact + exact / 256 + 1,
+            "{number} / {value} became {told}"
+        );
+    }
 
     fn check(number: u64, value: u64) {
         let divisor = Divisor::new(value);
@@ -96,6 +150,7 @@ mod tests {
         for value in powers().chain(round).filter(|value| *value > 0) {
             for number in powers() {
                 check(number, value);
+                check_roughly(number >> 5, value);
                 // The multiples of the divisor, where rounding changes.
                 let multiple = number / value * value;
                 near(multiple).for_each(|number| check(number, value));
@@ -111,6 +166,7 @@ mod tests {
             check(number, value);
             check(number / value * value, value);
             check((number / value * value).saturating_sub(1), value);
+            check_roughly(number >> 5, value);
         }
     }
 }

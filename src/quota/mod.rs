@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::error::Invalid;
 
 use self::divisor::Divisor;
+pub(crate) use self::divisor::Rough;
 
 pub use self::builder::QuotaBuilder;
 pub use self::into::IntoQuota;

@@ -8,9 +8,19 @@ use super::siphash::SipHash;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::key::{Counter, Subject, Value};
 
+/// In bytes.
+const WORD: u64 = 8;
+
 /// The secret of one store.
+///
+/// Three sorts of things are hashed, and each begins with a word that no other begins with. It is
+/// absorbed when the secret is made.
 #[derive(Clone)]
-pub(super) struct Secret(SipHash);
+pub(super) struct Secret {
+    text: SipHash,
+    subject: SipHash,
+    request: SipHash,
+}
 
 /// A subject under the secret.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -56,6 +66,17 @@ impl Tag {
     }
 }
 
+impl From<(u64, u64)> for Fingerprint {
+    #[inline(always)]
+    fn from((place, rest): (u64, u64)) -> Self {
+        // 0 is for empty cells.
+        Self {
+            place: place.max(1),
+            rest,
+        }
+    }
+}
+
 impl Fingerprint {
     #[inline]
     pub(super) fn tag(self, counter: &Counter) -> Tag {
@@ -74,22 +95,34 @@ impl Secret {
     }
 
     pub(super) const fn from_keys(first: u64, second: u64) -> Self {
-        Self(SipHash::new(first, second))
+        let secret = SipHash::new(first, second);
+        Self {
+            text: secret.absorb(1),
+            subject: secret.absorb(2),
+            request: secret.absorb(3),
+        }
     }
 
-    /// The fingerprints of all subjects of a batch, in the order of its checks.
-    #[inline(always)]
-    pub(super) fn fingerprints(&self, batch: &Batch<'_>) -> [Fingerprint; MAX_CHECKS] {
+    /// The fingerprints of the subjects of these checks, in their order.
+    pub(super) fn fingerprints(&self, checks: &[Check<'_>]) -> [Fingerprint; MAX_CHECKS] {
         let mut prints = [Fingerprint::default(); MAX_CHECKS];
-        let checks = batch.checks();
-        for (index, check) in checks.iter().enumerate() {
-            // Checks of one subject follow each other and point at the same one.
-            prints[index] = match index.checked_sub(1) {
-                Some(last) if std::ptr::eq(checks[last].subject(), check.subject()) => prints[last],
-                _ => self.fingerprint(check.subject()),
-            };
-        }
+        self.fill_in(&mut prints, checks);
         prints
+    }
+
+    /// The same, as many as there is room for.
+    #[inline(always)]
+    pub(super) fn fill_in(&self, prints: &mut [Fingerprint], checks: &[Check<'_>]) {
+        let mut last: Option<(&Subject<'_>, Fingerprint)> = None;
+        for (print, check) in prints.iter_mut().zip(checks) {
+            let subject = check.subject();
+            // Checks of one subject follow each other and point at the same one.
+            *print = match last {
+                Some((same, known)) if std::ptr::eq(same, subject) => known,
+                _ => self.fingerprint(subject),
+            };
+            last = Some((subject, *print));
+        }
     }
 
     #[inline(always)]
@@ -100,15 +133,23 @@ impl Secret {
         }
     }
 
-    /// The same as below, for what most subjects are.
+    /// For what most subjects are: the text, as it would be hashed anywhere.
     fn fingerprint_of_text(&self, text: &str) -> Fingerprint {
-        let mut words = Words::new(self.0);
-        words.dimension(b't', "", text.as_bytes());
-        words.finish()
+        let (words, rest) = text.as_bytes().as_chunks::<8>();
+        let mut hash = self.text;
+        for word in words {
+            hash = hash.absorb(u64::from_le_bytes(*word));
+        }
+        let tail = match text.as_bytes().last_chunk::<8>() {
+            // Those of the last eight bytes that are not in a whole word.
+            Some(last) => u64::from_le_bytes(*last) >> 8 >> (56 - 8 * rest.len()),
+            None => short_word(rest),
+        };
+        Fingerprint::from(hash.finish(WORD + text.len() as u64, tail))
     }
 
     fn fingerprint_of_any(&self, subject: &Subject<'_>) -> Fingerprint {
-        let mut words = Words::new(self.0);
+        let mut words = Words::new(self.subject);
         for (name, value) in subject.dimensions() {
             match value {
                 Value::Text(text) => words.dimension(b't', name, text.as_bytes()),
@@ -126,16 +167,16 @@ impl Secret {
     /// The fingerprint of a request, of whose subjects these are the fingerprints.
     #[inline]
     pub(super) fn request(&self, checks: &[Check<'_>], prints: &[Fingerprint]) -> RequestPrint {
-        let (mut hash, mut words) = (self.0, 0);
+        let (mut hash, mut len) = (self.request, WORD);
         for (check, print) in checks.iter().zip(prints) {
             let Tag { place, rest } = print.tag(check.counter());
             let quota = check.quota();
             for word in [place, rest, check.cost(), quota.amount(), quota.burst()] {
                 hash = hash.absorb(word);
-                words += 1;
+                len += WORD;
             }
         }
-        let (first, second) = hash.finish(words, 0);
+        let (first, second) = hash.finish(len, 0);
         RequestPrint(first, second)
     }
 
@@ -147,13 +188,14 @@ impl Secret {
         {
             return self.request_of_text(text, check);
         }
-        self.request(batch.checks(), &self.fingerprints(batch))
+        let checks = batch.checks();
+        self.request(checks, &self.fingerprints(checks))
     }
 
     /// For what most requests are, in one go. The lengths that a text ends with are never 0, as the
     /// end of the others is, so that no two are alike.
     fn request_of_text(&self, text: &str, check: &Check<'_>) -> RequestPrint {
-        let (mut words, quota) = (Words::new(self.0), check.quota());
+        let (mut words, quota) = (Words::new(self.request), check.quota());
         words.dimension(b't', "", text.as_bytes());
         for word in [
             check.counter().id(),
@@ -169,7 +211,7 @@ impl Secret {
 
     /// A fingerprint that no subject has but by a chance of 2^-128.
     pub(super) fn reserved(&self, number: u64) -> Fingerprint {
-        let mut words = Words::new(self.0);
+        let mut words = Words::new(self.subject);
         words.dimension(b'r', "", &number.to_le_bytes());
         words.finish()
     }
@@ -180,7 +222,8 @@ impl Secret {
 /// these words.
 struct Words {
     hash: SipHash,
-    count: u64,
+    /// In bytes.
+    len: u64,
     /// The lengths of the last dimension. They wait, because the hash has seven bytes to fill
     /// up at its end.
     tail: u64,
@@ -191,7 +234,7 @@ impl Words {
     const fn new(hash: SipHash) -> Self {
         Self {
             hash,
-            count: 0,
+            len: WORD,
             tail: 0,
         }
     }
@@ -199,7 +242,7 @@ impl Words {
     #[inline(always)]
     fn push(&mut self, word: u64) {
         self.hash = self.hash.absorb(word);
-        self.count += 1;
+        self.len += WORD;
     }
 
     #[inline(always)]
@@ -240,29 +283,26 @@ impl Words {
 
     #[inline(always)]
     fn finish(self) -> Fingerprint {
-        let (place, rest) = self.hash.finish(self.count, self.tail);
-        // 0 is for empty cells.
-        Fingerprint {
-            place: place.max(1),
-            rest,
-        }
+        Fingerprint::from(self.hash.finish(self.len + 7, self.tail))
     }
 }
 
-/// One to seven bytes as a word.
+/// Up to seven bytes as a word.
 #[inline]
 fn short_word(bytes: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return u64::from(first) | u64::from(last) << (8 * (bytes.len() - 4));
     }
-    bytes
-        .iter()
-        .fold(0, |word, byte| word << 8 | u64::from(*byte))
+    let bytes = bytes.iter().rev();
+    bytes.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+
+    use siphasher::sip::SipHasher13;
 
     use super::*;
 
@@ -299,6 +339,43 @@ mod tests {
             }
         }
         assert_eq!(prints.len(), subjects.len() * 6);
+    }
+
+    /// A text is hashed as it is, after the word that says so.
+    #[test]
+    fn the_place_of_a_text_is_its_siphash() {
+        let secret = Secret::from_keys(1, 2);
+        let text: String = ('!'..='~').collect();
+        for len in 0..text.len() {
+            let text = &text[..len];
+            let mut theirs = SipHasher13::new_with_keys(1, 2);
+            theirs.write_u64(1);
+            theirs.write(text.as_bytes());
+            let ours = secret.fingerprint(&Subject::from(text));
+            assert_eq!(ours.place, theirs.finish(), "{text}");
+        }
+    }
+
+    /// A text, something else with the same bytes, and what is said about either in a request: none
+    /// is hashed as another.
+    #[test]
+    fn no_sort_is_taken_for_another() {
+        let secret = Secret::from_keys(1, 2);
+        let mut prints = HashSet::new();
+        let texts = ["a", "\u{2}", "\0\0\0\0\0\0\0\0", "\u{1}\0\0\0\0\0\0\0"];
+        for text in texts {
+            for subject in [
+                Subject::from(text),
+                Subject::from([("", text), ("", "")]),
+                Subject::from([(text, "")]),
+                Subject::from([(text, 0_u64)]),
+            ] {
+                let Fingerprint { place, rest } = secret.fingerprint(&subject);
+                assert!(prints.insert((place, rest)), "{text:?}");
+            }
+        }
+        let Fingerprint { place, rest } = secret.fingerprint(&Subject::all());
+        assert!(prints.insert((place, rest)));
     }
 
     /// Texts of every short length that differ in one place, or only in where a dimension

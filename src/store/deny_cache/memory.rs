@@ -44,7 +44,7 @@ impl Memory {
 
     #[inline]
     pub(super) fn fingerprints(&self, batch: &Batch<'_>) -> [Fingerprint; MAX_CHECKS] {
-        self.secret.fingerprints(batch)
+        self.secret.fingerprints(batch.checks())
     }
 
     #[inline]

@@ -27,7 +27,7 @@ impl Bucket {
             return None;
         }
         let slot = hits.trailing_zeros() as usize % CELLS;
-        if self.cells[slot].tag == tag {
+        if self.cells[slot].tag.place == tag.place {
             Some(slot)
         } else {
             self.exact_position(tag)

@@ -1,22 +1,23 @@
 //! One counter in 32 bytes: its tag, and its state in two words.
 //!
 //! ```text
-//! word 0   time (53 bits) | kind (3) | rank (4) | horizon, low (4)
+//! word 0   time (53 bits) | kind (3) | rank (4) | refill, low (4)
 //! word 1   fixed-window     count
 //!          sliding-window   current (32) | previous (32)
-//!          token-bucket     level (48) | tick power (4) | horizon, high (12)
+//!          token-bucket     level (48) | tick power (4) | refill, high (12)
 //!          buckets, log     where on the heap
 //! ```
 //!
 //! `time` is when the counter is worth nothing any more, from which the windows find where
-//! they started. A token bucket needs the instant it was filled until, so its end is kept
-//! apart, as a short float of what lies in between, rounded up.
+//! they started. A token bucket needs the instant it was filled until. Its end follows from how
+//! fast it refills: the amount of its quota, as a divisor in 16 bits that is rounded up. So a
+//! decision has nothing to compute for the end; whoever sweeps has.
 
 use crate::algorithm::fixed_window::FixedWindow;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
-use crate::decision::{Outcome, Usage};
-use crate::quota::Quota;
+use crate::decision::Usage;
+use crate::quota::{Quota, Rough};
 use crate::store::fingerprint::Tag;
 
 /// A state as a cell keeps it.
@@ -45,10 +46,10 @@ pub(super) struct Rank(u8);
 const TIME: u64 = (1 << 53) - 1;
 const KIND_AT: u32 = 53;
 const RANK_AT: u32 = 56;
-const HORIZON_LOW_AT: u32 = 60;
+const REFILL_LOW_AT: u32 = 60;
 const LEVEL: u64 = (1 << 48) - 1;
 const POWER_AT: u32 = 48;
-const HORIZON_HIGH_AT: u32 = 52;
+const REFILL_HIGH_AT: u32 = 52;
 
 impl Rank {
     /// Everything is used: whoever it is, is blocked. Never evicted before its end.
@@ -57,9 +58,8 @@ impl Rank {
     /// By the share that is used, or by its magnitude where that says more: a flood of keys
     /// seen once must not push out one that was seen five times in a thousand.
     #[inline]
-    pub(super) fn of(usage: &Usage, quota: &Quota) -> Self {
-        let used = usage.used();
-        if used >= usage.limit() {
+    pub(super) fn of(used: u64, quota: &Quota) -> Self {
+        if used >= quota.burst() {
             return Self::BLOCKED;
         }
         // Eighths of the power of two below the limit: near enough, and no division. What is
@@ -86,8 +86,8 @@ impl Cell {
     /// since the limit was lowered. What is counted stays as it is. A quota that is `blocked`
     /// says nothing about the counter.
     #[inline]
-    pub(super) fn note_denial(&mut self, usage: &Usage) {
-        if usage.remaining() == 0 && usage.limit() > 0 {
+    pub(super) fn note_denial(&mut self, used: u64, limit: u64) {
+        if used >= limit && limit > 0 {
             self.words[0] |= u64::from(Rank::BLOCKED.0) << RANK_AT;
         }
     }
@@ -96,14 +96,16 @@ impl Cell {
         Rank((self.words[0] >> RANK_AT & 15) as u8)
     }
 
-    /// When the counter is worth no more than a fresh one. Of a token bucket up to 0.4 %
-    /// later than that, never earlier.
+    /// When the counter is worth no more than a fresh one. Of a token bucket up to 0.4 % and
+    /// a tick later than that, never earlier.
     pub(super) fn expires_at(&self) -> u64 {
-        let time = self.words[0] & TIME;
-        if self.kind() == Some(Kind::Token) {
-            let high = self.words[1] >> HORIZON_HIGH_AT;
-            let low = self.words[0] >> HORIZON_LOW_AT;
-            time.saturating_add(short_float::read(high << 4 | low))
+        let [first, second] = self.words;
+        let time = first & TIME;
+        if is_kind(&self.words, Kind::Token) {
+            let refill = second >> REFILL_HIGH_AT << 4 | first >> REFILL_LOW_AT;
+            let ticks = Rough::new((refill & 0xffff) as u16).divide_up(second & LEVEL);
+            let tick = 10_u64.pow((second >> POWER_AT & 15) as u32);
+            time.saturating_add(ticks.saturating_mul(tick))
         } else {
             time
         }
@@ -123,20 +125,34 @@ pub(super) fn is_kind(words: &Words, kind: Kind) -> bool {
 
 #[inline]
 fn first_word(time: u64, kind: Kind, rank: Rank) -> u64 {
-    time.min(TIME) | (kind as u64) << KIND_AT | u64::from(rank.0) << RANK_AT
+    // No end lies past this: the last instant leaves room for it.
+    debug_assert!(time <= TIME);
+    time | (kind as u64) << KIND_AT | u64::from(rank.0) << RANK_AT
 }
 
 pub(super) fn heap_words(expires_at: u64, rank: Rank, index: usize) -> Words {
-    [first_word(expires_at, Kind::Heap, rank), index as u64]
+    [
+        first_word(expires_at.min(TIME), Kind::Heap, rank),
+        index as u64,
+    ]
 }
 
 /// The small states: read from a cell, advanced by value, written back.
 pub(super) trait Small: Copy + Default {
     const KIND: Kind;
     fn read(words: Words, quota: &Quota) -> Self;
-    /// `usage` is how the counter stands with this state.
-    fn write(self, quota: &Quota, usage: &Usage) -> Words;
-    fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage);
+    /// `used` is what is used in this state.
+    fn write(self, quota: &Quota, used: u64) -> Words;
+    /// The state, if the words hold such a one, counted as this quota counts. Most do, and what
+    /// is done with those is short.
+    #[inline(always)]
+    fn read_plain(words: Words, quota: &Quota) -> Option<Self> {
+        is_kind(&words, Self::KIND).then(|| Self::read(words, quota))
+    }
+    fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self>;
+    fn used(self, quota: &Quota, now: u64) -> u64;
+    fn granted(self, quota: &Quota, now: u64, used: u64) -> Usage;
+    fn refused(self, quota: &Quota, now: u64, cost: u64, used: u64) -> Usage;
     fn charge(&mut self, quota: &Quota, now: u64, cost: u64);
     fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
 }
@@ -145,8 +161,23 @@ pub(super) trait Small: Copy + Default {
 macro_rules! steps {
     ($state:ty) => {
         #[inline(always)]
-        fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
-            <$state>::step(self, quota, now, cost)
+        fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
+            <$state>::attempt(self, quota, now, cost)
+        }
+
+        #[inline(always)]
+        fn used(self, quota: &Quota, now: u64) -> u64 {
+            <$state>::used(self, quota, now)
+        }
+
+        #[inline(always)]
+        fn granted(self, quota: &Quota, now: u64, used: u64) -> Usage {
+            <$state>::granted(self, quota, now, used)
+        }
+
+        #[inline(always)]
+        fn refused(self, quota: &Quota, now: u64, cost: u64, used: u64) -> Usage {
+            <$state>::refused(self, quota, now, cost, used)
         }
 
         #[inline]
@@ -172,9 +203,9 @@ impl Small for FixedWindow {
     }
 
     #[inline]
-    fn write(self, quota: &Quota, usage: &Usage) -> Words {
+    fn write(self, quota: &Quota, used: u64) -> Words {
         [
-            first_word(self.end, Kind::Fixed, Rank::of(usage, quota)),
+            first_word(self.end, Kind::Fixed, Rank::of(used, quota)),
             self.count,
         ]
     }
@@ -195,13 +226,13 @@ impl Small for SlidingWindow {
     }
 
     #[inline]
-    fn write(self, quota: &Quota, usage: &Usage) -> Words {
+    fn write(self, quota: &Quota, used: u64) -> Words {
         // Both counters stop at 32 bits by themselves.
         [
             first_word(
                 self.start + 2 * quota.window_micros(),
                 Kind::Sliding,
-                Rank::of(usage, quota),
+                Rank::of(used, quota),
             ),
             self.previous << 32 | self.current,
         ]
@@ -213,6 +244,18 @@ impl Small for SlidingWindow {
 impl Small for TokenBucket {
     const KIND: Kind = Kind::Token;
 
+    #[inline(always)]
+    fn read_plain(words: Words, quota: &Quota) -> Option<Self> {
+        let tick_power = quota.tick_power();
+        let is_plain =
+            is_kind(&words, Kind::Token) && words[1] >> POWER_AT & 15 == u64::from(tick_power);
+        // By the quota's word, so that nobody need compare them again.
+        is_plain.then(|| Self {
+            tick_power,
+            ..Self::read(words, quota)
+        })
+    }
+
     #[inline]
     fn read(words: Words, _quota: &Quota) -> Self {
         Self {
@@ -223,56 +266,14 @@ impl Small for TokenBucket {
     }
 
     #[inline(always)]
-    fn write(self, quota: &Quota, usage: &Usage) -> Words {
-        // Allowed, the reset is when it is whole again: no need to compute that once more.
-        let whole_at = match usage.outcome() {
-            Outcome::Allowed => usage.reset_at().as_micros(),
-            _ => self.expires_at(quota),
-        };
-        let left = whole_at.saturating_sub(self.filled_until);
-        let horizon = short_float::at_least(left);
+    fn write(self, quota: &Quota, used: u64) -> Words {
+        let refill = u64::from(quota.by_amount().rough().bits());
         [
-            first_word(self.filled_until, Kind::Token, Rank::of(usage, quota))
-                | (horizon & 15) << HORIZON_LOW_AT,
-            self.level | u64::from(self.tick_power) << POWER_AT | (horizon >> 4) << HORIZON_HIGH_AT,
+            first_word(self.filled_until, Kind::Token, Rank::of(used, quota))
+                | refill << REFILL_LOW_AT,
+            self.level | u64::from(self.tick_power) << POWER_AT | refill >> 4 << REFILL_HIGH_AT,
         ]
     }
 
     steps!(TokenBucket);
-}
-
-/// Lengths of time in 16 bits: 10 of mantissa, 6 of exponent, rounded up.
-mod short_float {
-    const MANTISSA: u32 = 10;
-
-    #[inline]
-    pub(super) fn at_least(value: u64) -> u64 {
-        // Nine bits of the value, and one more: always at least it, and never too many.
-        const SMALLEST: u64 = 1 << (MANTISSA - 2);
-        let exponent = (value | SMALLEST).ilog2() - SMALLEST.ilog2();
-        let mantissa = (value >> exponent) + 1;
-        mantissa | u64::from(exponent) << MANTISSA
-    }
-
-    pub(super) fn read(packed: u64) -> u64 {
-        let mantissa = packed & ((1 << MANTISSA) - 1);
-        let exponent = packed >> MANTISSA;
-        mantissa << exponent
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use super::*;
-
-        #[test]
-        fn is_never_less_and_hardly_more() {
-            let near = (0..54)
-                .flat_map(|bit| (0..5_u64).map(move |off| (1 << bit) + off - 2.min(1 << bit)));
-            for value in (0..5_000).chain(near) {
-                let read = read(at_least(value));
-                assert!(read >= value, "{value} became {read}");
-                assert!(read <= value + value / 256 + 1, "{value} became {read}");
-            }
-        }
-    }
 }

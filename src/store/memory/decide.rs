@@ -1,19 +1,29 @@
 //! One batch: look at every counter, then write all or nothing.
 
 use super::MemoryStore;
+use super::cell::Small;
 use super::cell::Words;
 use super::locked::{Locked, Pair, Tables};
 use super::room::NoRoom;
 use super::table::Place;
-use super::weigh::{Mode, Write, charge_words, give_back, look_at, new_words, weigh, write};
+use super::table::Table;
+use super::weigh::{
+    Charged, Mode, Write, charge_words, give_back, look_at, new_words, weigh, write,
+};
+use crate::algorithm::fixed_window::FixedWindow;
+use crate::algorithm::sliding_window::SlidingWindow;
+use crate::algorithm::token_bucket::TokenBucket;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::{Usage, Verdict};
+use crate::quota::Algorithm;
 use crate::store::fingerprint::{Fingerprint, Tag};
-use crate::sync::{Ordering, lock};
+use crate::sync::{MutexGuard, Ordering, lock};
 
 /// How much more sweeping is owed for a check that brings a new counter.
 const WORK_OF_A_NEWCOMER: u32 = 16;
+/// How many checks the short way is for.
+const FEW: usize = 4;
 
 /// What is to be done for one check.
 #[derive(Clone, Copy, Default)]
@@ -42,10 +52,36 @@ impl MemoryStore {
         mode: Mode,
         verdict: &mut Verdict,
     ) {
-        let prints = self.secret.fingerprints(batch);
-        if mode == Mode::Always || !self.charge_known(batch.checks(), &prints, now, verdict) {
-            self.charge_all(batch, prints, now, mode, verdict);
+        let checks = batch.checks();
+        if mode == Mode::Always || checks.len() > FEW {
+            return self.charge_many(batch, now, mode, verdict);
         }
+        let mut prints = [Fingerprint::default(); FEW];
+        self.secret.fill_in(&mut prints, checks);
+        if !self.charge_known(checks, &prints, now, verdict) {
+            self.charge_few(batch, &prints, now, verdict);
+        }
+    }
+
+    /// The long way, from the beginning.
+    #[inline(never)]
+    fn charge_many(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode, verdict: &mut Verdict) {
+        let prints = self.secret.fingerprints(batch.checks());
+        self.charge_all(batch, prints, now, mode, verdict);
+    }
+
+    /// The long way, for those for whom the short one did not do.
+    #[cold]
+    fn charge_few(
+        &self,
+        batch: &Batch<'_>,
+        few: &[Fingerprint; FEW],
+        now: Timestamp,
+        verdict: &mut Verdict,
+    ) {
+        let mut prints = [Fingerprint::default(); MAX_CHECKS];
+        prints[..FEW].copy_from_slice(few);
+        self.charge_all(batch, prints, now, Mode::IfRoom, verdict);
     }
 
     /// The short way for several checks: few, of one or two subjects, all on small counters
@@ -54,58 +90,52 @@ impl MemoryStore {
     fn charge_known(
         &self,
         checks: &[Check<'_>],
-        prints: &[Fingerprint; MAX_CHECKS],
+        prints: &[Fingerprint; FEW],
         now: Timestamp,
         verdict: &mut Verdict,
     ) -> bool {
-        const FEW: usize = 4;
-        if checks.len() > FEW {
-            return false;
-        }
-        let Some(mut pair) = Pair::lock(self, &prints[..checks.len()]) else {
+        let Some(mut pair) = Pair::lock(self, &prints[..checks.len().min(FEW)]) else {
             return false;
         };
         let now = pair.instant(now.as_micros());
-        verdict.restart(Timestamp::from_micros(now));
+        verdict.restart(Timestamp::again(now));
         // All are looked for before any is looked at: so the processor fetches them at once.
         let mut places = [Place::default(); FEW];
-        for (index, check) in checks.iter().enumerate() {
-            let (table, tag) = (pair.table(index), prints[index].tag(check.counter()));
-            let found = match index.checked_sub(1) {
-                Some(last) if prints[last] == prints[index] => table.find_near(places[last], tag),
-                _ => table.find(tag),
+        let mut last = (Fingerprint::default(), Place::default());
+        for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
+            let (table, tag) = (pair.table(index), print.tag(check.counter()));
+            let found = if *print == last.0 {
+                table.find_near(last.1, tag)
+            } else {
+                table.find(tag)
             };
-            match found {
-                Some(place) => places[index] = place,
-                None => return false,
-            }
+            let Some(place) = found else {
+                return false;
+            };
+            places[index] = place;
+            last = (*print, place);
         }
         // Charges as it goes, and puts back what was there should a later check say no. The
         // locks are held, so nobody sees it.
         let mut before = [Words::default(); FEW];
-        let mut due = false;
-        for (index, check) in checks.iter().enumerate() {
-            let table = pair.table(index);
-            let cell = table.cell_mut(places[index]);
+        for (index, (check, place)) in checks.iter().zip(&places).enumerate() {
+            let cell = pair.table(index).cell_mut(*place);
             before[index] = cell.words;
-            let said = charge_words(&mut cell.words, check, now);
-            if let Some(usage) = said {
+            let charged = charge_words(&mut cell.words, check, now);
+            if let Charged::Granted(usage) = charged {
                 *verdict.next() = usage;
-                if usage.is_allowed() {
-                    due |= table.owes_a_share();
-                    continue;
-                }
+                continue;
             }
             for (charged, words) in before[..index].iter().enumerate() {
                 pair.table(charged).cell_mut(places[charged]).words = *words;
             }
-            if said.is_none() {
+            if let Charged::Unknown = charged {
                 return false;
             }
             self.turn_away(&mut pair, checks, prints, verdict);
             return true;
         }
-        if due {
+        if pair.owes_a_share() {
             self.sweep_due(&mut pair, checks.len());
         }
         true
@@ -123,18 +153,63 @@ impl MemoryStore {
         let mut table = lock(&self.shards[self.shard_of(print)].0);
         let place = table.find(print.tag(check.counter())).ok_or(print)?;
         let now = table.instant(now.as_micros());
+        let usage = match check.quota().algorithm() {
+            Algorithm::TokenBucket => self.charge_there::<TokenBucket>(table, place, check, now),
+            Algorithm::SlidingWindow => {
+                self.charge_there::<SlidingWindow>(table, place, check, now)
+            }
+            // Those that count nothing are of this algorithm, too.
+            Algorithm::FixedWindow => match Usage::without_counting(check.quota(), now) {
+                None => self.charge_there::<FixedWindow>(table, place, check, now),
+                uncounted => uncounted,
+            },
+            Algorithm::SlidingBuckets | Algorithm::SlidingLog => None,
+        };
+        let usage = usage.ok_or(print)?;
+        Ok((usage, Timestamp::again(now)))
+    }
+
+    /// Charges a small counter, and gives the lock back before it is put together what is said.
+    /// `None` if it is not counted as the quota counts; then nothing has happened.
+    #[inline(always)]
+    fn charge_there<S: Small>(
+        &self,
+        mut table: MutexGuard<'_, Table>,
+        place: Place,
+        check: &Check<'_>,
+        now: u64,
+    ) -> Option<Usage> {
+        let (quota, cost) = (check.quota(), check.cost());
         let cell = table.cell_mut(place);
-        let usage = charge_words(&mut cell.words, check, now).ok_or(print)?;
-        if !usage.is_allowed() {
-            cell.note_denial(&usage);
-        }
-        if table.owes_a_share() {
+        let state = S::read_plain(cell.words, quota)?;
+        Some(match state.attempt(quota, now, cost) {
+            Ok(after) => {
+                let used = after.used(quota, now);
+                if cost > 0 {
+                    cell.words = after.write(quota, used);
+                }
+                self.release(table);
+                after.granted(quota, now, used)
+            }
+            Err(at_now) => {
+                let used = at_now.used(quota, now);
+                cell.note_denial(used, quota.burst());
+                self.release(table);
+                at_now.refused(quota, now, cost, used)
+            }
+        })
+    }
+
+    /// Gives the lock back, and sweeps a little before that if it is due.
+    #[inline(always)]
+    fn release(&self, mut table: MutexGuard<'_, Table>) {
+        if table.owes_a_share(1) {
             self.sweep_shares(&mut table);
         }
-        Ok((usage, Timestamp::from_micros(now)))
     }
 
     /// One check on a counter that is new, or on the heap.
+    #[cold]
     pub(super) fn charge_other_one(
         &self,
         batch: &Batch<'_>,
@@ -209,7 +284,7 @@ impl MemoryStore {
         &self,
         locked: &mut impl Tables,
         checks: &[Check<'_>],
-        prints: &[Fingerprint; MAX_CHECKS],
+        prints: &[Fingerprint],
         verdict: &mut Verdict,
     ) {
         Self::say_how_they_stand(locked, checks.iter().copied(), prints, verdict);
@@ -220,7 +295,7 @@ impl MemoryStore {
     fn say_how_they_stand<'c>(
         locked: &mut impl Tables,
         checks: impl Iterator<Item = Check<'c>>,
-        prints: &[Fingerprint; MAX_CHECKS],
+        prints: &[Fingerprint],
         verdict: &mut Verdict,
     ) {
         let now = verdict.at();
@@ -230,7 +305,8 @@ impl MemoryStore {
             let place = table.find(prints[index].tag(check.counter()));
             let usage = look_at(table, place, &check, now.as_micros());
             if let Some(place) = place.filter(|_| !usage.is_allowed()) {
-                table.cell_mut(place).note_denial(&usage);
+                let (used, limit) = (usage.used(), usage.limit());
+                table.cell_mut(place).note_denial(used, limit);
             }
             verdict.push(usage);
         }
@@ -241,7 +317,7 @@ impl MemoryStore {
     fn sweep_a_little(&self, locked: &mut impl Tables, checks: usize) {
         let mut due = false;
         for index in 0..checks {
-            due |= locked.table(index).owes_a_share();
+            due |= locked.table(index).owes_a_share(1);
         }
         if due {
             self.sweep_due(locked, checks);
@@ -286,7 +362,7 @@ impl MemoryStore {
     }
 
     pub(super) fn look(&self, batch: &Batch<'_>, now: Timestamp) -> Verdict {
-        let mut prints = self.secret.fingerprints(batch);
+        let mut prints = self.secret.fingerprints(batch.checks());
         loop {
             match self.try_look(batch, &prints, now) {
                 Ok(verdict) => return verdict,
@@ -320,7 +396,7 @@ impl MemoryStore {
     }
 
     pub(super) fn discharge(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) {
-        let prints = self.secret.fingerprints(batch);
+        let prints = self.secret.fingerprints(batch.checks());
         let checks = batch.checks();
         let mut locked = Locked::none();
         locked.lock(self, &prints[..checks.len()]);

@@ -107,6 +107,8 @@ pub(super) struct Pair<'s> {
     high: Option<MutexGuard<'s, Table>>,
     /// A bit for each check whose table is the higher one.
     on_high: u32,
+    /// How many these are, and how many others.
+    checks: [u32; 2],
 }
 
 impl<'s> Pair<'s> {
@@ -117,8 +119,9 @@ impl<'s> Pair<'s> {
         let (low, high) = shards.clone().fold((usize::MAX, 0), |(low, high), shard| {
             (low.min(shard), high.max(shard))
         });
-        let mut on_high = 0;
+        let (mut on_high, mut checks) = (0, [0; 2]);
         for (index, shard) in shards.enumerate() {
+            checks[usize::from(shard == high)] += 1;
             if shard == high {
                 on_high |= 1 << index;
             } else if shard != low {
@@ -132,12 +135,14 @@ impl<'s> Pair<'s> {
                 low: first,
                 high: None,
                 on_high: 0,
+                checks: [checks[1], 0],
             }
         } else {
             Self {
                 low: first,
                 high: Some(lock(&store.shards[high].0)),
                 on_high,
+                checks,
             }
         })
     }
@@ -151,6 +156,18 @@ impl<'s> Pair<'s> {
         };
         self.low.latest = high.instant(now);
         self.low.latest
+    }
+}
+
+impl Pair<'_> {
+    /// Sweeping is owed for every check to its own table. Says whether it has come to a share in
+    /// one of them.
+    #[inline]
+    pub(super) fn owes_a_share(&mut self) -> bool {
+        let [on_low, on_high] = self.checks;
+        let low = self.low.owes_a_share(on_low);
+        let high = self.high.as_mut();
+        high.is_some_and(|high| high.owes_a_share(on_high)) || low
     }
 }
 

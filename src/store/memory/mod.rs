@@ -111,6 +111,21 @@ impl MemoryStore {
         shard
     }
 
+    /// The long way for a single check.
+    #[cold]
+    fn decide_one_other(
+        &self,
+        check: &Check<'_>,
+        print: Option<Fingerprint>,
+        now: Timestamp,
+    ) -> Answer<(Usage, Timestamp)> {
+        let print = print.unwrap_or_else(|| self.secret.fingerprint(check.subject()));
+        Answer::ready(match Batch::new(std::slice::from_ref(check)) {
+            Ok(batch) => Ok(self.charge_other_one(&batch, print, now)),
+            Err(invalid) => Err(StoreError::refused(invalid.to_string())),
+        })
+    }
+
     fn each_shard(&self, mut act: impl FnMut(&mut Table) -> usize) -> usize {
         self.shards
             .iter()
@@ -150,15 +165,14 @@ impl Store for MemoryStore {
     }
 
     fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
-        let batch = match Batch::new(std::slice::from_ref(check)) {
-            Ok(batch) => batch,
-            Err(invalid) => return Answer::ready(Err(StoreError::refused(invalid.to_string()))),
-        };
+        if !check.is_consistent() {
+            return self.decide_one_other(check, None, now);
+        }
         // What comes of the short way stays in registers, as long as nothing else is written to
         // the same place.
         match self.charge_known_one(check, now) {
             Ok((usage, at)) => Answer::ready(Ok((usage, at))),
-            Err(print) => Answer::ready(Ok(self.charge_other_one(&batch, print, now))),
+            Err(print) => self.decide_one_other(check, Some(print), now),
         }
     }
 
@@ -180,7 +194,7 @@ impl Store for MemoryStore {
     }
 
     fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
-        let prints = self.secret.fingerprints(batch);
+        let prints = self.secret.fingerprints(batch.checks());
         let checks = batch.checks();
         let mut locked = Locked::none();
         locked.lock(self, &prints[..checks.len()]);

@@ -91,12 +91,10 @@ impl Table {
     /// Asks one bucket after the other, from the home of `place` on, for a slot.
     #[inline(always)]
     fn probe(&self, place: u64, position: impl Fn(&Bucket) -> Option<usize>) -> Option<Place> {
-        if self.buckets.is_empty() {
-            return None;
-        }
         let mut at = Self::home(place, self.buckets.len());
+        // Of no buckets at all there is not even the first.
+        let mut bucket = self.buckets.get(at)?;
         loop {
-            let bucket = &self.buckets[at];
             if let Some(slot) = position(bucket) {
                 return Some(Place { bucket: at, slot });
             }
@@ -104,6 +102,7 @@ impl Table {
                 return None;
             }
             at = self.after(at);
+            bucket = &self.buckets[at];
         }
     }
 
@@ -289,8 +288,8 @@ impl Table {
 
     /// A little sweeping is owed for every check. Says whether it has come to a share.
     #[inline]
-    pub(super) fn owes_a_share(&mut self) -> bool {
-        self.owe(1);
+    pub(super) fn owes_a_share(&mut self, checks: u32) -> bool {
+        self.owe(checks);
         self.is_due()
     }
 

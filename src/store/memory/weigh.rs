@@ -71,26 +71,50 @@ pub(super) fn look_at(table: &Table, place: Option<Place>, check: &Check<'_>, no
     }
 }
 
-/// Charges a small counter where it lies, if there is room, and says how it stands. `None` if
-/// the quota's state is on the heap.
-#[inline(always)]
-pub(super) fn charge_words(words: &mut Words, check: &Check<'_>, now: u64) -> Option<Usage> {
-    if let Some(usage) = Usage::without_counting(check.quota(), now) {
-        return Some(usage);
+/// What has come of charging a counter where it lies.
+pub(super) enum Charged {
+    /// There was room.
+    Granted(Usage),
+    /// There was none.
+    Refused,
+    /// It is on the heap, or not counted as the quota counts. It has not been charged.
+    Unknown,
+}
+
+/// Charges a small counter where it lies, if there is room.
+#[inline]
+pub(super) fn charge_words(words: &mut Words, check: &Check<'_>, now: u64) -> Charged {
+    match check.quota().algorithm() {
+        Algorithm::TokenBucket => charge_plain::<TokenBucket>(words, check, now),
+        Algorithm::SlidingWindow => charge_plain::<SlidingWindow>(words, check, now),
+        // Those that count nothing are of this algorithm, too.
+        Algorithm::FixedWindow => match Usage::without_counting(check.quota(), now) {
+            None => charge_plain::<FixedWindow>(words, check, now),
+            Some(usage) if usage.is_allowed() => Charged::Granted(usage),
+            Some(_) => Charged::Refused,
+        },
+        Algorithm::SlidingBuckets | Algorithm::SlidingLog => Charged::Unknown,
     }
-    let mode = Mode::IfRoom;
-    let (usage, _) = match check.quota().algorithm() {
-        Algorithm::TokenBucket => charge_small::<TokenBucket>(words, check, now, mode),
-        Algorithm::SlidingWindow => charge_small::<SlidingWindow>(words, check, now, mode),
-        Algorithm::FixedWindow => charge_small::<FixedWindow>(words, check, now, mode),
-        Algorithm::SlidingBuckets | Algorithm::SlidingLog => return None,
+}
+
+#[inline]
+fn charge_plain<S: Small>(words: &mut Words, check: &Check<'_>, now: u64) -> Charged {
+    let (quota, cost) = (check.quota(), check.cost());
+    let Some(state) = S::read_plain(*words, quota) else {
+        return Charged::Unknown;
     };
-    Some(usage)
+    let Ok(after) = state.attempt(quota, now, cost) else {
+        return Charged::Refused;
+    };
+    let used = after.used(quota, now);
+    if cost > 0 {
+        *words = after.write(quota, used);
+    }
+    Charged::Granted(after.granted(quota, now, used))
 }
 
 /// Charges a small state where it lies, if it is to be charged; says how it stands and whether
 /// it has changed.
-#[inline(always)]
 fn charge_small<S: Small>(
     words: &mut Words,
     check: &Check<'_>,
@@ -98,24 +122,33 @@ fn charge_small<S: Small>(
     mode: Mode,
 ) -> (Usage, bool) {
     let (quota, cost) = (check.quota(), check.cost());
-    let state = if is_kind(words, S::KIND) {
+    let mut state = if is_kind(words, S::KIND) {
         S::read(*words, quota)
     } else {
         S::default()
     };
-    if mode == Mode::Always {
-        let mut state = state;
-        state.charge(quota, now, cost);
-        let usage = state.step(quota, now, 0).1;
-        *words = state.write(quota, &usage);
-        return (usage, cost > 0);
+    let asked = match mode {
+        Mode::IfRoom => cost,
+        Mode::Always => {
+            state.charge(quota, now, cost);
+            *words = state.write(quota, state.used(quota, now));
+            0
+        }
+    };
+    match state.attempt(quota, now, asked) {
+        Ok(after) => {
+            let used = after.used(quota, now);
+            if asked > 0 {
+                *words = after.write(quota, used);
+            }
+            (after.granted(quota, now, used), cost > 0)
+        }
+        Err(at_now) => {
+            let used = at_now.used(quota, now);
+            let changed = cost > 0 && mode == Mode::Always;
+            (at_now.refused(quota, now, asked, used), changed)
+        }
     }
-    let (after, usage) = state.step(quota, now, cost);
-    if cost == 0 || !usage.is_allowed() {
-        return (usage, false);
-    }
-    *words = after.write(quota, &usage);
-    (usage, true)
 }
 
 fn weigh_heap(
@@ -210,8 +243,7 @@ fn give_back_small<S: Small>(
     let quota = check.quota();
     let mut state = S::read(table.cell(place).words, quota);
     state.give_back(quota, charged_at, now, check.cost());
-    let usage = state.step(quota, now, 0).1;
-    table.cell_mut(place).words = state.write(quota, &usage);
+    table.cell_mut(place).words = state.write(quota, state.used(quota, now));
 }
 
 /// Changes a state on the heap, and notes in its cell what has come of it.
@@ -238,6 +270,6 @@ fn outlook(state: &State, check: &Check<'_>, now: Timestamp) -> (u64, Rank) {
     let usage = state.assess(check.quota(), now, 0);
     (
         state.expires_at(check.quota()).as_micros(),
-        Rank::of(&usage, check.quota()),
+        Rank::of(usage.used(), check.quota()),
     )
 }
