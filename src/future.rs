@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::error::StoreError;
-use crate::gate::{Admission, Asked, Gate, Judged, Pending};
+use crate::gate::{Admission, Asked, Gate, Judged, Note, Pending};
 use crate::head::Head;
 use crate::response::DenialBody;
 use crate::store::Answer;
@@ -61,11 +61,16 @@ struct Waiting<S, ReqBody> {
     service: S,
 }
 
-/// A request that went on; and the gate that let it through, where there is something to settle:
-/// to count themselves in and out there, all requests would meet at one place in memory.
-pub(crate) struct Admitted {
-    gate: Option<Arc<Gate>>,
-    admission: Box<Admission>,
+/// A request that went on, and whose response has to be seen to.
+pub(crate) enum Admitted {
+    /// Only its headers.
+    Noted(Note),
+    /// The gate that let it through is there if there is something to settle: to count themselves
+    /// in and out there, all requests would meet at one place in memory.
+    Counted {
+        gate: Option<Arc<Gate>>,
+        admission: Box<Admission>,
+    },
 }
 
 impl<S, ReqBody> ResponseFuture<S, ReqBody>
@@ -75,6 +80,14 @@ where
     pub(crate) const fn calling(future: S::Future, admitted: Option<Admitted>) -> Self {
         Self {
             state: State::Calling { future, admitted },
+        }
+    }
+
+    /// What the headers of the response are to say, if the service was called.
+    #[inline]
+    pub(crate) fn note(&mut self, note: Note) {
+        if let State::Calling { admitted, .. } = &mut self.state {
+            *admitted = Some(Admitted::Noted(note));
         }
     }
 
@@ -117,7 +130,7 @@ where
             request.extensions_mut().insert(decision);
             request.extensions_mut().insert(charge);
         }
-        admission.map(|admission| Admitted {
+        admission.map(|admission| Admitted::Counted {
             gate: admission.awaits_outcome().then(|| Arc::clone(gate)),
             admission,
         })
@@ -146,8 +159,10 @@ where
                     }
                 }
                 Now::Calling { future, admitted } => {
-                    if admitted.is_none() {
-                        return future.poll(context);
+                    match admitted {
+                        None => return future.poll(context),
+                        Some(Admitted::Noted(note)) => return noted(future, note, context),
+                        Some(Admitted::Counted { .. }) => {}
                     }
                     let mut response = ready!(future.poll(context));
                     let Some(mut admitted) = admitted.take() else {
@@ -188,6 +203,23 @@ where
     }
 }
 
+/// The response, with what its headers are to say. It is made where it is returned.
+#[inline]
+fn noted<F, B, E>(
+    future: Pin<&mut F>,
+    note: &Note,
+    context: &mut Context<'_>,
+) -> Poll<Result<Response<B>, E>>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    let mut response = future.poll(context);
+    if let Poll::Ready(Ok(response)) = &mut response {
+        note.annotate(response.headers_mut());
+    }
+    response
+}
+
 impl<S, ReqBody> Waiting<S, ReqBody>
 where
     S: Service<Request<ReqBody>>,
@@ -208,6 +240,10 @@ where
                     admitted,
                 }
             }
+            Asked::Noted(note) => State::Calling {
+                future: service.call(request),
+                admitted: Some(Admitted::Noted(note)),
+            },
             Asked::Denied(response) => State::Denied {
                 response: Some(response),
             },
@@ -227,19 +263,31 @@ impl Admitted {
     /// Settles what depends on the response. If it has to be waited for, the answer comes back.
     #[inline]
     fn settle<B, E>(&mut self, response: &Result<Response<B>, E>) -> Option<Answer<()>> {
-        let gate = self.gate.as_ref()?;
-        gate.settle(&mut self.admission, response)
+        match self {
+            Self::Counted {
+                gate: Some(gate),
+                admission,
+            } => gate.settle(admission, response),
+            _ => None,
+        }
     }
 
     fn settled(&self, settled: Result<(), StoreError>) {
-        if let Some(gate) = &self.gate {
+        if let Self::Counted {
+            gate: Some(gate), ..
+        } = self
+        {
             gate.settled(settled);
         }
     }
 
     fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
-        if let Ok(response) = response {
-            self.admission.annotate(response.headers_mut());
+        let Ok(response) = response else {
+            return;
+        };
+        match self {
+            Self::Noted(note) => note.annotate(response.headers_mut()),
+            Self::Counted { admission, .. } => admission.annotate(response.headers_mut()),
         }
     }
 }

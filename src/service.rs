@@ -1,6 +1,7 @@
 //! The service: asks, then calls or answers by itself.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -8,7 +9,7 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use crate::future::ResponseFuture;
-use crate::gate::{Asked, Gate};
+use crate::gate::{Asked, Gate, Note};
 use crate::head::Head;
 use crate::response::DenialBody;
 
@@ -53,12 +54,14 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        match self.gate.ask(&Head::of(&request)) {
-            // The usual way in. On its own, since with nothing else to see to, the future within is
-            // made where it stays; it is large.
-            Asked::Allowed(None) if !self.gate.tells_handlers() => {
-                ResponseFuture::calling(self.inner.call(request), None)
-            }
+        // Not dropped here, since there is nothing to drop of the usual ways in: with nothing to
+        // see to while the service is called, its future, which is large, is made where it stays.
+        let asked = ManuallyDrop::new(self.gate.ask(&Head::of(&request)));
+        if matches!(*asked, Asked::Allowed(None)) && !self.gate.tells_handlers() {
+            return ResponseFuture::calling(self.inner.call(request), None);
+        }
+        match ManuallyDrop::into_inner(asked) {
+            Asked::Noted(note) => noted(&mut self.inner, request, note),
             Asked::Allowed(admission) => {
                 let admitted = ResponseFuture::<S, _>::admit(&self.gate, admission, &mut request);
                 ResponseFuture::calling(self.inner.call(request), admitted)
@@ -72,6 +75,22 @@ where
             }
         }
     }
+}
+
+/// Calls a service, and notes what the headers of the response are to say. In this order, so that
+/// the future is not moved once more.
+#[inline]
+fn noted<S, ReqBody>(
+    service: &mut S,
+    request: Request<ReqBody>,
+    note: Note,
+) -> ResponseFuture<S, ReqBody>
+where
+    S: Service<Request<ReqBody>>,
+{
+    let mut future = ResponseFuture::calling(service.call(request), None);
+    future.note(note);
+    future
 }
 
 impl<S: fmt::Debug> fmt::Debug for RateLimit<S> {

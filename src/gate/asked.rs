@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Response;
 
 use super::case::Case;
+use super::note::Note;
 use super::trial::Trial;
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Verdict};
@@ -17,6 +18,8 @@ use crate::store::Answer;
 pub(crate) enum Asked {
     /// It goes on. Without an admission, nothing is to be done about its response.
     Allowed(Option<Box<Admission>>),
+    /// It goes on, and its response says how one quota stands.
+    Noted(Note),
     /// It is turned away with this.
     Denied(Response<Bytes>),
     /// It is not known yet.

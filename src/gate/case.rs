@@ -354,7 +354,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// The name of an entry in the policy, and what is counted under it.
     #[inline(always)]
-    pub(super) fn named(&self, entry: &Entry) -> Result<&Named, Invalid> {
+    pub(super) fn named(&self, entry: &Entry) -> Result<&Arc<Named>, Invalid> {
         let Rules { policy, labels, .. } = &*self.rules;
         let who = self.plan().subjects[entry.subject].who(&self.caller());
         labels.get(policy, who, entry.line, self.tier)

@@ -32,7 +32,7 @@ pub(super) struct Named {
 #[derive(Debug)]
 struct Slot {
     who: Box<str>,
-    labels: Box<[OnceLock<Box<Named>>]>,
+    labels: Box<[OnceLock<Arc<Named>>]>,
 }
 
 const SLOTS: usize = 16;
@@ -61,7 +61,7 @@ impl Labels {
         who: &str,
         line: usize,
         tier: usize,
-    ) -> Result<&Named, Invalid> {
+    ) -> Result<&Arc<Named>, Invalid> {
         let slot = self.slot(who);
         let place = &slot.labels[line * self.tiers + tier];
         match place.get() {
@@ -77,13 +77,13 @@ impl Labels {
         policy: &Policy,
         line: usize,
         tier: usize,
-    ) -> Result<&'a Named, Invalid> {
+    ) -> Result<&'a Arc<Named>, Invalid> {
         let place = &slot.labels[line * self.tiers + tier];
         let described = &policy.lines()[line];
         let label = Label::new(&slot.who, &described.counter, described.quota(tier))?;
         Ok(place.get_or_init(|| {
             let tally = self.watch.policies().of(label.as_str());
-            Box::new(Named { label, tally })
+            Arc::new(Named { label, tally })
         }))
     }
 

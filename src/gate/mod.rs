@@ -8,13 +8,18 @@ mod identify;
 #[cfg(feature = "admin")]
 mod inspect;
 mod labels;
+mod later;
 mod maintenance;
+mod note;
 mod observed;
 mod overrides;
 mod reload;
 mod route;
 mod rules;
 mod settle;
+mod shelf;
+mod short;
+mod single;
 mod tell;
 mod tier;
 mod trial;
@@ -24,25 +29,26 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
-
 use self::case::Case;
 use self::reload::Reloads;
+use self::shelf::Shelf;
+use self::single::Single;
 use self::tier::Asked as TierAsked;
 use crate::clock::{Clock, Timestamp};
 use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
-use crate::observe::{Watch, Watching};
+use crate::observe::{Allowed, Watch, Watching};
 use crate::policy::{Exemption, Policy, Taken};
 use crate::response::Render;
-use crate::store::{Answer, MemoryStore, Store};
+use crate::store::{Answer, MemoryStore, Overrides, Store};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
 pub use self::charge::Charge;
 #[cfg(feature = "admin")]
 pub(crate) use self::inspect::{Asker, Inspected, Limit};
+pub(crate) use self::note::Note;
 pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]
@@ -51,7 +57,7 @@ pub(crate) use self::rules::{Rules, Said};
 
 /// Everything that decides about requests. One for all clones of a layer.
 pub(crate) struct Gate {
-    rules: ArcSwap<Rules>,
+    rules: Shelf,
     store: Arc<dyn Store>,
     /// Counts while the store cannot answer. Made when it is first needed.
     local: OnceLock<MemoryStore>,
@@ -96,7 +102,7 @@ impl Gate {
         let watch = Arc::new(Watch::new(parts.watching, now));
         let rules = Rules::new(parts.policy, &parts.code, parts.file, None, &watch)?;
         Ok(Self {
-            rules: ArcSwap::from_pointee(rules),
+            rules: Shelf::new(rules),
             store: parts.store,
             local: OnceLock::new(),
             code: parts.code,
@@ -130,7 +136,22 @@ impl Gate {
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
     pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
-        let rules: &Arc<Rules> = &self.rules.load();
+        let latest;
+        let rules = if let Some(first) = self.rules.first() {
+            first
+        } else {
+            latest = self.rules.load();
+            &latest
+        };
+        match &rules.short {
+            Some(short) => self.ask_short(short, rules, head),
+            None => self.ask_at_length(rules, head),
+        }
+    }
+
+    /// The way that is open to every request.
+    #[inline(never)]
+    fn ask_at_length(&self, rules: &Arc<Rules>, head: &Head<'_>) -> Asked {
         let taken = if rules.policy.has_routes() {
             route::taken(head)
         } else {
@@ -169,6 +190,18 @@ impl Gate {
         };
         let group = address.map(|address| address.group());
         let tier = self.tier_of(rules, identity.as_ref(), now);
+        let is_single = rules.policy.plan(plan).is_single;
+        if let (true, TierAsked::Known(tier)) = (is_single && is_unset(overrides), &tier) {
+            let single = Single {
+                rules,
+                identity,
+                ip: group,
+                endpoint,
+                plan,
+                tier: *tier,
+            };
+            return self.judge_single(single, head, now);
+        }
         let mut case = Case::new(rules, identity, group, (endpoint, plan), head);
         match tier {
             TierAsked::Known(tier) if !case.has_trials() => {
@@ -227,52 +260,6 @@ impl Gate {
         }
     }
 
-    /// Puts a case to the store once its tier is known, and then the rules that are tried out.
-    fn judge_later(&self, mut case: Case, trials: Vec<Case>, tier: TierAsked) -> Asked {
-        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
-        let watch = Arc::clone(&self.watch);
-        Asked::Pending(Box::new(Pending::Several(Box::pin(async move {
-            let tier = match tier {
-                TierAsked::Known(tier) => tier,
-                TierAsked::Pending(name) => {
-                    tier::number(case.rules(), name.await.as_deref(), &watch)
-                }
-            };
-            let asked_at = clock.now();
-            case.set_tier(tier);
-            case.set_overrides(store.overrides(), asked_at);
-            let answer = case.decide(&*store, asked_at);
-            let verdict = answer.await;
-            let trials = match &verdict {
-                Ok(verdict) if verdict.is_allowed() => {
-                    trial::decide(trials, tier, &*store, &*clock, &watch).await
-                }
-                // Whoever is turned away anyway is not counted by what is tried out either.
-                _ => Vec::new(),
-            };
-            Judged {
-                case,
-                verdict,
-                trials,
-                asked_at,
-            }
-        }))))
-    }
-
-    /// What follows from what the store has said.
-    pub(crate) fn conclude(&self, judged: Judged, head: &Head<'_>) -> Asked {
-        let Judged {
-            case,
-            verdict,
-            trials,
-            asked_at,
-        } = judged;
-        let now = self.clock.now();
-        self.watch.took(now.duration_since(asked_at), true);
-        let asked = self.judged(&case, verdict, (head, now), || case.clone());
-        self.with_trials(asked, case, trials, head)
-    }
-
     fn judged<R: Deref<Target = Rules> + Clone>(
         &self,
         case: &Case<R>,
@@ -307,7 +294,20 @@ impl Gate {
         let Some((_, binding)) = case.binding(&decision) else {
             return self.uncounted();
         };
-        self.tell_allowed(case, binding, &decision, head, now);
+        match case.named(binding) {
+            Ok(named) => {
+                let allowed = Allowed {
+                    endpoint: case.endpoint(),
+                    policy: &named.tally,
+                    usage: decision.usage(),
+                    warns: case.rules().policy.warns(decision.usage()),
+                    now,
+                };
+                let counts = |counter| case.counts_on(counter);
+                self.tell_allowed(&allowed, &named.label, &case.caller(), counts, head);
+            }
+            Err(_) => self.watch.uncounted(),
+        }
         let ends_here =
             case.rules().style().is_none() && !self.tells_handlers && !case.is_by_outcome();
         if ends_here {
@@ -320,6 +320,12 @@ impl Gate {
             trials: Vec::new(),
         })))
     }
+}
+
+/// Whether nothing was set for anybody at run time.
+#[inline]
+fn is_unset(overrides: Option<&Overrides>) -> bool {
+    overrides.is_none_or(Overrides::is_empty)
 }
 
 /// What the store says of one quota, in the form of several.

@@ -1,14 +1,11 @@
 //! What those who watch are told of requests that go on, and what they ask.
 
-use std::ops::Deref;
-
-use super::case::Case;
-use super::{Asked, Gate, Rules};
+use super::{Asked, Gate};
 use crate::clock::Timestamp;
-use crate::decision::Decision;
 use crate::head::Head;
+use crate::headers::Label;
 use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
-use crate::policy::{Entry, Exemption};
+use crate::policy::{Caller, Exemption};
 
 impl Gate {
     /// Not counted, because it need not be.
@@ -23,49 +20,51 @@ impl Gate {
         Asked::Allowed(None)
     }
 
-    /// Counted, and goes on; `binding` speaks for it.
+    /// Counted, and goes on; the quota called `label` speaks for it. `counts` says of a counter
+    /// whether it was asked.
     #[inline]
-    pub(super) fn tell_allowed<R: Deref<Target = Rules>>(
+    pub(super) fn tell_allowed(
         &self,
-        case: &Case<R>,
-        binding: &Entry,
-        decision: &Decision,
+        allowed: &Allowed<'_>,
+        label: &Label,
+        caller: &Caller<'_>,
+        counts: impl FnOnce(u64) -> bool,
         head: &Head<'_>,
-        now: Timestamp,
     ) {
-        let Ok(named) = case.named(binding) else {
-            return self.watch.uncounted();
-        };
-        let usage = decision.usage();
-        let allowed = Allowed {
-            endpoint: case.endpoint(),
-            policy: &named.tally,
-            usage,
-            warns: case.rules().policy.warns(usage),
-            now,
-        };
-        if self.watch.allowed(&allowed) {
+        let now = allowed.now;
+        if self.watch.allowed(allowed) {
             self.watch.took(self.clock.now().duration_since(now), false);
         }
         if self.watch.waits_for_somebody() {
-            let caller = case.caller().known_by();
-            let counts = |counter| case.counts_on(counter);
-            self.watch.came_back(&caller, counts, now);
+            self.watch.came_back(&caller.known_by(), counts, now);
         }
         if Watch::hears_of_allowed(allowed.warns) {
-            let exceeded = Exceeded {
-                head: *head,
-                endpoint: path_of(allowed.endpoint, head),
-                policy: named.label.as_str(),
-                limit: usage.limit(),
-                used: usage.used(),
-                window: named.label.window().duration().as_secs(),
-                retry_after: None,
-                request_id: "",
-            };
-            let caller = case.caller().known_by();
-            self.watch.tell_allowed(&allowed, &caller, &exceeded);
+            // Copies, which nobody makes who is not heard: what is lent has to be in memory.
+            let (allowed, caller) = (*allowed, *caller);
+            self.tell_in_words(&allowed, label, &caller, head);
         }
+    }
+
+    #[cold]
+    fn tell_in_words(
+        &self,
+        allowed: &Allowed<'_>,
+        label: &Label,
+        caller: &Caller<'_>,
+        head: &Head<'_>,
+    ) {
+        let exceeded = Exceeded {
+            head: *head,
+            endpoint: path_of(allowed.endpoint, head),
+            policy: label.as_str(),
+            limit: allowed.usage.limit(),
+            used: allowed.usage.used(),
+            window: label.window().duration().as_secs(),
+            retry_after: None,
+            request_id: "",
+        };
+        self.watch
+            .tell_allowed(allowed, &caller.known_by(), &exceeded);
     }
 
     /// Looks at everything, once a second.

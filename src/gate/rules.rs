@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::OnInvalid;
 use super::labels::Labels;
+use super::short::Short;
 use super::wrongs::Wrongs;
 use crate::error::Problems;
 use crate::headers::HeaderStyle;
@@ -26,6 +27,8 @@ pub(crate) struct Rules {
     pub(super) messages: Box<[Option<Template>]>,
     pub(super) wrongs: Wrongs,
     around: Around,
+    /// If all requests are counted alike.
+    pub(super) short: Option<Short>,
     /// What the file says that the policy came from, if it came from one.
     pub(super) file: Said,
 }
@@ -89,17 +92,22 @@ impl Rules {
                 }))
             })
             .collect();
+        let endpoints: Box<[Arc<Tally>]> = policy
+            .endpoint_names()
+            .map(|name| watch.endpoints().of(name))
+            .collect();
+        let around = Around::new(code, &file);
+        let knows_nobody = around.chain.is_empty() && around.client_ip.trusts_nobody();
+        let short = endpoints.last().filter(|_| knows_nobody);
         problems.or(Self {
             labels: Labels::new(&policy, watch),
-            endpoints: policy
-                .endpoint_names()
-                .map(|name| watch.endpoints().of(name))
-                .collect(),
+            short: short.and_then(|endpoint| Short::new(&policy, endpoint)),
+            endpoints,
             wrongs_tally: watch.policies().of(wrongs.label().as_str()),
             policy,
             messages,
             wrongs,
-            around: Around::new(code, &file),
+            around,
             file,
         })
     }

@@ -3,7 +3,6 @@
 use http::header::Entry;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::number::header_value;
 use super::recent::recent_value;
 use super::{Report, ResetStyle};
 use crate::clock::Timestamp;
@@ -37,7 +36,7 @@ pub(super) fn write_if_alone(
     let Entry::Vacant(place) = headers.entry(REMAINING) else {
         return false;
     };
-    place.insert(header_value(report.binding.remaining()));
+    place.insert(recent_value(report.binding.remaining()));
     let (limit, policy) = report.limit_and_policy();
     headers.insert(LIMIT, limit);
     if let Some(reset) = reset_number(report, style) {

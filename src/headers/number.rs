@@ -94,11 +94,17 @@ impl Decimal {
     }
 }
 
+/// A number below 10 000 as the value of a header, which needs no memory of its own.
+#[inline]
+pub(super) fn small_value(number: u64) -> Option<HeaderValue> {
+    small(number).map(HeaderValue::from_static)
+}
+
 /// A number as the value of a header.
 #[inline]
 pub(crate) fn header_value(number: u64) -> HeaderValue {
-    match small(number) {
-        Some(text) => HeaderValue::from_static(text),
+    match small_value(number) {
+        Some(value) => value,
         // Exactly as long as needed: a buffer with room to spare costs a second allocation.
         None => HeaderValue::from_bytes(Decimal::new(number).as_bytes())
             .unwrap_or(HeaderValue::from_static("0")),

@@ -1,25 +1,40 @@
-//! The instants that many responses in a row tell.
+//! The numbers that many responses in a row tell.
 
 use std::cell::RefCell;
 
 use http::HeaderValue;
 
-use super::number::header_value;
+use super::number::{header_value, small_value};
+
+/// So many numbers are known to each thread: the last of all those that end in the same bits.
+const PLACES: usize = 128;
+
+/// A number that was told and, once it was told twice, its value.
+type Place = (u64, Option<HeaderValue>);
 
 thread_local! {
-    /// The number that was told last and, once it was told twice, its value.
-    static RECENT: RefCell<(u64, Option<HeaderValue>)> = const { RefCell::new((0, None)) };
+    static RECENT: RefCell<[Place; PLACES]> =
+        const { RefCell::new([const { (0, None) }; PLACES]) };
 }
 
-/// A number as the value of a header, where the same number is likely to be told again next
-/// time: counters of a fixed window end at the same instant. It is then not written anew.
+/// A number as the value of a header, where the same number is likely to be told again soon:
+/// counters of a fixed window end at the same instant, and callers who come equally often have
+/// equally much left. It is then not written anew.
 ///
-/// Those of a token bucket do not, so nothing is kept of a number that came only once: to share
-/// a value is to put it on the heap a second time.
+/// Nothing is kept of a number that came only once: to share a value is to put it on the heap a
+/// second time.
 #[inline]
 pub(crate) fn recent_value(number: u64) -> HeaderValue {
+    match small_value(number) {
+        Some(value) => value,
+        None => recent_large(number),
+    }
+}
+
+fn recent_large(number: u64) -> HeaderValue {
     let known = RECENT.try_with(|recent| {
-        let (known, value) = &mut *recent.try_borrow_mut().ok()?;
+        let places = &mut *recent.try_borrow_mut().ok()?;
+        let (known, value) = &mut places[usize::from(number.to_le_bytes()[0]) % PLACES];
         if *known != number {
             (*known, *value) = (number, None);
             return None;
@@ -30,5 +45,30 @@ pub(crate) fn recent_value(number: u64) -> HeaderValue {
         Ok(Some(value)) => value,
         // New, or asked for by a thread that is about to end.
         _ => header_value(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that share a place, others, and all of them again and again.
+    #[test]
+    fn a_value_is_always_that_of_its_number() {
+        let near = |number: u64| [number, number + 1, number + PLACES as u64];
+        let numbers = [
+            0,
+            9_998,
+            10_000,
+            1_730_332_800,
+            u64::MAX - PLACES as u64 - 1,
+        ];
+        for _ in 0..3 {
+            for number in numbers.into_iter().flat_map(near) {
+                for _ in 0..3 {
+                    assert_eq!(recent_value(number), number.to_string());
+                }
+            }
+        }
     }
 }

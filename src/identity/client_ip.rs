@@ -1,7 +1,7 @@
 //! From where a request comes: [`ClientIp`].
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use http::HeaderName;
@@ -86,6 +86,26 @@ impl ClientIp {
         })
     }
 
+    /// Whether it is always the peer.
+    pub(crate) fn trusts_nobody(&self) -> bool {
+        matches!(&self.trusted, Trusted::Networks(networks) if networks.is_empty())
+    }
+
+    /// What is counted of the peer, where [nobody is trusted](Self::trusts_nobody).
+    #[inline]
+    pub(crate) fn group_of_peer(&self, head: &Head<'_>) -> Option<IpAddr> {
+        Some(match peer::told(head)? {
+            SocketAddr::V4(peer) => IpAddr::V4(*peer.ip()),
+            SocketAddr::V6(peer) => self.group_of_v6(*peer.ip()),
+        })
+    }
+
+    /// On its own, so that the other kind of address is not taken to pieces together with it.
+    #[inline(never)]
+    fn group_of_v6(&self, peer: Ipv6Addr) -> IpAddr {
+        self.group(IpAddr::V6(peer).to_canonical())
+    }
+
     /// The address that the headers of a trusted peer tell, if they do, and whether it is that
     /// of another proxy, behind which the client is hidden.
     fn vouched_for(&self, head: &Head<'_>) -> Option<(IpAddr, bool)> {
@@ -131,6 +151,7 @@ impl ClientIp {
         nearest.map(|hop| (hop, false))
     }
 
+    #[inline]
     pub(crate) fn group(&self, ip: IpAddr) -> IpAddr {
         match ip {
             IpAddr::V4(_) => ip,

@@ -42,13 +42,19 @@ impl From<SocketAddr> for PeerAddr {
 /// The most explicit first; each lookup that fails costs a few nanoseconds.
 #[inline]
 pub(super) fn of(head: &Head<'_>) -> Option<IpAddr> {
+    told(head).map(|address| address.ip().to_canonical())
+}
+
+/// The peer's address, if anybody has told it.
+#[inline]
+pub(super) fn told<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
     let told = head.extension::<PeerAddr>().map(|peer| &peer.0);
     #[cfg(feature = "axum")]
     let told = told.or_else(|| axum_peer(head));
     let told = told.or_else(|| head.extension::<SocketAddr>());
     #[cfg(feature = "grpc")]
     let told = told.or_else(|| tonic_peer(head));
-    told.map(|address| address.ip().to_canonical())
+    told
 }
 
 #[cfg(feature = "axum")]

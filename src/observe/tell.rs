@@ -16,6 +16,7 @@ use crate::sync::lock;
 use crate::who::Identity;
 
 /// A request that goes on: where it goes, and how the quota stands that speaks for it.
+#[derive(Clone, Copy)]
 pub(crate) struct Allowed<'a> {
     pub(crate) endpoint: &'a Tally,
     pub(crate) policy: &'a Tally,

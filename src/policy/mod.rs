@@ -81,6 +81,8 @@ mod tiers;
 use std::fmt;
 use std::net::IpAddr;
 
+use http::Method;
+
 use self::about::About;
 use self::exempt::Exemptions;
 use self::local_share::LocalShare;
@@ -167,6 +169,9 @@ pub(crate) struct Plan {
     pub(crate) usual: Charges,
     /// Whether that is another matter for each request.
     pub(crate) varies: bool,
+    /// Whether it is one quota that costs everybody the same, and nothing else: the first entry
+    /// says it all.
+    pub(crate) is_single: bool,
 }
 
 /// What a request costs on each entry of a plan, and which of them apply to its caller.
@@ -229,6 +234,22 @@ impl Policy {
             Some(exemption) => Err(exemption),
             None => Ok(self.by_endpoint[endpoint][usize::from(identity.is_some())]),
         }
+    }
+
+    /// The plan of whoever is not known, if it is the same whatever they ask for, but for
+    /// [what may be a preflight](Self::may_be_preflight), wherever they come from, and whenever.
+    pub(crate) fn plan_for_all(&self) -> Option<usize> {
+        let is_one = !self.has_routes() && !self.exempt.is_by_head();
+        match &*self.by_endpoint {
+            [[plan, _]] if is_one && self.maintenance_until.is_none() => Some(*plan),
+            _ => None,
+        }
+    }
+
+    /// Whether it takes more than a look at its method to know that a request is none.
+    #[inline]
+    pub(crate) fn may_be_preflight(head: &Head<'_>) -> bool {
+        head.method() == Method::OPTIONS
     }
 
     /// Whether it matters which route a request took.

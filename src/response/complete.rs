@@ -90,7 +90,7 @@ impl Prepared {
         // Those that are skipped are the same in every denial.
         put(1, header_value(length as u64));
         put(1, request_id);
-        put(0, header_value(retry_after));
+        put(0, recent_value(retry_after));
         put(0, limit);
         put(1, recent_value(reset));
         put(0, policy);

@@ -68,12 +68,14 @@ impl Tally {
     pub(super) fn allow_with(&self, place: Place, usage: &Usage) {
         let here = self.allowed.at(place);
         here.add(ALLOWED, 1);
+        // Few bits, since it takes a processor longer to make sure of many.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "from 0 to 1,024"
         )]
-        here.add(REMAINING, (remaining_share(usage) * WHOLE) as u64);
+        let remaining = (remaining_share(usage) * WHOLE) as u16;
+        here.add(REMAINING, remaining.into());
     }
 
     pub(super) fn deny(&self) {

@@ -186,7 +186,9 @@ impl Compiler<'_> {
         self.numbered(key, plan)
     }
 
-    fn numbered(&mut self, key: Parts, plan: Plan) -> usize {
+    fn numbered(&mut self, key: Parts, mut plan: Plan) -> usize {
+        let is_alone = plan.entries.len() == 1 && plan.trials.is_empty();
+        plan.is_single = is_alone && !plan.varies && !plan.by_outcome;
         let number = self.plans.len();
         self.plans.push(plan);
         self.plan_of.insert(key, number);
@@ -222,6 +224,7 @@ impl Compiler<'_> {
             entries: entries.into(),
             subjects: subjects.into(),
             trials: Box::default(),
+            is_single: false,
         }
     }
 }
