@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::cpu;
 use crate::load::{Load, SUBJECTS};
 use crate::server::Server;
 
@@ -48,7 +49,7 @@ impl<'a> Ceiling<'a> {
 
     fn benchmark(&self, connections: u64, pipeline: u64, requests: u64) -> Load {
         let (address, requests) = (self.server.address(), requests.max(1_000));
-        let used = self.server.cpu();
+        let (used, spent) = (self.server.cpu(), cpu::of_children());
         let output = Command::new("redis-benchmark")
             .args(["-h", "127.0.0.1", "-p", &address.port().to_string()])
             .args(["-c", &connections.to_string()])
@@ -75,6 +76,7 @@ impl<'a> Ceiling<'a> {
             p50: p50 * 1e3,
             p99: p99 * 1e3,
             server: (self.server.cpu() - used) / requests as f64,
+            client: (cpu::of_children() - spent) / requests as f64,
         }
     }
 }

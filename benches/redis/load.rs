@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
+use crate::cpu;
 use crate::server::Server;
 
 /// How many subjects there are; each request is about one of them, by chance.
@@ -22,6 +23,8 @@ pub struct Load {
     /// What one of them costs the server, in microseconds of a processor. Unlike the rate, this does
     /// not depend on what else the machine does.
     pub server: f64,
+    /// What it costs whoever asks, likewise.
+    pub client: f64,
 }
 
 /// Has so many tasks ask for so long, about subjects by their numbers.
@@ -31,7 +34,7 @@ where
     A: Future<Output = ()> + Send,
 {
     let ask = Arc::new(ask);
-    let used = server.cpu();
+    let (used, spent) = (server.cpu(), cpu::of_this_process());
     let started = Instant::now();
     let asking: Vec<_> = (1..=tasks)
         .map(|task| {
@@ -55,6 +58,7 @@ where
         took.extend(runtime.block_on(task).expect("a task goes on to the end"));
     }
     let wall = started.elapsed();
+    let spent = cpu::of_this_process() - spent;
     took.sort_unstable();
     let micros = |part: f64| {
         let place = (took.len() as f64 * part) as usize;
@@ -65,5 +69,6 @@ where
         p50: micros(0.5),
         p99: micros(0.99),
         server: (server.cpu() - used) / took.len() as f64,
+        client: spent / took.len() as f64,
     }
 }

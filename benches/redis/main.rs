@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod ceiling;
+mod cpu;
 mod hot;
 mod load;
 mod ours;

@@ -44,8 +44,9 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
          not read the answers.",
     );
     report.note(
-        "…/server is what one decision costs the server, in microseconds of a processor: it hardly \
-         depends on what else the machine does, and the server is what all others wait for.",
+        "…/server and …/client are what one decision costs the server and whoever asks, in \
+         microseconds of a processor: that hardly depends on what else the machine does. The one \
+         that costs more is what all others wait for.",
     );
     Ok(())
 }
@@ -180,6 +181,7 @@ impl Loads {
             ("p50", self.duel(|load| load.p50)),
             ("p99", self.duel(|load| load.p99)),
             ("server", self.duel(|load| load.server)),
+            ("client", self.duel(|load| load.client)),
         ] {
             report.add(Row::new(&format!("{id}/{name}"), peer, "µs", duel))?;
         }

@@ -35,8 +35,9 @@ impl LeasedBuilder {
         }
     }
 
-    /// How many requests of a kind are taken at once at most; 16 by default, and 1 takes nothing
-    /// ahead. Of what is hot, twice as many may be taken and not spent.
+    /// How many requests of a kind are in a block at most; 16 by default, and 1 takes nothing ahead.
+    /// Of what is hot, twice as many may be taken and not spent; and up to 32 times as many of what
+    /// spends two blocks within a round trip, as long as sixteen times as much is left.
     pub fn block(mut self, requests: u64) -> Self {
         self.block = requests;
         self

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::bell::Bell;
 use super::block::{Block, Underway, room};
+use super::demand::Demand;
 use super::request::Request;
 use super::seat::{Call, Seat};
 use super::told::Told;
@@ -16,7 +17,6 @@ use crate::decision::{Usage, Verdict};
 use crate::error::StoreError;
 use crate::store::Store;
 
-#[derive(Default)]
 pub(super) struct Counter {
     /// Always the same, once a block was asked for.
     request: Option<Arc<Request>>,
@@ -26,13 +26,8 @@ pub(super) struct Counter {
     underway: Option<Underway>,
     /// How many rounds are left in all blocks, and on their way.
     ahead: u64,
-    /// How many rounds the next block is for. It doubles whenever one was used up in time, and is
-    /// halved whenever one was not: only what is hot is leased.
-    size: u64,
-    /// Whether the last block was used up so quickly that the next is taken before it is needed.
-    is_hot: bool,
-    /// How many more rounds there may be, by what the store has said last.
-    room: u64,
+    /// How many of them are to be there.
+    demand: Demand,
     /// The last caller's instant.
     now: Timestamp,
     /// How many blocks were asked for.
@@ -67,6 +62,20 @@ enum Asked {
 }
 
 impl Counter {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            request: None,
+            blocks: VecDeque::new(),
+            underway: None,
+            ahead: 0,
+            demand: Demand::new(settings.block),
+            now: Timestamp::EPOCH,
+            asked: 0,
+            bell: Arc::default(),
+            woken: Vec::new(),
+        }
+    }
+
     pub(super) const fn asked(&self) -> u64 {
         self.asked
     }
@@ -100,8 +109,7 @@ impl Counter {
                 self.end_blocks(&*shared.store, now);
             }
             if let Some(served) = self.spend(&*shared.store, now) {
-                let size = self.size.min(shared.settings.block);
-                if self.is_hot && self.ahead <= size && !self.has_underway() {
+                if self.demand.wants_more(self.ahead) && !self.has_underway() {
                     // Whatever comes of it: nobody waits for it yet.
                     if let Asked::Underway = self.ask(shared) {
                         return Next::ServedWithQuestion(served);
@@ -115,10 +123,12 @@ impl Counter {
 
     #[cold]
     fn when_dry<T: Told>(&mut self, shared: &Shared, request: impl FnOnce() -> Request) -> Next<T> {
-        if self.rounds(&shared.settings) >= 2 && self.request.is_none() {
+        if self.request.is_none() && self.missing() >= 2 {
             self.request = Some(Arc::new(request()));
         }
-        if !self.has_underway() {
+        if self.has_underway() {
+            self.demand.has_run_dry();
+        } else {
             if let Asked::Settled(Err(error)) = self.ask(shared) {
                 return Next::Fail(error);
             }
@@ -155,8 +165,7 @@ impl Counter {
                 let served = tell(block);
                 self.ahead -= 1;
                 if block.rounds() == 0 {
-                    self.is_hot = block.was_hot(now);
-                    self.size = self.size.saturating_mul(2);
+                    self.demand.was_spent(block.was_hot(now));
                     self.blocks.pop_front();
                 }
                 return Some(served);
@@ -165,31 +174,22 @@ impl Counter {
         }
     }
 
-    /// How many rounds would be asked for: a block, or what is missing to two of what is hot. Those
-    /// who wait need theirs now.
-    fn rounds(&self, settings: &Settings) -> u64 {
-        let blocks = if self.is_hot { 2 } else { 1 };
-        let wanted = self.size.saturating_mul(blocks);
-        let wanted = wanted.max(self.bell.waiting() as u64);
-        let missing = wanted
-            .min(settings.block * blocks)
-            .saturating_sub(self.ahead);
-        // A quarter of what is left at most, so that there is something for the others.
-        missing.min(self.room / 4)
+    /// How many rounds would be asked for.
+    fn missing(&self) -> u64 {
+        self.demand.missing(self.ahead, self.bell.waiting() as u64)
     }
 
     /// Asks for another block, if there is enough left for one.
     #[cold]
     fn ask(&mut self, shared: &Shared) -> Asked {
-        self.size = self.size.min(shared.settings.block);
-        let rounds = self.rounds(&shared.settings);
+        let rounds = self.missing();
         let request = match &self.request {
             Some(request) if rounds >= 2 => request,
             _ => return Asked::Nothing,
         };
         let mut new = Underway::new(request, rounds, &*shared.store, self.now);
         self.asked += 1;
-        self.room -= rounds;
+        self.demand.has_asked(rounds, self.ahead);
         self.ahead += rounds;
         self.bell.expect(rounds);
         let bell = Waker::from(Arc::clone(&self.bell));
@@ -281,14 +281,14 @@ impl Counter {
         let rounds = underway.rounds();
         let came = answer.map(|verdict| underway.came(&verdict, settings.longest));
         if let Ok(Some(block)) = came {
-            self.room = block.room();
+            self.demand.has_come(self.ahead - rounds, block.room());
             self.blocks.push_back(block);
             return Ok(());
         }
         // There is not as much any more, or nobody knows how much. Whoever waits asks for what it
         // needs.
         self.ahead -= rounds;
-        (self.room, self.size, self.is_hot) = (0, 1, false);
+        self.demand.was_refused();
         came.map(drop)
     }
 
@@ -297,8 +297,7 @@ impl Counter {
     fn end_block(&mut self, store: &dyn Store, now: Timestamp) {
         if let Some(block) = self.blocks.pop_front() {
             self.ahead -= block.rounds();
-            self.size /= 2;
-            self.is_hot = false;
+            self.demand.was_left_over();
             // Nobody waits for it. If it is lost, somebody gets a little less.
             block.end(store, now).detach();
         }
@@ -323,7 +322,8 @@ impl Counter {
     /// himself.
     pub(super) fn clear(&mut self) -> (VecDeque<Block>, Option<Underway>) {
         let all = (mem::take(&mut self.blocks), mem::take(&mut self.underway));
-        (self.ahead, self.is_hot) = (0, false);
+        self.ahead = 0;
+        self.demand.has_lost_all();
         self.turn_away(None);
         all
     }
@@ -331,10 +331,9 @@ impl Counter {
     /// Notes what was said to a request that was asked about by itself.
     pub(super) fn heard(&mut self, usages: &[Usage], costs: impl Iterator<Item = u64>) {
         if usages.iter().all(Usage::is_allowed) {
-            self.room = room(usages.iter().zip(costs));
-            self.size = self.size.max(1).saturating_mul(2);
+            self.demand.was_admitted(room(usages.iter().zip(costs)));
         } else {
-            (self.room, self.size) = (0, 1);
+            self.demand.was_denied();
         }
     }
 }

@@ -26,10 +26,10 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(shared: Weak<Shared>) -> Self {
-        let counter = Counter::default();
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        let counter = Counter::new(&shared.settings);
         Self {
-            shared,
+            shared: Arc::downgrade(shared),
             bell: Arc::clone(&counter.bell),
             counter: Mutex::new(counter),
         }

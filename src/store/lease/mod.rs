@@ -4,6 +4,7 @@ mod bell;
 mod block;
 mod builder;
 mod counter;
+mod demand;
 mod desk;
 mod forgotten;
 mod request;
@@ -69,6 +70,12 @@ use crate::sync::{Mutex, lock};
 /// asked for as soon as no more than one block is left, and so much that there are two. Whoever does
 /// so lets other tasks have a turn before he goes on, so that the question is sent.
 ///
+/// If two blocks do not last until the answer is there, and somebody has to wait for it, four are kept
+/// ahead, then eight, up to 32: as many as are spent in a round trip. They are asked for in one call,
+/// when half of them are spent. It is more than two only while that is no more than a sixteenth of
+/// what is left, by what the store has said last; and half as many again when less than a quarter of
+/// what was there is spent in a round trip.
+///
 /// # What is promised
 ///
 /// **Never more than the limits.** What a lease has charged is spent while it makes no difference
@@ -78,9 +85,11 @@ use crate::sync::{Mutex, lock};
 /// sliding logs know the instant of each charge, and are passed on one by one; so is a request
 /// that has one of them among its quotas.
 ///
-/// **A little less, for a moment.** What one process has taken and not spent, no other can have:
-/// at most two blocks for each kind of request in each process, and one if it is not hot. They are
-/// not spent any more after
+/// **A little less, for a moment.** What one process has taken and not spent, no other can have.
+/// For each kind of request in each process that is at most one block; two, if it is hot; and if two
+/// are spent within a round trip, up to 32, but no more than a sixteenth of what was left when they
+/// were asked for. So near its end a limit is shared by blocks as small as if nobody ever took more
+/// than two. They are not spent any more after
 /// [a quarter of a second](LeasedBuilder::longest), and given back with the next call to the store,
 /// whoever's that is; or by [`close`](Leased::close), or when the store is dropped, as far as a
 /// runtime is left to do it on. A process that ends without a word takes its blocks with it until
@@ -92,8 +101,9 @@ use crate::sync::{Mutex, lock};
 /// others have charged since. [`peek`](Store::peek) sees what is leased as used. A request whose
 /// answer is dropped while it waits for a block is not charged.
 ///
-/// If *another process* resets a counter, what this one has leased of it before does not know: up
-/// to two blocks for each process are admitted on top of the new limit.
+/// If *another process* resets a counter, what this one has leased of it before does not know: so
+/// much is admitted on top of the new limit, for each process up to two blocks, and up to 32 if it
+/// spends two of them within a round trip.
 pub struct Leased {
     shared: Arc<Shared>,
 }
@@ -135,7 +145,7 @@ impl Leased {
     }
 
     fn desk(&self, print: RequestPrint) -> Arc<Desk> {
-        let new = || Arc::new(Desk::new(Arc::downgrade(&self.shared)));
+        let new = || Arc::new(Desk::new(&self.shared));
         if let Some(desk) = self.shared.desks.get(&print) {
             return desk;
         }

@@ -43,6 +43,7 @@ impl RedisStoreBuilder {
         per_lane: 2,
         in_all: 512,
     };
+    const _NUMBERED_BY_A_BYTE: () = assert!(Self::TOGETHER.per_call <= 255);
     const EACH_ALONE: Pace = Pace {
         per_call: 1,
         per_lane: 512,
@@ -93,7 +94,7 @@ impl RedisStoreBuilder {
     /// together. Each is decided for itself, in the order in which they came, and nobody waits as
     /// long as the server keeps up. Under load it can decide two or three times as much. Without
     /// it, every decision has a call of its own, up to 512 at once: for servers that are shared with
-    /// others, who would notice scripts of half a millisecond.
+    /// others, who would notice scripts of a quarter of a millisecond.
     pub fn coalescing(mut self, on: bool) -> Self {
         self.coalescing = on;
         self

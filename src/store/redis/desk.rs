@@ -55,6 +55,7 @@ impl Setup {
             under_way: FuturesUnordered::new(),
             waits_for_line: false,
             line: None,
+            turn: Turn::default(),
             is_overdue: false,
             deadline: self.deadline,
             clock: self.clock.clone(),
@@ -104,6 +105,22 @@ enum Event {
     Rang,
 }
 
+/// Whether the next call may be made.
+///
+/// Two calls that are written together are read together by the server, which answers none of them
+/// before it has decided both. Then both answers come together, and so would the next two calls:
+/// from then on the server has nothing to do while we have, and we while it has. So whoever has made
+/// a call lets the connection have a turn, which writes it, before he makes another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Turn {
+    #[default]
+    Ours,
+    /// A call was made.
+    Over,
+    /// The connection has its turn.
+    Theirs,
+}
+
 type UnderWay = Pin<Box<dyn Future<Output = Event> + Send>>;
 
 /// Who serves at the desk, in a task of his own.
@@ -118,6 +135,7 @@ struct Clerk {
     waits_for_line: bool,
     /// That of the last call.
     line: Option<Line>,
+    turn: Turn,
     /// Whether somebody has waited for too long for a call that is under way.
     is_overdue: bool,
     deadline: Duration,
@@ -181,12 +199,15 @@ impl Clerk {
         arrived: &mut Vec<Ticket>,
         timer: Option<Pin<&mut Sleep>>,
     ) -> Poll<Option<Event>> {
-        let mut has_arrived = false;
+        let mut goes_on = self.turn == Turn::Theirs;
+        if goes_on {
+            self.turn = Turn::Ours;
+        }
         if self.is_open
             && let Poll::Ready(count) = self.arrivals.poll_recv_many(cx, arrived, Self::PAGE)
         {
             self.is_open = count > 0;
-            has_arrived = true;
+            goes_on = true;
         }
         if let Poll::Ready(Some(event)) = self.under_way.poll_next_unpin(cx) {
             return Poll::Ready(Some(event));
@@ -194,22 +215,28 @@ impl Clerk {
         if timer.is_some_and(|timer| timer.poll(cx).is_ready()) {
             return Poll::Ready(Some(Event::Rang));
         }
-        if has_arrived {
-            Poll::Ready(None)
-        } else {
-            Poll::Pending
+        if goes_on {
+            return Poll::Ready(None);
         }
+        if self.turn == Turn::Over {
+            self.turn = Turn::Theirs;
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 
     /// Makes as many calls as there can be.
     fn send_off(&mut self) {
-        while self.lanes.has_next() {
+        while self.lanes.has_next() && self.turn == Turn::Ours {
             match self.link.state() {
                 State::Open(line) => {
                     let Some(call) = self.lanes.next() else {
                         return;
                     };
                     self.send(call, Known::ByHash, line);
+                    if self.lanes.travel_together() {
+                        self.turn = Turn::Over;
+                    }
                 }
                 State::Opening => {
                     if !self.waits_for_line {

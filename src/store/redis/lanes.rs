@@ -133,6 +133,11 @@ impl Lanes {
         }
     }
 
+    /// Whether there may be several requests in a call.
+    pub(super) const fn travel_together(&self) -> bool {
+        self.pace.per_call > 1
+    }
+
     /// Queues a request; gives it back if there are too many.
     pub(super) fn enter(&mut self, ticket: Ticket) -> Result<(), Ticket> {
         if self.waiting.len() >= Self::MOST {

@@ -6,11 +6,14 @@ use bytes::Bytes;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
 use super::request::{INSTANT_BYTES, Request};
-use super::script::{self, Kinds};
+use super::script::{self, Kinds, SEVERAL};
 use super::trouble::Trouble;
 
 /// What stands in an answer for a request that met with an error: no instant is that late.
 const NO_ANSWER: [u8; INSTANT_BYTES] = [0xff; INSTANT_BYTES];
+
+/// How long a request is, most of the time.
+const LIKELY_BYTES: usize = 69;
 
 /// How the server is told which script to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +46,38 @@ pub(super) fn command<'a>(
     for key in keys() {
         command.arg(key);
     }
-    let mut body = Vec::with_capacity(requests.clone().map(|request| request.body.len()).sum());
-    let mut keys_before = 0;
-    for request in requests {
-        request.write_to(&mut body, keys_before);
-        keys_before += request.keys.len();
-    }
-    command.arg(body);
+    let mut bodies = requests.map(|request| request.body.as_slice());
+    match (bodies.next(), bodies.next()) {
+        (Some(only), None) => command.arg(only),
+        (first, second) => command.arg(together(first.into_iter().chain(second).chain(bodies))),
+    };
     command
+}
+
+/// Several requests as one argument. Most of them differ in nothing but their keys, which come
+/// apart. So two numbers say which request it is, and how many such follow each other: that of an
+/// equal one before it, or else the next, with the request after it.
+fn together<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut written = Vec::with_capacity(4 * LIKELY_BYTES);
+    written.push(SEVERAL);
+    let mut known: Vec<&[u8]> = Vec::new();
+    let (mut last, mut count_at) = (0, 0);
+    for body in bodies {
+        if known.get(last) == Some(&body) {
+            // There are fewer in a call than a byte can count.
+            written[count_at] += 1;
+            continue;
+        }
+        let equal = known.iter().position(|other| *other == body);
+        last = equal.unwrap_or(known.len());
+        count_at = written.len() + 1;
+        written.extend([u8::try_from(last + 1).unwrap_or(u8::MAX), 1]);
+        if equal.is_none() {
+            known.push(body);
+            written.extend(body);
+        }
+    }
+    written
 }
 
 /// The answer to each of these requests, out of the answer to all of them.
@@ -129,19 +156,29 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_later_requests_have_later_numbers() {
+    fn requests_that_differ_in_their_keys_alone_are_written_once() {
         let requests = [
-            request(Verb::Decide, &["a", "b"]),
-            request(Verb::Decide, &["c"]),
+            request(Verb::Decide, &["a"]),
+            request(Verb::Decide, &["b"]),
+            request(Verb::Peek, &["c"]),
+            request(Verb::Decide, &["d"]),
+            request(Verb::Decide, &["e", "f"]),
+            request(Verb::Decide, &["g", "h"]),
+            request(Verb::Decide, &["i"]),
         ];
-        let mut body = Vec::new();
-        requests[0].write_to(&mut body, 0);
-        requests[1].write_to(&mut body, 2);
-        // Each check: a head of 18 bytes, then checks of 51, with the key's number after 8.
-        let number_at = |place: usize| u16::from_le_bytes([body[place], body[place + 1]]);
-        assert_eq!(number_at(18 + 8), 1);
-        assert_eq!(number_at(18 + 51 + 8), 2);
-        assert_eq!(number_at(2 * 18 + 2 * 51 + 8), 3);
+        let bodies: Vec<_> = requests.iter().map(|request| &*request.body).collect();
+        let written = together(bodies.iter().copied());
+        let expected: [&[u8]; 8] = [
+            &[SEVERAL, 1, 2],
+            bodies[0],
+            &[2, 1],
+            bodies[2],
+            &[1, 1],
+            &[3, 2],
+            bodies[4],
+            &[1, 1],
+        ];
+        assert_eq!(written, expected.concat());
     }
 
     #[test]

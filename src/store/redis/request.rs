@@ -98,18 +98,6 @@ impl Request {
         (request, reading)
     }
 
-    /// Writes it down after others, which have so many keys.
-    pub(super) fn write_to(&self, body: &mut Vec<u8>, keys_before: usize) {
-        let start = body.len();
-        body.extend(&self.body);
-        let before = u16::try_from(keys_before).unwrap_or(u16::MAX);
-        for check in body[start + HEAD_BYTES..].chunks_exact_mut(CHECK_BYTES) {
-            let number = u16::from_le_bytes([check[KEY_AT], check[KEY_AT + 1]]);
-            let number = number.saturating_add(before).to_le_bytes();
-            check[KEY_AT..KEY_AT + 2].copy_from_slice(&number);
-        }
-    }
-
     /// How long the answer is.
     pub(super) fn answer_bytes(&self) -> usize {
         let usages = match self.verb() {

@@ -15,6 +15,9 @@ pub(super) enum Verb {
     GiveBack = 4,
 }
 
+/// What stands where a verb would be, if several requests follow.
+pub(super) const SEVERAL: u8 = 0;
+
 /// What a counter keeps, and the function that goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -101,8 +104,9 @@ impl Script {
 
 /// The constants of the scripts. Their numbers are written into the text: a variable that a
 /// function borrows costs it about as much as an addition.
-const CONSTANTS: [(&str, u64); 47] = [
+const CONSTANTS: [(&str, u64); 48] = [
     // Verbs and kinds, as above.
+    ("SEVERAL", SEVERAL as u64),
     ("DECIDE", Verb::Decide as u64),
     ("PEEK", Verb::Peek as u64),
     ("RECORD", Verb::Record as u64),

@@ -150,6 +150,37 @@ async fn what_one_meets_with_is_no_matter_of_the_others() {
     assert!(store.is_connected());
 }
 
+/// Whatever goes wrong before a counter is looked at goes wrong for each, and no script runs for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_all_meet_with_is_told_to_each() {
+    let server = Server::start();
+    let may = ["on", ">pass", "~*", "+@all", "-time"];
+    server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());
+    let url = server.url().replace("://", "://app:pass@");
+    let store = RedisStore::builder(&url).deadline(PATIENCE).build();
+    let store = Arc::new(store.unwrap());
+    let counters = [
+        counter("one", "10/day"),
+        counter("two", "10/hour, fixed-window"),
+    ];
+    for counter in &counters {
+        take(&store, &user("alice"), counter).await.unwrap_err();
+    }
+    server.signal("STOP");
+    let names = ["alice", "alice", "alice", "bob", "bob", "carol", "alice"];
+    let asked = names.map(|name| {
+        counters
+            .each_ref()
+            .map(|counter| ask(&store, name, counter, 1))
+    });
+    server.signal("CONT");
+    for task in asked.into_iter().flatten() {
+        let error = task.await.unwrap().unwrap_err().to_string();
+        assert!(error.contains("can't run"), "{error}");
+    }
+    assert_eq!(server.run::<String>(&["PING"]), "PONG");
+}
+
 /// While the server says nothing, two calls are all that it will find when it comes round. Those
 /// who gave up before they were sent are told so, and are never charged.
 #[tokio::test(flavor = "multi_thread")]

@@ -242,7 +242,7 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
 
 /// Counters that are a while away.
 #[derive(Clone)]
-struct Far(Counted);
+pub(super) struct Far(pub(super) Counted);
 
 impl fmt::Debug for Far {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,7 @@ mod held;
 mod lease;
 mod lease_ahead;
 mod lease_ends;
+mod lease_reach;
 #[cfg(feature = "redis")]
 mod stack;
 

@@ -1,5 +1,5 @@
 
-local requests, server_time = ARGV[1], nil
+local keys, requests, server_time = KEYS, ARGV[1], nil
 local byte, attempt = string.byte, redis.pcall
 
 -- The instant that a request goes by, and how much longer than it must its key lives, in
@@ -31,16 +31,10 @@ local function keep(key, now, clock, needed, crowded, slack)
   end
 end
 
--- Whether a counter's key is to be looked after, that was last written at `seen`: for the first time
--- in this second, or if the clock has gone back. In between its end is where it was, unless somebody
--- took it away; and to ask for it is a sixth of the price of a decision.
-local function is_due(clock, seen)
-  return clock < seen or clock - clock % SECOND > seen
-end
-
--- The decision at this place of the requests, of one or more checks; those of one key follow each
--- other. What is answered is its instant, and how every counter stands; or an error, as a table.
-local function decide(place)
+-- The decision at this place of the requests, of one or more checks, whose keys come after so many
+-- others; those of one key follow each other. What is answered is its instant, and how every counter
+-- stands; or nothing, and an error as a table.
+local function decide(place, before)
   local verb, count, clock, charged_at
   verb, count, clock, charged_at, place = read('<BBdd', requests, place)
   local slack
@@ -49,6 +43,7 @@ local function decide(place)
   local now, checks, foreign = clock, {}, nil
   for i = 1, count do
     local check = { ALLOWED, 0, 0, false, false, false, read('<c8HBddddd', requests, place) }
+    check[KEY] = check[KEY] + before
     checks[i], place = check, check[NEXT]
   end
   local from = 1
@@ -58,19 +53,19 @@ local function decide(place)
       to = to + 1
     end
     if from == to then
-      found = attempt('HGET', KEYS[number], checks[from][ID])
+      found = attempt('HGET', keys[number], checks[from][ID])
       found = type(found) == 'table' and found or { found }
     else
       local ids = {}
       for i = from, to do
         ids[i - from + 1] = checks[i][ID]
       end
-      found = attempt('HMGET', KEYS[number], unpack(ids))
+      found = attempt('HMGET', keys[number], unpack(ids))
     end
     if found.err then
       -- A key of another type is nothing of ours. It gives way when there is something to write.
       if not string.find(found.err, 'WRONGTYPE', 1, true) then
-        return found
+        return nil, found
       end
       foreign = foreign or {}
       foreign[number] = true
@@ -89,7 +84,7 @@ local function decide(place)
 
   local function step(what, check, cost)
     return steps[check[KIND]](what, check[STATE], now, cost, charged_at, check[AMOUNT],
-      check[WINDOW], check[THIS], check[THAT], KEYS[check[KEY]], check[ID])
+      check[WINDOW], check[THIS], check[THAT], keys[check[KEY]], check[ID])
   end
 
   -- All counters must have room, or none is charged.
@@ -108,7 +103,7 @@ local function decide(place)
   from = 1
   repeat
     local number, to, needed, known, fields = checks[from][KEY], from, 0, false, {}
-    local key = KEYS[number]
+    local key = keys[number]
     if changes and foreign and foreign[number] then
       call('DEL', key)
     end
@@ -153,74 +148,130 @@ local function decide(place)
 end
 
 -- The same for what most requests are: one check, to be charged if there is room. Without the tables
--- it takes two thirds of the time.
-local function take(place)
-  local _, _, clock, charged_at, id, number, kind, cost, amount, window, this, that =
-    read('<BBddc8HBddddd', requests, place)
-  local slack, key = nil, KEYS[number]
+-- it takes two thirds of the time. The instant was looked up before, with the slack that goes with it.
+local function take(
+  place, before, slack, clock, charged_at, id, number, kind, cost, amount, window, this, that
+)
+  local key = keys[before + number]
   local state = attempt('HGET', key, id)
-  if state and (type(state) == 'table' or #state <= HEAD_BYTES) then
-    -- Nothing of ours.
-    return decide(place)
-  end
-  clock, slack = by_clock(clock)
-  local now, step, ends, seen = clock, steps[kind], 0, 0
+  local now, step, ends, seen, one, two, three = clock, steps[kind], 0, 0, nil, nil, nil
   if state then
-    ends, seen = read('<I7I7', state)
+    -- An error is a table, and those have no length.
+    local size = #state
+    if size <= HEAD_BYTES then
+      -- Nothing of ours.
+      return decide(place, before)
+    end
+    -- In one go, if it is of this kind.
+    if kind == SLIDING and size == SLIDING_BYTES then
+      ends, seen, one, two, three = read('<I7I7I7I4I4', state)
+    elseif kind == FIXED and size == FIXED_BYTES then
+      ends, seen, one, two = read('<I7I7I7I7', state)
+    elseif kind == TOKEN and size == TOKEN_BYTES then
+      ends, seen, one, two, three = read('<I7I7I6I7I5', state)
+    else
+      ends, seen = read('<I7I7', state)
+    end
     now = seen > now and seen or now
   end
+  -- Whether the key is to be looked after: for the first time in this second, or if the clock has
+  -- gone back. In between its end is where it was, unless somebody took it away; and to ask for it
+  -- is a sixth of the price of a decision.
+  local is_due = clock < seen or clock - clock % SECOND > seen
   local outcome, used, reset, after, expires =
-    step(TAKE, state, now, cost, charged_at, amount, window, this, that, key, id)
+    step(TAKE, state, now, cost, charged_at, amount, window, this, that, key, id, one, two, three)
   if outcome == ALLOWED and cost > 0 then
     if not after or after == true then
+      local _
       _, _, _, after, expires =
         step(CHARGE, state, now, cost, charged_at, amount, window, this, that, key, id)
     end
     local is_new = call('HSET', key, id, after) > 0
-    if is_new or expires > ends or is_due(clock, seen) then
+    if is_new or is_due or expires > ends then
       local crowded = is_new and call('HLEN', key) > CROWD
       keep(key, now, clock, expires > now and expires - now or 0, crowded, slack)
     end
-  elseif state and is_due(clock, seen) then
+  elseif state and is_due then
     keep(key, now, clock, 0, false, slack)
   end
   return write('<I7BI7I7', now, outcome, used, reset < MAX_COUNT and reset or MAX_COUNT)
 end
 
-if REQUEST_BYTES + byte(requests, 2) * CHECK_BYTES >= #requests then
-  return (byte(requests) == DECIDE and byte(requests, 2) == 1 and take or decide)(1)
+if byte(requests) ~= SEVERAL then
+  local answer, wrong
+  if byte(requests) == DECIDE and byte(requests, 2) == 1 then
+    local clock, charged_at, id, number, kind, cost, amount, window, this, that =
+      read('<ddc8HBddddd', requests, 3)
+    local slack
+    clock, slack = by_clock(clock)
+    answer, wrong =
+      take(1, 0, slack, clock, charged_at, id, number, kind, cost, amount, window, this, that)
+  else
+    answer, wrong = decide(1, 0)
+  end
+  return answer or wrong
 end
 
--- Requests that have travelled together are decided one after the other. What one of them meets
--- with is no matter of the others: its answer is an instant that there is not, and the errors come
--- after all answers.
-local place, size, answers, answered, errors = 1, #requests, {}, 0, {}
+-- Requests that have travelled together are decided one after the other. Two numbers say which one is
+-- next, and how often, each time about other keys: the first that there is not yet comes before a
+-- request in full. What one of them meets with is no matter of the others: its answer is an instant
+-- that there is not, and the errors come after all answers.
+local place, size, answers, answered, errors = 2, #requests, {}, 0, {}
+local starts, key_counts, before, left, start, key_count = {}, {}, 0, 0, 0, 0
 
+-- Goes on to the next request.
+local function go_on()
+  local number
+  number, left = byte(requests, place, place + 1)
+  place, start, key_count = place + 2, starts[number], key_counts[number]
+  if not start then
+    start = place
+    place = place + REQUEST_BYTES + byte(requests, place + 1) * CHECK_BYTES
+    -- The keys are numbered as they come, so the last check has the last one.
+    key_count = read('<H', requests, place - CHECK_BYTES + ID_BYTES)
+    starts[number], key_counts[number] = start, key_count
+  end
+end
+
+-- Answers the request as often as it is left to, or up to an error. It is counted first, so that
+-- whatever goes wrong goes wrong for one.
 local function answer_all()
-  while place <= size do
-    local verb, count = byte(requests, place, place + 1)
-    local answer
-    if verb == DECIDE and count == 1 then
-      answer = take(place)
-    else
-      answer = decide(place)
+  local verb, slack, clock, charged_at, id, number, kind, cost, amount, window, this, that
+  while left > 0 do
+    local keys_before, answer, wrong = before, nil, nil
+    before, left = before + key_count, left - 1
+    if not verb then
+      local checks
+      verb, checks = byte(requests, start, start + 1)
+      if verb == DECIDE and checks == 1 then
+        clock, charged_at, id, number, kind, cost, amount, window, this, that =
+          read('<ddc8HBddddd', requests, start + 2)
+        clock, slack = by_clock(clock)
+      end
     end
-    if type(answer) == 'table' then
-      return answer
+    if slack then
+      answer, wrong = take(start, keys_before, slack, clock, charged_at, id, number, kind, cost,
+        amount, window, this, that)
+    else
+      answer, wrong = decide(start, keys_before)
+    end
+    if not answer then
+      return wrong
     end
     answered = answered + 1
     answers[answered] = answer
-    place = place + REQUEST_BYTES + count * CHECK_BYTES
   end
 end
 repeat
+  if left == 0 then
+    go_on()
+  end
   local _, wrong = pcall(answer_all)
   if wrong then
     errors[#errors + 1] = type(wrong) == 'table' and wrong.err or wrong
     answered = answered + 1
     answers[answered] = '\255\255\255\255\255\255\255'
-    place = place + REQUEST_BYTES + byte(requests, place + 1) * CHECK_BYTES
   end
-until place > size
+until left == 0 and place > size
 answers = table.concat(answers)
 return #errors > 0 and { answers, unpack(errors) } or answers

@@ -20,10 +20,14 @@ local function window_end(now, window, months)
 end
 
 -- One counter per aligned window. See algorithm/fixed_window.rs.
-steps[FIXED] = function(what, record, now, cost, charged_at, amount, window, months)
-  local stop, count = 0, 0
-  if record and #record == FIXED_BYTES then
-    stop, count = read('<I7I7', record, HEAD_BYTES + 1)
+steps[FIXED] = function(
+  what, record, now, cost, charged_at, amount, window, months, _, _, _, stop, count
+)
+  if not stop then
+    stop, count = 0, 0
+    if record and #record == FIXED_BYTES then
+      stop, count = read('<I7I7', record, HEAD_BYTES + 1)
+    end
   end
   if now >= stop then
     stop, count = window_end(now, window, months), 0

@@ -1,9 +1,13 @@
 
 -- Two counters, the older one fading out. See algorithm/sliding_window.rs.
-steps[SLIDING] = function(what, record, now, cost, charged_at, amount, window, tick, most)
-  local start, current, previous = 0, 0, 0
-  if record and #record == SLIDING_BYTES then
-    start, current, previous = read('<I7I4I4', record, HEAD_BYTES + 1)
+steps[SLIDING] = function(
+  what, record, now, cost, charged_at, amount, window, tick, most, _, _, start, current, previous
+)
+  if not start then
+    start, current, previous = 0, 0, 0
+    if record and #record == SLIDING_BYTES then
+      start, current, previous = read('<I7I4I4', record, HEAD_BYTES + 1)
+    end
   end
   local stop = start + window
   if now >= stop then

@@ -1,10 +1,15 @@
 
 -- A bucket of permits that refills steadily, as what is missing from it, in permits × ticks. See
 -- algorithm/token_bucket.rs.
-steps[TOKEN] = function(what, record, now, cost, charged_at, amount, window, tick, burst)
-  local level, filled, its_tick, factor = 0, 0, tick, 1
-  if record and #record == TOKEN_BYTES then
-    level, filled, its_tick = read('<I6I7I5', record, HEAD_BYTES + 1)
+steps[TOKEN] = function(
+  what, record, now, cost, charged_at, amount, window, tick, burst, _, _, level, filled, its_tick
+)
+  local factor = 1
+  if not level then
+    level, filled, its_tick = 0, 0, tick
+    if record and #record == TOKEN_BYTES then
+      level, filled, its_tick = read('<I6I7I5', record, HEAD_BYTES + 1)
+    end
   end
   if its_tick ~= tick then
     -- Last charged under an amount that is counted in other ticks.

@@ -15,6 +15,6 @@ local read, write, call = struct.unpack, struct.pack, redis.call
 
 -- One function for each kind of counter: what to do, the counter's record or false, the instant,
 -- the cost, when it was charged (to give it back), and the quota: amount, window and two numbers
--- more. Returns outcome, used and reset; and if something changes, the new record and when that is
+-- more; then key and name of the counter, and what its record says, if that was read already. Returns outcome, used and reset; and if something changes, the new record and when that is
 -- worth nothing any more. A record begins with the latter, and with the instant it was written at.
 local steps = {}
