@@ -6,6 +6,7 @@ mod decide;
 mod heap;
 mod locked;
 mod room;
+mod short;
 mod table;
 mod weigh;
 
