@@ -30,6 +30,9 @@ pub struct RedisStoreBuilder {
     roots: Option<Vec<u8>>,
 }
 
+/// Those who travel together are counted by a byte.
+const _: () = assert!(RedisStoreBuilder::TOGETHER.per_call <= 255);
+
 impl RedisStoreBuilder {
     const LONGEST_DEADLINE: Duration = Duration::from_mins(1);
     /// A connection on which nothing is heard for as long as so many deadlines is given up.
@@ -43,7 +46,6 @@ impl RedisStoreBuilder {
         per_lane: 2,
         in_all: 512,
     };
-    const _NUMBERED_BY_A_BYTE: () = assert!(Self::TOGETHER.per_call <= 255);
     const EACH_ALONE: Pace = Pace {
         per_call: 1,
         per_lane: 512,
