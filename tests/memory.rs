@@ -5,7 +5,7 @@ use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
 use tollgate::{
     Algorithm, Batch, Check, Counter, Limiter, ManualClock, MemoryStore, Quota, Store, Subject,
     Timestamp, Window,
@@ -19,6 +19,16 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 fn bytes_in_use(region: &Region<'_, System>) -> usize {
     let change = region.change();
     change.bytes_allocated - change.bytes_deallocated
+}
+
+/// The least that is allocated, or moved to a larger place, by doing the same again and again. The
+/// thread that runs the tests allocates, too, when one of them ends; what does it every time is ours.
+fn least_allocated(mut again: impl FnMut() -> Stats) -> (usize, usize) {
+    (0..20)
+        .map(|_| again())
+        .map(|change| (change.allocations, change.reallocations))
+        .min()
+        .unwrap()
 }
 
 /// A request that is let through without headers costs the layer no allocation: by address, by a
@@ -86,10 +96,11 @@ fn an_allowed_request_allocates_nothing() {
                     matches!(response, std::task::Poll::Ready(Ok(response)) if response.status() == 200)
                 );
             }
-            region.change().allocations
+            region.change()
         };
         send(requests());
-        assert_eq!(send(requests()), 0, "with a token: {}", token.is_some());
+        let (allocations, _) = least_allocated(|| send(requests()));
+        assert_eq!(allocations, 0, "with a token: {}", token.is_some());
     }
 }
 
@@ -136,14 +147,12 @@ fn a_decision_allocates_nothing() {
             // Until the logs have grown to what their quotas hold.
             (0..60).for_each(|_| everything());
         }
-        let region = Region::new(ALLOCATOR);
-        everything();
-        let change = region.change();
-        assert_eq!(
-            (change.allocations, change.reallocations),
-            (0, 0),
-            "{algorithm}"
-        );
+        let allocated = least_allocated(|| {
+            let region = Region::new(ALLOCATOR);
+            everything();
+            region.change()
+        });
+        assert_eq!(allocated, (0, 0), "{algorithm}");
     }
 }
 
