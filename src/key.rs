@@ -113,18 +113,20 @@ impl<'a> Subject<'a> {
             .map(|dimension| (dimension.name, dimension.value))
     }
 
-    /// The text, if that is all there is: one dimension without a name, as most subjects are.
+    /// The name and the value of its only dimension, if it has no more than one, as most subjects.
+    #[inline]
+    pub(crate) const fn only(&self) -> Option<(&'a str, Value<'a>)> {
+        match &self.dimensions {
+            [Some(Dimension { name, value }), None, ..] => Some((name, *value)),
+            _ => None,
+        }
+    }
+
+    /// The text, if that is all there is: one dimension without a name.
     #[inline]
     pub(crate) const fn only_text(&self) -> Option<&'a str> {
-        match &self.dimensions {
-            [
-                Some(Dimension {
-                    name,
-                    value: Value::Text(text),
-                }),
-                None,
-                ..,
-            ] if name.is_empty() => Some(text),
+        match self.only() {
+            Some((name, Value::Text(text))) if name.is_empty() => Some(text),
             _ => None,
         }
     }

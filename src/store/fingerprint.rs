@@ -13,11 +13,13 @@ const WORD: u64 = 8;
 
 /// The secret of one store.
 ///
-/// Three sorts of things are hashed, and each begins with a word that no other begins with. It is
+/// Several sorts of things are hashed, and each begins with a word that no other begins with. It is
 /// absorbed when the secret is made.
 #[derive(Clone)]
 pub(super) struct Secret {
     text: SipHash,
+    named_text: SipHash,
+    named_address: SipHash,
     subject: SipHash,
     request: SipHash,
 }
@@ -100,6 +102,8 @@ impl Secret {
             text: secret.absorb(1),
             subject: secret.absorb(2),
             request: secret.absorb(3),
+            named_text: secret.absorb(4),
+            named_address: secret.absorb(5),
         }
     }
 
@@ -127,25 +131,31 @@ impl Secret {
 
     #[inline(always)]
     pub(super) fn fingerprint(&self, subject: &Subject<'_>) -> Fingerprint {
-        match subject.only_text() {
-            Some(text) => self.fingerprint_of_text(text),
-            None => self.fingerprint_of_any(subject),
+        match subject.only() {
+            Some(("", Value::Text(text))) => of_text(self.text, WORD, text),
+            // In seven bytes, so that the eighth can say how many they are.
+            Some((name, Value::Text(text))) if name.len() < 8 => {
+                of_text(self.named_text.absorb(short_name(name)), 2 * WORD, text)
+            }
+            Some((name, Value::Address(address))) if name.len() < 8 => {
+                self.fingerprint_of_address(name, address)
+            }
+            _ => self.fingerprint_of_any(subject),
         }
     }
 
-    /// For what most subjects are: the text, as it would be hashed anywhere.
-    fn fingerprint_of_text(&self, text: &str) -> Fingerprint {
-        let (words, rest) = text.as_bytes().as_chunks::<8>();
-        let mut hash = self.text;
-        for word in words {
-            hash = hash.absorb(u64::from_le_bytes(*word));
-        }
-        let tail = match text.as_bytes().last_chunk::<8>() {
-            // Those of the last eight bytes that are not in a whole word.
-            Some(last) => u64::from_le_bytes(*last) >> 8 >> (56 - 8 * rest.len()),
-            None => short_word(rest),
-        };
-        Fingerprint::from(hash.finish(WORD + text.len() as u64, tail))
+    /// For those who are known by where they come from.
+    fn fingerprint_of_address(&self, name: &str, address: IpAddr) -> Fingerprint {
+        let hash = self.named_address.absorb(short_name(name));
+        Fingerprint::from(match address.to_canonical() {
+            IpAddr::V4(v4) => hash.finish(2 * WORD + 4, v4.to_bits().into()),
+            IpAddr::V6(v6) => {
+                let octets = v6.octets();
+                let (words, _) = octets.as_chunks::<8>();
+                let words = words.iter().map(|word| u64::from_le_bytes(*word));
+                words.fold(hash, SipHash::absorb).finish(4 * WORD, 0)
+            }
+        })
     }
 
     fn fingerprint_of_any(&self, subject: &Subject<'_>) -> Fingerprint {
@@ -215,6 +225,26 @@ impl Secret {
         words.dimension(b'r', "", &number.to_le_bytes());
         words.finish()
     }
+}
+
+/// For what most subjects are: the text, as it would be hashed anywhere, after `len` bytes.
+fn of_text(mut hash: SipHash, len: u64, text: &str) -> Fingerprint {
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    for word in words {
+        hash = hash.absorb(u64::from_le_bytes(*word));
+    }
+    let tail = match text.as_bytes().last_chunk::<8>() {
+        // Those of the last eight bytes that are not in a whole word.
+        Some(last) => u64::from_le_bytes(*last) >> 8 >> (56 - 8 * rest.len()),
+        None => short_word(rest),
+    };
+    Fingerprint::from(hash.finish(len + text.len() as u64, tail))
+}
+
+/// A name of up to seven bytes, and how many they are.
+#[inline]
+fn short_name(name: &str) -> u64 {
+    short_word(name.as_bytes()) | (name.len() as u64) << 56
 }
 
 /// A subject, word by word: for each dimension its name and its value, each from a word of its
@@ -353,6 +383,51 @@ mod tests {
             theirs.write(text.as_bytes());
             let ours = secret.fingerprint(&Subject::from(text));
             assert_eq!(ours.place, theirs.finish(), "{text}");
+        }
+    }
+
+    /// An address is one, however it is written, and no number, text or other address; also with
+    /// names that end in nothing, and with those that are too long for the short way.
+    #[test]
+    fn an_address_is_hashed_as_nothing_else() {
+        let secret = Secret::from_keys(1, 2);
+        let print = |subject: &Subject<'_>| {
+            let Fingerprint { place, rest } = secret.fingerprint(subject);
+            (place, rest)
+        };
+        let addresses = [
+            "0.0.0.0",
+            "1.0.0.0",
+            "0.0.0.1",
+            "::",
+            "::1",
+            "1::",
+            "::1:0:0:0:0",
+        ];
+        let names = ["", "\0", "a", "ip", "sevenof", "eightofi", "nineofitt"];
+        let mut prints = HashSet::new();
+        for name in names {
+            for address in addresses {
+                let address: IpAddr = address.parse().unwrap();
+                assert!(
+                    prints.insert(print(&Subject::from([(name, address)]))),
+                    "{name}"
+                );
+            }
+            for number in [0, 1, 1 << 24, 1_u64 << 32] {
+                assert!(prints.insert(print(&Subject::from([(name, number)]))));
+            }
+            for text in ["", "\0\0\0\0", "\0\0\0\0\0\0\0\0", "0.0.0.0", "::"] {
+                assert!(
+                    prints.insert(print(&Subject::from([(name, text)]))),
+                    "{name}"
+                );
+            }
+            let mapped: IpAddr = "::ffff:1.0.0.0".parse().unwrap();
+            assert!(
+                !prints.insert(print(&Subject::from([(name, mapped)]))),
+                "{name}"
+            );
         }
     }
 
