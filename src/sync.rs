@@ -48,7 +48,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn lock_contended<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every try takes the cache line from whoever holds the lock, and that one needs it to let go.
     // So the first pause is long enough for several turns of another thread.
-    const PAUSES: [u32; 3] = [16, 32, 64];
+    const PAUSES: [u32; 3] = [48, 64, 64];
     for pauses in PAUSES {
         for _ in 0..pauses {
             std::hint::spin_loop();
