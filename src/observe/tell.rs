@@ -236,13 +236,12 @@ impl Watch {
         }
     }
 
-    /// In one piece, whichever family it is of: it is the pieces that make a hash dear.
+    /// In one piece, and no longer than it has to be: that is what makes a hash dear.
     fn hash_of_address(&self, address: IpAddr) -> u64 {
-        let address = match address {
-            IpAddr::V4(address) => address.to_ipv6_mapped(),
-            IpAddr::V6(address) => address,
-        };
-        self.hasher.hash_one(address.to_bits())
+        match address.to_canonical() {
+            IpAddr::V4(address) => self.hasher.hash_one(u64::from(address.to_bits())),
+            IpAddr::V6(address) => self.hasher.hash_one(address.to_bits()),
+        }
     }
 }
 
