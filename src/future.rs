@@ -244,8 +244,8 @@ where
                 future: service.call(request),
                 admitted: Some(Admitted::Noted(note)),
             },
-            Asked::Denied(response) => State::Denied {
-                response: Some(response),
+            Asked::Denied(refusal) => State::Denied {
+                response: Some(refusal.answer(request.extensions_mut())),
             },
             Asked::Pending(pending) => State::Waiting {
                 waiting: Some(Box::new(Self {

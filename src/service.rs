@@ -66,7 +66,9 @@ where
                 let admitted = ResponseFuture::<S, _>::admit(&self.gate, admission, &mut request);
                 ResponseFuture::calling(self.inner.call(request), admitted)
             }
-            Asked::Denied(response) => ResponseFuture::denied(response),
+            Asked::Denied(refusal) => {
+                ResponseFuture::denied(refusal.answer(request.extensions_mut()))
+            }
             Asked::Pending(pending) => {
                 // The one that was polled ready goes with the request; a fresh one stays.
                 let fresh = self.inner.clone();

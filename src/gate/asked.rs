@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::Response;
+use http::{Extensions, Response};
 
 use super::case::Case;
 use super::note::Note;
@@ -21,9 +21,48 @@ pub(crate) enum Asked {
     /// It goes on, and its response says how one quota stands.
     Noted(Note),
     /// It is turned away with this.
-    Denied(Response<Bytes>),
+    Denied(Refusal),
     /// It is not known yet.
     Pending(Box<Pending>),
+}
+
+/// What a request is turned away with.
+pub(crate) struct Refusal {
+    pub(super) response: Response<Bytes>,
+    /// For those further out who look at the response.
+    pub(super) decision: Option<Decision>,
+}
+
+impl Refusal {
+    /// The whole response to the request with these extensions.
+    ///
+    /// Nobody will ask for them any more, but the memory that they are in is good for what the
+    /// response says: to give it back and to ask for as much again is what would cost most here.
+    pub(crate) fn answer(self, extensions: &mut Extensions) -> Response<Bytes> {
+        let Self {
+            mut response,
+            decision,
+        } = self;
+        if let Some(decision) = decision {
+            let told = response.extensions_mut();
+            // A renderer may have put something there.
+            if told.is_empty() {
+                std::mem::swap(told, extensions);
+                told.clear();
+            }
+            told.insert(decision);
+        }
+        response
+    }
+}
+
+impl From<Response<Bytes>> for Refusal {
+    fn from(response: Response<Bytes>) -> Self {
+        Self {
+            response,
+            decision: None,
+        }
+    }
 }
 
 /// A request that goes on and whose response has to be seen to.

@@ -44,7 +44,7 @@ use crate::response::Render;
 use crate::store::{Answer, MemoryStore, Overrides, Store};
 use crate::tier::TierResolver;
 
-pub(crate) use self::asked::{Admission, Asked, Judged, Pending};
+pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
 pub use self::charge::Charge;
 #[cfg(feature = "admin")]
 pub(crate) use self::inspect::{Asker, Inspected, Limit};
@@ -182,7 +182,7 @@ impl Gate {
         }
         let identity = match self.identify(rules, endpoint, head, address, now) {
             Ok(identity) => identity,
-            Err(refused) => return Asked::Denied(*refused),
+            Err(refused) => return Asked::Denied((*refused).into()),
         };
         let plan = match rules.policy.plan_for(endpoint, identity.as_deref()) {
             Ok(plan) => plan,

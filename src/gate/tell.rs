@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Response};
 
 use super::case::Case;
 use super::observed::path_of;
-use super::{Admission, Asked, Gate, Rules};
+use super::{Admission, Asked, Gate, Refusal, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Verdict};
@@ -52,7 +52,7 @@ impl Gate {
         if case.needs_store() {
             self.watch.unavailable();
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, now);
-            return Asked::Denied(self.render(&denial, case.rules().style()));
+            return Asked::Denied(self.render(&denial, case.rules().style()).into());
         }
         let Some(local) = case.locally(error.kind()) else {
             return self.uncounted();
@@ -77,7 +77,7 @@ impl Gate {
         decision: Decision,
         head: &Head<'_>,
         now: Timestamp,
-    ) -> Response<Bytes> {
+    ) -> Refusal {
         let (rules, at) = (case.rules(), decision.at());
         let found = case.binding(&decision).and_then(|(index, entry)| {
             let named = case.named(entry).ok()?;
@@ -85,7 +85,7 @@ impl Gate {
         });
         let Some((entry, label, named)) = found else {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);
-            return self.render(&denial, rules.style());
+            return self.render(&denial, rules.style()).into();
         };
         let binding = Standing::new(label, *decision.usage());
         let several: Vec<Standing<'_>> = match verdict {
@@ -112,9 +112,10 @@ impl Gate {
             retry_after: decision.retry_after(),
             now,
         };
-        let mut response = self.turn_away(&denial, &denied, rules.style());
-        response.extensions_mut().insert(decision);
-        response
+        Refusal {
+            response: self.turn_away(&denial, &denied, rules.style()),
+            decision: Some(decision),
+        }
     }
 
     /// Says no, and says so to those who watch.
