@@ -83,12 +83,10 @@ where
         }
     }
 
-    /// What the headers of the response are to say, if the service was called.
+    /// The same, with what the headers of the response are to say.
     #[inline]
-    pub(crate) fn note(&mut self, note: Note) {
-        if let State::Calling { admitted, .. } = &mut self.state {
-            *admitted = Some(Admitted::Noted(note));
-        }
+    pub(crate) const fn noted(future: S::Future, note: Note) -> Self {
+        Self::calling(future, Some(Admitted::Noted(note)))
     }
 
     pub(crate) const fn denied(response: Response<Bytes>) -> Self {

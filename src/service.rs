@@ -79,8 +79,11 @@ where
     }
 }
 
-/// Calls a service, and notes what the headers of the response are to say. In this order, so that
-/// the future is not moved once more.
+/// Calls a service, and notes what the headers of the response are to say.
+///
+/// As above, there is nothing to see to while the service is called, and the future is made where
+/// it stays. Should the service panic, all that is lost is the note's share in a name that is there
+/// for as long as the rules are.
 #[inline]
 fn noted<S, ReqBody>(
     service: &mut S,
@@ -90,9 +93,9 @@ fn noted<S, ReqBody>(
 where
     S: Service<Request<ReqBody>>,
 {
-    let mut future = ResponseFuture::calling(service.call(request), None);
-    future.note(note);
-    future
+    let note = ManuallyDrop::new(note);
+    let future = service.call(request);
+    ResponseFuture::noted(future, ManuallyDrop::into_inner(note))
 }
 
 impl<S: fmt::Debug> fmt::Debug for RateLimit<S> {
