@@ -77,7 +77,7 @@ pub use self::read::{Limits, read_retry_after};
 pub use self::retry_after::retry_after_secs;
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 
-pub(crate) use self::number::{Decimal, header_value, two_digits};
+pub(crate) use self::number::{Decimal, four_digits, header_value, leading_zeros, two_digits};
 pub(crate) use self::recent::recent_value;
 
 /// How one quota of a request stands, and what it is called.

@@ -42,13 +42,26 @@ pub(crate) fn two_digits(number: u64) -> [u8; 2] {
     [DIGITS[at + 2], DIGITS[at + 3]]
 }
 
+/// A number below 10 000, with its leading zeros.
+#[inline]
+pub(crate) fn four_digits(number: u64) -> [u8; 4] {
+    let at = (number % 10_000) as usize * 4;
+    [DIGITS[at], DIGITS[at + 1], DIGITS[at + 2], DIGITS[at + 3]]
+}
+
+/// How many leading zeros such a number has. The last digit is none of them.
+#[inline]
+pub(crate) const fn leading_zeros(number: u64) -> usize {
+    (number < 1_000) as usize + (number < 100) as usize + (number < 10) as usize
+}
+
 /// A number below 10 000 as text that lives for ever.
 #[inline]
 fn small(number: u64) -> Option<&'static str> {
     if number >= 10_000 {
         return None;
     }
-    let zeros = usize::from(number < 1_000) + usize::from(number < 100) + usize::from(number < 10);
+    let zeros = leading_zeros(number);
     let at = (number % 10_000) as usize * 4;
     SMALL.get(at + zeros..at + 4)
 }
@@ -125,5 +138,6 @@ mod tests {
             assert_eq!(header_value(number), expected);
         }
         assert_eq!(two_digits(7), *b"07");
+        assert_eq!(four_digits(42), *b"0042");
     }
 }

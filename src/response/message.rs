@@ -2,13 +2,7 @@
 
 use super::sink::Sink;
 use super::template::{Piece, fill};
-use super::{Denial, DenialKind, Template};
-
-const LIMITED: &[Piece] = &[
-    Piece::literal("Rate limit exceeded. Please try again in "),
-    Piece::RetryIn,
-    Piece::literal("."),
-];
+use super::{Denial, DenialKind, words};
 
 const TOO_COSTLY: &[Piece] = &[
     Piece::literal("This request asks for more than the limit of "),
@@ -30,6 +24,15 @@ const UNAUTHORIZED: &[Piece] = &[Piece::literal(
     "The credentials that came with this request are not valid.",
 )];
 
+/// What most denials say, put together without a look at each piece.
+fn usual(denial: &Denial<'_>, out: &mut impl Sink) {
+    out.plain("Rate limit exceeded. Please try again in ");
+    if let Some(secs) = denial.retry_after_secs() {
+        words::wait(secs, out);
+    }
+    out.plain(".");
+}
+
 /// Writes the message of a denial.
 pub(super) fn write(denial: &Denial<'_>, out: &mut impl Sink) {
     let pieces = match denial.kind() {
@@ -38,7 +41,10 @@ pub(super) fn write(denial: &Denial<'_>, out: &mut impl Sink) {
             Some(0) => BLOCKED,
             _ => TOO_COSTLY,
         },
-        DenialKind::Limited => denial.template().map_or(LIMITED, Template::pieces),
+        DenialKind::Limited => match denial.template() {
+            Some(template) => template.pieces(),
+            None => return usual(denial, out),
+        },
         DenialKind::Unavailable => UNAVAILABLE,
         DenialKind::Unauthorized => UNAUTHORIZED,
     };
