@@ -3,7 +3,7 @@
 use http::header::Entry;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::recent::recent_value;
+use super::recent::{Told, recent_value};
 use super::{Report, ResetStyle};
 use crate::clock::Timestamp;
 
@@ -33,20 +33,37 @@ pub(super) fn write_if_alone(
     report: &Report<'_>,
     style: ResetStyle,
 ) -> bool {
-    let Entry::Vacant(place) = headers.entry(REMAINING) else {
+    let remaining = recent_value(Told::Amount, report.binding.remaining());
+    // To put it next to what may be there, and to hear whether there was something, is less than
+    // to look for it first.
+    if headers.append(REMAINING, remaining) {
+        take_back(headers);
         return false;
-    };
-    place.insert(recent_value(report.binding.remaining()));
+    }
     let (limit, policy) = report.limit_and_policy();
     headers.insert(LIMIT, limit);
     if let Some(reset) = reset_number(report, style) {
-        headers.insert(RESET, recent_value(reset));
+        headers.insert(RESET, recent_value(Told::Time, reset));
     }
     headers.insert(POLICY, policy);
     if report.warn {
         headers.insert(WARNING, NEAR);
     }
     true
+}
+
+/// Removes the last line that tells what is left: it was put next to others.
+#[cold]
+fn take_back(headers: &mut HeaderMap) {
+    if let Entry::Occupied(mut place) = headers.entry(REMAINING) {
+        let mut others: Vec<HeaderValue> = place.iter().cloned().collect();
+        others.pop();
+        let mut others = others.into_iter();
+        if let Some(first) = others.next() {
+            place.insert(first);
+        }
+        others.for_each(|other| place.append(other));
+    }
 }
 
 /// The least that is left according to the set that is there; endless, if it cannot be read.

@@ -78,7 +78,7 @@ pub use self::retry_after::retry_after_secs;
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 
 pub(crate) use self::number::{Decimal, four_digits, header_value, leading_zeros, two_digits};
-pub(crate) use self::recent::recent_value;
+pub(crate) use self::recent::{Told, recent_value};
 
 /// How one quota of a request stands, and what it is called.
 #[derive(Clone, Copy, Debug)]

@@ -6,15 +6,26 @@ use http::HeaderValue;
 
 use super::number::{header_value, small_value};
 
-/// So many numbers are known to each thread: the last of all those that end in the same bits.
+/// So many numbers of a kind are known to each thread: the last of all those that end in the same
+/// bits.
 const PLACES: usize = 128;
+
+/// What a number tells. Those of one kind are near each other, and would be in the way of those of
+/// another.
+#[derive(Clone, Copy)]
+pub(crate) enum Told {
+    /// How much is left.
+    Amount,
+    /// When something ends, or how long it takes.
+    Time,
+}
 
 /// A number that was told and, once it was told twice, its value.
 type Place = (u64, Option<HeaderValue>);
 
 thread_local! {
-    static RECENT: RefCell<[Place; PLACES]> =
-        const { RefCell::new([const { (0, None) }; PLACES]) };
+    static RECENT: RefCell<[[Place; PLACES]; 2]> =
+        const { RefCell::new([const { [const { (0, None) }; PLACES] }; 2]) };
 }
 
 /// A number as the value of a header, where the same number is likely to be told again soon:
@@ -24,16 +35,16 @@ thread_local! {
 /// Nothing is kept of a number that came only once: to share a value is to put it on the heap a
 /// second time.
 #[inline]
-pub(crate) fn recent_value(number: u64) -> HeaderValue {
+pub(crate) fn recent_value(told: Told, number: u64) -> HeaderValue {
     match small_value(number) {
         Some(value) => value,
-        None => recent_large(number),
+        None => recent_large(told, number),
     }
 }
 
-fn recent_large(number: u64) -> HeaderValue {
+fn recent_large(told: Told, number: u64) -> HeaderValue {
     let known = RECENT.try_with(|recent| {
-        let places = &mut *recent.try_borrow_mut().ok()?;
+        let places = &mut recent.try_borrow_mut().ok()?[told as usize];
         let (known, value) = &mut places[usize::from(number.to_le_bytes()[0]) % PLACES];
         if *known != number {
             (*known, *value) = (number, None);
@@ -65,8 +76,8 @@ mod tests {
         ];
         for _ in 0..3 {
             for number in numbers.into_iter().flat_map(near) {
-                for _ in 0..3 {
-                    assert_eq!(recent_value(number), number.to_string());
+                for told in [Told::Amount, Told::Time, Told::Time, Told::Amount] {
+                    assert_eq!(recent_value(told, number), number.to_string());
                 }
             }
         }

@@ -13,7 +13,7 @@ use super::finish::{NO_STORE, answer};
 use super::render::dress;
 use super::request_id::X_REQUEST_ID;
 use crate::headers::legacy::{LIMIT, POLICY, REMAINING, RESET, reset_number};
-use crate::headers::{HeaderSet, HeaderStyle, Report, header_value, recent_value};
+use crate::headers::{HeaderSet, HeaderStyle, Report, Told, header_value, recent_value};
 
 /// The headers of denials whose documents are of one kind.
 pub(super) struct Prepared {
@@ -90,9 +90,9 @@ impl Prepared {
         // Those that are skipped are the same in every denial.
         put(1, header_value(length as u64));
         put(1, request_id);
-        put(0, recent_value(retry_after));
+        put(0, recent_value(Told::Time, retry_after));
         put(0, limit);
-        put(1, recent_value(reset));
+        put(1, recent_value(Told::Time, reset));
         put(0, policy);
         Some(headers)
     }
