@@ -164,8 +164,8 @@ impl<R: Deref<Target = Rules>> Case<R> {
         &self.rules
     }
 
-    pub(super) fn tier_name(&self) -> &str {
-        self.rules.policy.tiers().name(self.tier)
+    pub(super) const fn tier(&self) -> usize {
+        self.tier
     }
 
     #[inline]

@@ -60,7 +60,7 @@ impl Gate {
                     caller: caller.known_by(),
                     address: ip,
                     counter: rules.wrongs.counter(),
-                    retry_after: None,
+                    until: None,
                     now,
                 };
                 Err(Box::new(self.too_many_wrongs(rules, head, &tab, &denied)))

@@ -13,6 +13,7 @@ mod maintenance;
 mod note;
 mod observed;
 mod overrides;
+mod refuse;
 mod reload;
 mod route;
 mod rules;

@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
 
 use super::labels::Named;
+use super::refuse::Bound;
 use super::single::{Counted, Single};
 use super::{Asked, Gate, Rules, is_unset};
 use crate::batch::Check;
@@ -120,6 +121,18 @@ impl Gate {
                     at: *at,
                 };
                 self.let_in(rules, &counted, &anonymous(ip), head, now)
+            }
+            Some(Ok(refused)) => {
+                let bound = Bound {
+                    rules,
+                    entry: &rules.policy.plan(short.plan).entries[0],
+                    label: &named.label,
+                    policy: &named.tally,
+                    endpoint: &short.endpoint,
+                    caller: anonymous(ip),
+                    tier: TierTable::DEFAULT,
+                };
+                self.turn_back(&bound, refused, head, now)
             }
             _ => {
                 let single = Single {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::case::Case;
 use super::labels::Named;
+use super::refuse::Bound;
 use super::{Asked, Gate, Note, Rules, of_one};
 use crate::batch::Check;
 use crate::clock::Timestamp;
@@ -17,8 +18,8 @@ use crate::policy::Caller;
 use crate::store::Answer;
 use crate::who::Identity;
 
-/// A request that one quota counts. It is allowed where that is known at once; all else needs
-/// [more](Case).
+/// A request that one quota counts. It is let in or turned away where that is known at once; all
+/// else needs [more](Case).
 pub(super) struct Single<'r> {
     pub(super) rules: &'r Arc<Rules>,
     pub(super) identity: Option<Arc<Identity>>,
@@ -75,15 +76,28 @@ impl Gate {
             .with_cost(cost);
         let answer = self.store.decide_one(&check, now);
         let (usage, at) = match answer.as_ready() {
-            Some(Ok((usage, at))) if usage.is_allowed() && !self.tells_handlers => (usage, *at),
+            Some(Ok((usage, at))) if !usage.is_allowed() || !self.tells_handlers => (usage, *at),
             _ => return self.judge_at_length(single, answer, head, now),
         };
         let who = per.who(&caller);
         let Ok(named) = labels.get(policy, who, entry.line, single.tier) else {
             return self.judge_at_length(single, answer, head, now);
         };
+        let endpoint = &*single.rules.endpoints[single.endpoint];
+        if !usage.is_allowed() {
+            let bound = Bound {
+                rules: single.rules,
+                entry,
+                label: &named.label,
+                policy: &named.tally,
+                endpoint,
+                caller,
+                tier: single.tier,
+            };
+            return self.turn_back(&bound, &(*usage, at), head, now);
+        }
         let counted = Counted {
-            endpoint: &single.rules.endpoints[single.endpoint],
+            endpoint,
             named,
             counter: &line.counter,
             usage,
@@ -127,8 +141,8 @@ impl Gate {
         })
     }
 
-    /// What follows if there is no room, if the store has yet to answer, or if more is to be done
-    /// than to say how the quota stands.
+    /// What follows if the store has yet to answer, or if more is to be done than to say how the
+    /// quota stands.
     #[inline(never)]
     pub(super) fn judge_at_length(
         &self,

@@ -8,6 +8,7 @@ use http::{HeaderMap, Method, Response};
 
 use super::case::Case;
 use super::observed::path_of;
+use super::refuse::Bound;
 use super::{Admission, Asked, Gate, Refusal, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
@@ -87,35 +88,21 @@ impl Gate {
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, at);
             return self.render(&denial, rules.style()).into();
         };
-        let binding = Standing::new(label, *decision.usage());
         let several: Vec<Standing<'_>> = match verdict {
             Some(verdict) => case.standings(verdict.usages()).collect(),
             // A denial without a list is about the binding one.
             None => Vec::new(),
         };
-        let mut denial = Denial::limited(*head, binding, at)
-            .with_quotas(&several)
-            .with_tier(case.tier_name());
-        if let Some(message) = &rules.messages[entry.terms] {
-            denial = denial.with_message(message);
-        }
-        if let Some(suggestion) = &rules.policy.terms(entry).suggestion {
-            denial = denial.with_suggestion(suggestion);
-        }
-        let caller = case.caller();
-        let denied = Denied {
-            endpoint: case.endpoint(),
+        let bound = Bound {
+            rules,
+            entry,
+            label,
             policy: &named.tally,
-            caller: caller.known_by(),
-            address: caller.ip,
-            counter: rules.policy.line(entry).counter.id(),
-            retry_after: decision.retry_after(),
-            now,
+            endpoint: case.endpoint(),
+            caller: case.caller(),
+            tier: case.tier(),
         };
-        Refusal {
-            response: self.turn_away(&denial, &denied, rules.style()),
-            decision: Some(decision),
-        }
+        self.refuse(&bound, &several, decision, head, now)
     }
 
     /// Says no, and says so to those who watch.

@@ -34,7 +34,8 @@ pub(crate) struct Denied<'a> {
     pub(crate) address: Option<IpAddr>,
     /// The number of the counter that denied it.
     pub(crate) counter: u64,
-    pub(crate) retry_after: Option<Duration>,
+    /// When it may come back, if waiting helps.
+    pub(crate) until: Option<Timestamp>,
     pub(crate) now: Timestamp,
 }
 
@@ -168,7 +169,7 @@ impl Watch {
         };
         lock(&self.violations).add(&violation);
         self.waiting
-            .denied(caller_hash, denied.counter, denied.retry_after, *now);
+            .denied(caller_hash, denied.counter, denied.until, *now);
     }
 
     /// A rule that is only tried out would have turned a request away.

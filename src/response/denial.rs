@@ -64,21 +64,50 @@ pub struct Denial<'a> {
     request_id: RequestId<'a>,
 }
 
+/// What the rule says that turns a request away.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Terms<'a> {
+    /// All quotas of the request, if there are others.
+    pub(crate) quotas: &'a [Standing<'a>],
+    pub(crate) tier: Option<&'a str>,
+    pub(crate) suggestion: Option<&'a str>,
+    pub(crate) message: Option<&'a Template>,
+}
+
 impl<'a> Denial<'a> {
     /// A limit has been reached: `binding` is the violated quota with the longest wait, `at`
     /// the instant of the decision.
     #[inline]
     #[must_use]
     pub fn limited(head: Head<'a>, binding: Standing<'a>, at: Timestamp) -> Self {
+        Self::by_rule(head, binding, at, Terms::default())
+    }
+
+    /// The same, with everything that the rule says. In one go: it is large, and what is added to
+    /// it bit by bit is moved with each of them.
+    #[inline]
+    pub(crate) fn by_rule(
+        head: Head<'a>,
+        binding: Standing<'a>,
+        at: Timestamp,
+        terms: Terms<'a>,
+    ) -> Self {
         let usage = binding.usage();
         let retry_after = match usage.outcome() {
             Outcome::Never => None,
             _ => Some(usage.reset_at().duration_since(at)),
         };
         Self {
+            kind: DenialKind::Limited,
+            head,
+            at,
             binding: Some(binding),
+            quotas: terms.quotas,
             retry_after,
-            ..Self::new(DenialKind::Limited, head, at)
+            tier: terms.tier,
+            suggestion: terms.suggestion,
+            message: terms.message,
+            request_id: RequestId::of(head.headers()),
         }
     }
 

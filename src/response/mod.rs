@@ -56,6 +56,7 @@ mod template;
 pub(crate) mod words;
 
 pub use self::body::DenialBody;
+pub(crate) use self::denial::Terms;
 pub use self::denial::{Denial, DenialKind};
 pub use self::envelope::JsonEnvelope;
 pub use self::finish::finish;

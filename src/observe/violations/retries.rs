@@ -63,18 +63,17 @@ impl Waiting {
         (&self.filter[word], 1 << (hash >> 58))
     }
 
-    /// A caller was denied by a counter, and told to come back after so long.
+    /// A caller was denied by a counter, and told when to come back.
     pub(in crate::observe) fn denied(
         &self,
         caller: u64,
         counter: u64,
-        retry_after: Option<Duration>,
+        until: Option<Timestamp>,
         now: Timestamp,
     ) {
-        let Some(retry_after) = retry_after else {
+        let Some(until) = until else {
             return;
         };
-        let until = now.saturating_add(retry_after);
         let mut inner = lock(&self.inner);
         let Inner {
             by_caller, figures, ..
@@ -177,8 +176,6 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    const MINUTE: Option<Duration> = Some(Duration::from_mins(1));
-
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_secs(1_735_689_600 + secs)
     }
@@ -196,12 +193,12 @@ mod tests {
     fn who_waits_and_who_does_not() {
         let waiting = Waiting::default();
         assert!(waiting.is_nobody());
-        waiting.denied(1, 9, MINUTE, at(0));
-        waiting.denied(1, 9, Some(Duration::from_secs(50)), at(10));
+        waiting.denied(1, 9, Some(at(60)), at(0));
+        waiting.denied(1, 9, Some(at(60)), at(10));
         assert_eq!(figures(&waiting), (0, 0, 1), "too soon");
         waiting.allowed(1, |counter| counter == 8, at(60));
         assert_eq!(figures(&waiting), (0, 0, 1), "by another counter");
-        waiting.denied(1, 9, MINUTE, at(60));
+        waiting.denied(1, 9, Some(at(120)), at(60));
         assert_eq!(figures(&waiting), (0, 1, 1), "in vain");
         waiting.allowed(1, |counter| counter == 9, at(120));
         assert_eq!(figures(&waiting), (1, 1, 1));
@@ -209,7 +206,7 @@ mod tests {
         waiting.allowed(1, |_| true, at(120));
         assert_eq!(figures(&waiting), (1, 1, 1), "told once");
 
-        waiting.denied(2, 9, MINUTE, at(200));
+        waiting.denied(2, 9, Some(at(260)), at(200));
         waiting.allowed(2, |_| true, at(201));
         assert_eq!(figures(&waiting), (1, 1, 1), "somebody gave it more");
         waiting.denied(3, 9, None, at(200));
@@ -221,10 +218,10 @@ mod tests {
         let waiting = Waiting::default();
         for caller in 0..2 * Waiting::MOST as u64 {
             let hash = caller.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            waiting.denied(hash, 9, MINUTE, at(0));
+            waiting.denied(hash, 9, Some(at(60)), at(0));
         }
         assert_eq!(waiting.count.load(Ordering::Relaxed), Waiting::MOST);
-        waiting.denied(u64::MAX, 9, MINUTE, at(3_660));
+        waiting.denied(u64::MAX, 9, Some(at(3_720)), at(3_660));
         assert_eq!(waiting.count.load(Ordering::Relaxed), 1);
         waiting.allowed(u64::MAX, |_| true, at(4_000));
         assert_eq!(figures(&waiting), (1, 0, 0));
