@@ -12,14 +12,21 @@ use crate::clock::Timestamp;
 pub(super) struct Ring<const N: usize> {
     step: u64,
     newest: u64,
+    /// When the newest step ends, in microseconds, and where it is counted. Nearly all that is
+    /// counted falls into it, and is counted without a division.
+    ends_at: u64,
+    here: usize,
     counts: [u64; N],
 }
 
 impl<const N: usize> Ring<N> {
     pub(super) fn new(step: Duration) -> Self {
+        let step = Timestamp::EPOCH.saturating_add(step).as_micros().max(1);
         Self {
-            step: Timestamp::EPOCH.saturating_add(step).as_micros().max(1),
+            step,
             newest: 0,
+            ends_at: step,
+            here: 0,
             counts: [0; N],
         }
     }
@@ -36,12 +43,12 @@ impl<const N: usize> Ring<N> {
         (now.as_micros() / self.step).max(self.newest)
     }
 
+    #[inline]
     pub(super) fn add(&mut self, now: Timestamp, count: u64) {
-        let step = self.step_of(now);
-        if step != self.newest {
-            self.begin(step);
+        if now.as_micros() >= self.ends_at {
+            self.begin(self.step_of(now));
         }
-        let place = &mut self.counts[Self::place(step)];
+        let place = &mut self.counts[self.here];
         *place = place.saturating_add(count);
     }
 
@@ -53,6 +60,8 @@ impl<const N: usize> Ring<N> {
             self.counts[Self::place(passed)] = 0;
         }
         self.newest = step;
+        self.ends_at = (step + 1).saturating_mul(self.step);
+        self.here = Self::place(step);
     }
 
     /// Each step with its beginning and its count, the oldest first.

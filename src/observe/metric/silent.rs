@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Retried;
 use crate::observe::look::Figures;
 use crate::observe::tally::Tally;
 
@@ -21,7 +22,7 @@ pub(in crate::observe) fn store_failed() {}
 pub(in crate::observe) fn took(_: &OfLayer, _: Duration, _: bool) {}
 pub(in crate::observe) fn reloaded(_: u64) {}
 pub(in crate::observe) fn reload_failed() {}
-pub(in crate::observe) fn retried(_: &OfRetries, _: &'static str) {}
+pub(in crate::observe) fn retried(_: &OfRetries, _: Retried) {}
 pub(in crate::observe) fn looked(_: &OfLayer, _: &Figures) {}
 pub(in crate::observe) fn version(_: &OfLayer, _: u64) {}
 pub(in crate::observe) fn store(_: &OfLayer, _: bool, _: Option<u64>, _: u64) {}

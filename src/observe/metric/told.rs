@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram};
 
+use super::Retried;
 use super::list::{self, METRICS, MetricKind};
 use crate::observe::alert::AlertKind;
 use crate::observe::look::Figures;
@@ -122,18 +123,21 @@ pub(in crate::observe) fn took(layer: &OfLayer, time: Duration, waited: bool) {
 
 /// Those of callers who come back.
 #[derive(Debug, Default)]
-pub(in crate::observe) struct OfRetries([OnceLock<Counter>; RETRIES.len()]);
-
-const RETRIES: [&str; 3] = ["admitted", "denied_again", "too_soon"];
+pub(in crate::observe) struct OfRetries {
+    admitted: OnceLock<Counter>,
+    denied_again: OnceLock<Counter>,
+    too_soon: OnceLock<Counter>,
+}
 
 /// Somebody came back who was told to wait.
-pub(in crate::observe) fn retried(handles: &OfRetries, outcome: &'static str) {
-    for (name, handle) in RETRIES.into_iter().zip(&handles.0) {
-        if name == outcome {
-            let of_outcome = || counter!(list::RETRIES, "outcome" => outcome);
-            handle.get_or_init(of_outcome).increment(1);
-        }
-    }
+pub(in crate::observe) fn retried(handles: &OfRetries, outcome: Retried) {
+    let (handle, name) = match outcome {
+        Retried::Admitted => (&handles.admitted, "admitted"),
+        Retried::DeniedAgain => (&handles.denied_again, "denied_again"),
+        Retried::TooSoon => (&handles.too_soon, "too_soon"),
+    };
+    let of_outcome = || counter!(list::RETRIES, "outcome" => name);
+    handle.get_or_init(of_outcome).increment(1);
 }
 
 /// Another policy is in force.

@@ -223,8 +223,8 @@ impl Offenders {
     }
 }
 
-fn step_of(now: Timestamp) -> u64 {
-    now.duration_since(Timestamp::EPOCH).as_secs() / STEP.as_secs()
+const fn step_of(now: Timestamp) -> u64 {
+    now.as_micros() / (STEP.as_secs() * 1_000_000)
 }
 
 fn place(step: u64) -> usize {

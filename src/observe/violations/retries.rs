@@ -82,10 +82,10 @@ impl Waiting {
             Some(wait) if wait.counter == counter => {
                 let outcome = if now < wait.until {
                     figures.too_soon += 1;
-                    "too_soon"
+                    metric::Retried::TooSoon
                 } else {
                     figures.denied_again += 1;
-                    "denied_again"
+                    metric::Retried::DeniedAgain
                 };
                 wait.until = until;
                 drop(inner);
@@ -132,7 +132,7 @@ impl Waiting {
             self.count.store(inner.by_caller.len(), Ordering::Relaxed);
             drop(inner);
             if is_due {
-                metric::retried(&self.metrics, "admitted");
+                metric::retried(&self.metrics, metric::Retried::Admitted);
             }
         }
     }
