@@ -26,6 +26,8 @@ impl Note {
     pub(crate) fn annotate(&self, headers: &mut HeaderMap) {
         let binding = Standing::new(&self.named.label, self.usage);
         let report = Report::new(binding, self.at).with_warning(self.warns);
-        headers::annotate(self.style, headers, &report, [binding]);
+        // Made only where it is asked for, which the usual headers do not.
+        let only = std::iter::once_with(|| binding);
+        headers::annotate(self.style, headers, &report, only);
     }
 }

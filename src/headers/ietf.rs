@@ -101,8 +101,13 @@ fn limit(report: &Report<'_>) -> Vec<u8> {
 /// read.
 #[inline]
 pub(super) fn remaining(headers: &HeaderMap) -> Option<u64> {
-    // One look where there is nothing, which is nearly always.
-    headers.get(LIMIT).map(|_| least(headers))
+    is_there(headers).then(|| least(headers))
+}
+
+/// Whether a set is there.
+#[inline]
+pub(super) fn is_there(headers: &HeaderMap) -> bool {
+    headers.contains_key(LIMIT)
 }
 
 #[cold]

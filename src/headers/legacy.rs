@@ -40,12 +40,11 @@ pub(super) fn write_if_alone(
         take_back(headers);
         return false;
     }
-    let (limit, policy) = report.limit_and_policy();
-    headers.insert(LIMIT, limit);
+    headers.insert(LIMIT, report.limit_value());
     if let Some(reset) = reset_number(report, style) {
         headers.insert(RESET, recent_value(Told::Time, reset));
     }
-    headers.insert(POLICY, policy);
+    headers.insert(POLICY, report.policy_value());
     if report.warn {
         headers.insert(WARNING, NEAR);
     }

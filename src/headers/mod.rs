@@ -167,12 +167,17 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// The values that no request changes: the limit, and what the quota is called.
+    /// The limit, as the value of a header.
     #[inline]
-    pub(crate) fn limit_and_policy(&self) -> (HeaderValue, HeaderValue) {
-        let label = self.binding.label();
-        let limit = label.limit_value(self.binding.usage().limit());
-        (limit, label.policy_value())
+    pub(crate) fn limit_value(&self) -> HeaderValue {
+        let limit = self.binding.usage().limit();
+        self.binding.label().limit_value(limit)
+    }
+
+    /// What the quota is called, as the value of a header.
+    #[inline]
+    pub(crate) fn policy_value(&self) -> HeaderValue {
+        self.binding.label().policy_value()
     }
 
     /// Whether there is nothing to write.
@@ -186,6 +191,7 @@ impl<'a> Report<'a> {
 /// where the style lists them.
 ///
 /// The [module](self) says what is written, and what happens to a set that is already there.
+#[inline]
 pub fn annotate<'a>(
     style: HeaderStyle,
     headers: &mut HeaderMap,
@@ -195,19 +201,34 @@ pub fn annotate<'a>(
     if report.is_empty(style) {
         return;
     }
-    // The usual case costs one look less.
+    // The usual case costs one look less: that nothing is there of the legacy family is found out
+    // by writing it.
     let legacy_alone = style.set() == HeaderSet::Legacy;
     if legacy_alone && legacy::write_if_alone(headers, report, style.reset()) {
         return;
     }
-    if let Some(inner) = remaining_of_inner(style, headers) {
-        if inner <= report.binding.remaining() {
-            return;
+    annotate_at_length(style, headers, report, visible);
+}
+
+fn annotate_at_length<'a>(
+    style: HeaderStyle,
+    headers: &mut HeaderMap,
+    report: &Report<'a>,
+    visible: impl IntoIterator<Item = Standing<'a>>,
+) {
+    // As above, unless it was found out already that there is something.
+    let both_alone = style.set() == HeaderSet::Both && !ietf::is_there(headers);
+    let written = both_alone && legacy::write_if_alone(headers, report, style.reset());
+    if !written {
+        if let Some(inner) = remaining_of_inner(style, headers) {
+            if inner <= report.binding.remaining() {
+                return;
+            }
+            remove_inner(style, headers);
         }
-        remove_inner(style, headers);
-    }
-    if style.has_legacy() {
-        legacy::write_if_alone(headers, report, style.reset());
+        if style.has_legacy() {
+            legacy::write_if_alone(headers, report, style.reset());
+        }
     }
     if style.has_ietf() {
         match style.draft() {

@@ -9,7 +9,7 @@ use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 
 use super::Denial;
-use super::finish::{NO_STORE, answer};
+use super::finish::{NO_STORE, answer, with_headers};
 use super::render::dress;
 use super::request_id::X_REQUEST_ID;
 use crate::headers::legacy::{LIMIT, POLICY, REMAINING, RESET, reset_number};
@@ -29,15 +29,16 @@ impl Prepared {
     /// For documents with this content type.
     pub(super) fn new(kind: HeaderValue) -> Self {
         let filled: [(HeaderName, HeaderValue); 9] = [
-            (CONTENT_TYPE, kind.clone()),
             (CONTENT_LENGTH, EACH_ITS_OWN),
-            (CACHE_CONTROL, NO_STORE),
             (X_REQUEST_ID, EACH_ITS_OWN),
             (RETRY_AFTER, EACH_ITS_OWN),
             (LIMIT, EACH_ITS_OWN),
-            (REMAINING, NOTHING_LEFT),
             (RESET, EACH_ITS_OWN),
             (POLICY, EACH_ITS_OWN),
+            // From here on, they are the same in every denial.
+            (CONTENT_TYPE, kind.clone()),
+            (CACHE_CONTROL, NO_STORE),
+            (REMAINING, NOTHING_LEFT),
         ];
         let headers: HeaderMap = filled.clone().into_iter().collect();
         let is_in_order = headers.keys().eq(filled.iter().map(|(name, _)| name));
@@ -58,10 +59,7 @@ impl Prepared {
             let answer = answer(denial.status(), self.kind.clone(), body);
             return dress(answer, denial, style);
         };
-        let mut response = Response::new(body);
-        *response.status_mut() = denial.status();
-        *response.headers_mut() = headers;
-        response
+        with_headers(denial.status(), headers, body)
     }
 
     /// The headers, if they are those that denials usually have: of the legacy family, and with a
@@ -76,24 +74,22 @@ impl Prepared {
             return None;
         }
         let report = Report::new(*denial.binding()?, denial.at());
-        let (limit, policy) = report.limit_and_policy();
         let request_id = denial.request_id().to_header_value()?;
         let retry_after = denial.retry_after_secs()?;
         let reset = reset_number(&report, style.reset())?;
         let mut headers = self.headers.clone()?;
         let mut places = headers.values_mut();
-        let mut put = |skipped: usize, value: HeaderValue| {
-            if let Some(place) = places.nth(skipped) {
+        let mut put = |value: HeaderValue| {
+            if let Some(place) = places.next() {
                 *place = value;
             }
         };
-        // Those that are skipped are the same in every denial.
-        put(1, header_value(length as u64));
-        put(1, request_id);
-        put(0, recent_value(Told::Time, retry_after));
-        put(0, limit);
-        put(1, recent_value(Told::Time, reset));
-        put(0, policy);
+        put(header_value(length as u64));
+        put(request_id);
+        put(recent_value(Told::Time, retry_after));
+        put(report.limit_value());
+        put(recent_value(Told::Time, reset));
+        put(report.policy_value());
         Some(headers)
     }
 }

@@ -1,5 +1,7 @@
 //! What every denial says, whoever rendered it.
 
+use std::mem::ManuallyDrop;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
@@ -19,9 +21,16 @@ pub(super) fn answer(status: StatusCode, kind: HeaderValue, body: Bytes) -> Resp
     let mut headers = HeaderMap::with_capacity(HEADERS);
     headers.insert(CONTENT_TYPE, kind);
     headers.insert(CONTENT_LENGTH, header_value(body.len() as u64));
+    with_headers(status, headers, body)
+}
+
+/// A response with these headers.
+#[inline]
+pub(super) fn with_headers(status: StatusCode, headers: HeaderMap, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    *response.headers_mut() = headers;
+    // The map that it comes with is empty, and nothing of it has to be given back.
+    let _ = ManuallyDrop::new(std::mem::replace(response.headers_mut(), headers));
     response
 }
 
