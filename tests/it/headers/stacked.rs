@@ -116,6 +116,23 @@ fn sets_of_strangers_are_read_with_care() {
     }
 }
 
+/// A set that is looser than one that is there leaves no trace, whatever that consists of.
+#[test]
+fn lines_of_strangers_that_stay_are_as_they_were() {
+    for lines in [&["4"][..], &["9", "4"], &["4", "9", "4"]] {
+        for set in [HeaderSet::Legacy, HeaderSet::Both] {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append("x-ratelimit-remaining", HeaderValue::from_static(line));
+            }
+            headers.append("x-ratelimit-limit", HeaderValue::from_static("10"));
+            let before = headers.clone();
+            put(&mut headers, "ours", set, 5, true);
+            assert_eq!(headers, before, "{set}: {lines:?}");
+        }
+    }
+}
+
 #[test]
 fn a_set_that_cannot_be_read_leaves_nothing_behind() {
     let mut headers = HeaderMap::new();

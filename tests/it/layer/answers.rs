@@ -86,6 +86,7 @@ async fn a_denial_never_contradicts_itself() {
 
     let decision: &Decision = denied.extensions.get().unwrap();
     assert!(decision.is_denied());
+    assert_eq!(denied.extensions.len(), 1, "what the request was told");
     assert_eq!(
         decision
             .retry_after()

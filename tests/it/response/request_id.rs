@@ -60,6 +60,21 @@ fn hostile_names_are_not() {
     assert!(RequestId::from_text("a b").is_none());
 }
 
+/// Few headers are walked past, many are not.
+#[test]
+fn a_name_is_found_among_however_many_headers() {
+    for others in 0..40 {
+        let mut map = HeaderMap::new();
+        for other in 0..others {
+            let name: http::HeaderName = format!("x-other-{other}").parse().unwrap();
+            map.append(name, HeaderValue::from_static("b"));
+        }
+        assert!(is_new(RequestId::of(&map).as_str()), "{others}");
+        map.append("x-request-id", HeaderValue::from_static("a"));
+        assert_eq!(RequestId::of(&map).as_str(), "a", "{others}");
+    }
+}
+
 #[test]
 fn a_trace_names_its_requests() {
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
