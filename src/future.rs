@@ -242,9 +242,12 @@ where
                 future: service.call(request),
                 admitted: Some(Admitted::Noted(note)),
             },
-            Asked::Denied(refusal) => State::Denied {
-                response: Some(refusal.answer(request.extensions_mut())),
-            },
+            Asked::Denied(mut refusal) => {
+                refusal.tell_decision(request.extensions_mut());
+                State::Denied {
+                    response: Some(refusal.response),
+                }
+            }
             Asked::Pending(pending) => State::Waiting {
                 waiting: Some(Box::new(Self {
                     gate,

@@ -66,8 +66,9 @@ where
                 let admitted = ResponseFuture::<S, _>::admit(&self.gate, admission, &mut request);
                 ResponseFuture::calling(self.inner.call(request), admitted)
             }
-            Asked::Denied(refusal) => {
-                ResponseFuture::denied(refusal.answer(request.extensions_mut()))
+            Asked::Denied(mut refusal) => {
+                refusal.tell_decision(request.extensions_mut());
+                ResponseFuture::denied(refusal.response)
             }
             Asked::Pending(pending) => {
                 // The one that was polled ready goes with the request; a fresh one stays.

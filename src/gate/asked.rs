@@ -28,23 +28,20 @@ pub(crate) enum Asked {
 
 /// What a request is turned away with.
 pub(crate) struct Refusal {
-    pub(super) response: Response<Bytes>,
+    pub(crate) response: Response<Bytes>,
     /// For those further out who look at the response.
     pub(super) decision: Option<Decision>,
 }
 
 impl Refusal {
-    /// The whole response to the request with these extensions.
+    /// Puts the decision on the response to the request with these extensions.
     ///
     /// Nobody will ask for them any more, but the memory that they are in is good for what the
     /// response says: to give it back and to ask for as much again is what would cost most here.
-    pub(crate) fn answer(self, extensions: &mut Extensions) -> Response<Bytes> {
-        let Self {
-            mut response,
-            decision,
-        } = self;
-        if let Some(decision) = decision {
-            let told = response.extensions_mut();
+    #[inline]
+    pub(crate) fn tell_decision(&mut self, extensions: &mut Extensions) {
+        if let Some(decision) = self.decision.take() {
+            let told = self.response.extensions_mut();
             // A renderer may have put something there.
             if told.is_empty() {
                 std::mem::swap(told, extensions);
@@ -52,7 +49,6 @@ impl Refusal {
             }
             told.insert(decision);
         }
-        response
     }
 }
 

@@ -254,9 +254,8 @@ const fn kind_of(caller_hash: u64, policy: &Tally) -> u64 {
 
 /// The address of a caller of whom nothing else is known.
 pub(super) fn address_of(caller: &Subject<'_>) -> Option<IpAddr> {
-    let mut dimensions = caller.dimensions();
-    match (dimensions.next(), dimensions.next()) {
-        (Some((Identity::IP, Value::Address(address))), None) => Some(address),
+    match caller.only() {
+        Some((Identity::IP, Value::Address(address))) => Some(address),
         _ => None,
     }
 }
