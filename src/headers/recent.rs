@@ -24,8 +24,8 @@ pub(crate) enum Told {
 type Place = (u64, Option<HeaderValue>);
 
 thread_local! {
-    static RECENT: RefCell<[[Place; PLACES]; 2]> =
-        const { RefCell::new([const { [const { (0, None) }; PLACES] }; 2]) };
+    static RECENT: RefCell<[Place; 2 * PLACES]> =
+        const { RefCell::new([const { (0, None) }; 2 * PLACES]) };
 }
 
 /// A number as the value of a header, where the same number is likely to be told again soon:
@@ -42,10 +42,12 @@ pub(crate) fn recent_value(told: Told, number: u64) -> HeaderValue {
     }
 }
 
+#[inline]
 fn recent_large(told: Told, number: u64) -> HeaderValue {
     let known = RECENT.try_with(|recent| {
-        let places = &mut recent.try_borrow_mut().ok()?[told as usize];
-        let (known, value) = &mut places[usize::from(number.to_le_bytes()[0]) % PLACES];
+        let places = &mut *recent.try_borrow_mut().ok()?;
+        let place = usize::from(number.to_le_bytes()[0]) % PLACES;
+        let (known, value) = &mut places[told as usize * PLACES + place];
         if *known != number {
             (*known, *value) = (number, None);
             return None;
