@@ -135,7 +135,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// No usages yet, at the instant that the store decided at.
-    #[inline]
+    #[inline(always)]
     pub const fn new(at: Timestamp) -> Self {
         Self {
             // All zeros, which are written fastest. Nobody sees them.

@@ -24,16 +24,23 @@ impl FixedWindow {
         }
     }
 
-    /// The state with `cost` counted, or, if there is no room, as it stands at `now`.
+    /// The state with `cost` counted, and what is used then; or, if there is no room, as it stands
+    /// at `now`.
     #[inline(always)]
-    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
+    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<(Self, u64), Self> {
         let at_now = self.roll(quota, now);
         let Self { end, count } = at_now;
         if count.saturating_add(cost) > quota.amount() {
             return Err(at_now);
         }
         let count = count + cost;
-        Ok(Self { end, count })
+        Ok((Self { end, count }, count))
+    }
+
+    /// What is used, by what an [attempt](Self::attempt) says.
+    #[inline(always)]
+    pub(crate) const fn used_of(count: u64, _quota: &Quota) -> u64 {
+        count
     }
 
     /// What is used in a state that stands at `now`.

@@ -172,8 +172,8 @@ macro_rules! step {
         #[inline(always)]
         pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
             match self.attempt(quota, now, cost) {
-                Ok(after) => {
-                    let used = after.used(quota, now);
+                Ok((after, weight)) => {
+                    let used = Self::used_of(weight, quota);
                     (after, after.granted(quota, now, used))
                 }
                 Err(at_now) => {

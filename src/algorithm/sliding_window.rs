@@ -41,7 +41,7 @@ impl SlidingWindow {
 
     /// What is used in a state that stands at `now`, times the window.
     #[inline(always)]
-    fn weighted(self, quota: &Quota, now: u64) -> u64 {
+    pub(crate) fn weighted(self, quota: &Quota, now: u64) -> u64 {
         let (current, previous) = self.counted(quota);
         let window = quota.by_window().value();
         let elapsed = quota
@@ -50,27 +50,36 @@ impl SlidingWindow {
         current * window + previous * (window - elapsed)
     }
 
-    /// The state with `cost` counted, or, if there is no room, as it stands at `now`.
+    /// The state with `cost` counted, and what is used then, times the window; or, if there is no
+    /// room, as it stands at `now`.
     #[inline(always)]
-    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
+    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<(Self, u64), Self> {
         let at_now = self.roll(quota, now);
         let Some(room) = quota.amount().checked_sub(cost) else {
             return Err(at_now);
         };
         // What is used fits, rounded up, just when it does as it is: the room is a whole number.
-        if at_now.weighted(quota, now) > room * quota.by_window().value() {
+        let (weighted, window) = (at_now.weighted(quota, now), quota.by_window().value());
+        if weighted > room * window {
             return Err(at_now);
         }
-        Ok(Self {
+        let after = Self {
             current: at_now.current + cost,
             ..at_now
-        })
+        };
+        Ok((after, weighted + cost * window))
+    }
+
+    /// What is used, by what an [attempt](Self::attempt) says.
+    #[inline(always)]
+    pub(crate) const fn used_of(weighted: u64, quota: &Quota) -> u64 {
+        quota.by_window().divide_up(weighted)
     }
 
     /// What is used in a state that stands at `now`.
     #[inline(always)]
     pub(crate) fn used(self, quota: &Quota, now: u64) -> u64 {
-        quota.by_window().divide_up(self.weighted(quota, now))
+        Self::used_of(self.weighted(quota, now), quota)
     }
 
     /// What is said when there was room.

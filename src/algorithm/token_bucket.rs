@@ -65,9 +65,10 @@ impl TokenBucket {
         }
     }
 
-    /// The state with `cost` taken from it, or, if there is not as much, as it stands at `now`.
+    /// The state with `cost` taken from it, and its level then; or, if there is not as much, as it
+    /// stands at `now`.
     #[inline(always)]
-    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
+    pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<(Self, u64), Self> {
         if self.tick_power != quota.tick_power() {
             return self.attempt_in_other_ticks(quota, now, cost);
         }
@@ -82,7 +83,13 @@ impl TokenBucket {
         // What is missing then is at most a full bucket, so nothing overflows.
         let mut after = at_now.before_taking(quota, now, cost);
         after.level += cost * weight;
-        Ok(after)
+        Ok((after, after.level))
+    }
+
+    /// What is used, by what an [attempt](Self::attempt) says. Part of a permit counts as a whole.
+    #[inline(always)]
+    pub(crate) const fn used_of(level: u64, quota: &Quota) -> u64 {
+        quota.by_window().divide_up(level)
     }
 
     /// What is used in a state that stands at `now`. Part of a permit counts as a whole.
@@ -91,7 +98,7 @@ impl TokenBucket {
         if self.tick_power != quota.tick_power() {
             return self.used_in_debt(quota);
         }
-        quota.by_window().divide_up(self.level)
+        Self::used_of(self.level, quota)
     }
 
     /// What is said when there was room.
@@ -159,7 +166,12 @@ impl TokenBucket {
     /// A level that was counted under an amount with another tick. A debt that the quota cannot
     /// count is many buckets, so there is no room, unless it has shrunk in the meantime.
     #[cold]
-    fn attempt_in_other_ticks(mut self, quota: &Quota, now: u64, cost: u64) -> Result<Self, Self> {
+    fn attempt_in_other_ticks(
+        mut self,
+        quota: &Quota,
+        now: u64,
+        cost: u64,
+    ) -> Result<(Self, u64), Self> {
         if self.refill_debt(quota, now).is_some() {
             return Err(self);
         }

@@ -74,7 +74,10 @@ impl Counter {
     /// clock is read.
     #[inline]
     pub(super) fn now(&self, ticks: u64, read: impl FnOnce() -> Reading) -> u64 {
-        self.tell(ticks).unwrap_or_else(|| self.learn(read))
+        match self.tell(ticks) {
+            Some(told) => told,
+            None => self.learn(read),
+        }
     }
 
     /// The time, if the counter can tell it.

@@ -2,10 +2,12 @@
 
 mod counter;
 mod manual;
+mod shared;
 mod system;
 mod ticks;
 
 pub use self::manual::ManualClock;
+pub(crate) use self::shared::SharedClock;
 pub use self::system::SystemClock;
 
 use std::fmt;

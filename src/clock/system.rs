@@ -27,8 +27,7 @@ use super::{Clock, Sleep, Timestamp, ticks};
 /// ```
 #[derive(Clone, Debug)]
 pub struct SystemClock {
-    wall_micros: u64,
-    started: Instant,
+    system: System,
     /// Tells the time between two readings, where there is one that can.
     counter: Option<Arc<Counter>>,
 }
@@ -37,43 +36,52 @@ impl SystemClock {
     /// A clock aligned to the wall clock now.
     #[must_use]
     pub fn new() -> Self {
+        let system = System::new();
+        let counter = ticks::are_steady().then(|| Arc::new(Counter::new(system.read_both())));
+        Self { system, counter }
+    }
+}
+
+/// The system's clock.
+#[derive(Clone, Copy, Debug)]
+struct System {
+    /// What the wall showed at the start, in microseconds.
+    wall: u64,
+    started: Instant,
+}
+
+impl System {
+    fn new() -> Self {
         let (wall, started) = (SystemTime::now(), Instant::now());
-        let counter = ticks::are_steady().then(|| Arc::new(Counter::new(read(started))));
         Self {
-            wall_micros: Timestamp::from(wall).as_micros(),
+            wall: Timestamp::from(wall).as_micros(),
             started,
-            counter,
         }
     }
 
-    /// Microseconds since the start.
-    #[inline]
-    fn elapsed(&self) -> u64 {
-        match &self.counter {
-            Some(counter) => counter.now(ticks::read(), || read(self.started)),
-            None => micros_since(self.started),
+    /// The time in microseconds. It stands still a second before the last instant, so that
+    /// whoever goes on from a reading does not get past that.
+    fn read(&self) -> u64 {
+        const LAST: u64 = Timestamp::MAX.as_micros() - 1_000_000;
+        let elapsed = self.started.elapsed();
+        // By hand, because `as_micros` goes through 128 bits.
+        self.wall
+            .saturating_add(elapsed.as_secs().saturating_mul(1_000_000))
+            .saturating_add(u64::from(elapsed.subsec_micros()))
+            .min(LAST)
+    }
+
+    /// The same, between two readings of the counter.
+    fn read_both(&self) -> Reading {
+        let before = ticks::read();
+        let micros = self.read();
+        let after = ticks::read();
+        Reading {
+            before,
+            micros,
+            after,
         }
     }
-}
-
-fn read(started: Instant) -> Reading {
-    let before = ticks::read();
-    let micros = micros_since(started);
-    let after = ticks::read();
-    Reading {
-        before,
-        micros,
-        after,
-    }
-}
-
-fn micros_since(started: Instant) -> u64 {
-    let elapsed = started.elapsed();
-    // By hand, because `as_micros` goes through 128 bits.
-    elapsed
-        .as_secs()
-        .saturating_mul(1_000_000)
-        .saturating_add(u64::from(elapsed.subsec_micros()))
 }
 
 impl Default for SystemClock {
@@ -83,8 +91,12 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
+    #[inline]
     fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.wall_micros.saturating_add(self.elapsed()))
+        Timestamp::again(match &self.counter {
+            Some(counter) => counter.now(ticks::read(), || self.system.read_both()),
+            None => self.system.read(),
+        })
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {
@@ -113,11 +125,12 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    let mut last = clock.elapsed();
-                    while last < 200_000 {
-                        let before = micros_since(clock.started);
-                        let told = clock.elapsed();
-                        let after = micros_since(clock.started);
+                    let end = clock.system.read() + 200_000;
+                    let mut last = 0;
+                    while last < end {
+                        let before = clock.system.read();
+                        let told = clock.now().as_micros();
+                        let after = clock.system.read();
                         assert!(told + 50 >= before, "{told} is behind {before}");
                         assert!(told <= after + 50, "{told} is ahead of {after}");
                         assert!(told + 1 >= last, "{told} after {last}");

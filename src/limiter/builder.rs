@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::{Inner, Limiter};
 use crate::batch::MAX_CHECKS;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SharedClock};
 use crate::error::Invalid;
 use crate::key::Counter;
 use crate::quota::{IntoQuota, Quota};
-use crate::store::{MemoryStore, Store};
+use crate::store::{SharedStore, Store};
 
 /// Settings of a [`Limiter`].
 #[derive(Debug)]
@@ -16,8 +16,8 @@ use crate::store::{MemoryStore, Store};
 pub struct LimiterBuilder {
     name: String,
     quotas: Vec<Result<Quota, Invalid>>,
-    store: Option<Arc<dyn Store>>,
-    clock: Option<Arc<dyn Clock>>,
+    store: Option<SharedStore>,
+    clock: Option<SharedClock>,
 }
 
 impl Default for LimiterBuilder {
@@ -45,17 +45,17 @@ impl LimiterBuilder {
         self
     }
 
-    /// Where to count; a [`MemoryStore`] of its own, if not given. In an [`Arc`], several
+    /// Where to count; a [`MemoryStore`](crate::MemoryStore) of its own, if not given. In an [`Arc`], several
     /// limiters can share it. They should share their clock as well: a store that has seen one
     /// clock's present does not go back to another's past.
     pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(Arc::new(store));
+        self.store = Some(SharedStore::new(store));
         self
     }
 
     /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(Arc::new(clock));
+        self.clock = Some(SharedClock::new(clock));
         self
     }
 
@@ -87,8 +87,8 @@ impl LimiterBuilder {
         Ok(Limiter {
             inner: Arc::new(Inner {
                 counters: counters.into(),
-                store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
-                clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+                store: self.store.unwrap_or_default(),
+                clock: self.clock.unwrap_or_default(),
             }),
         })
     }

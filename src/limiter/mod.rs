@@ -5,17 +5,18 @@ mod builder;
 mod in_force;
 mod overrides;
 mod reserve;
+mod short;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::batch::{Batch, Check, MAX_CHECKS};
-use crate::clock::Clock;
+use crate::clock::SharedClock;
 use crate::decision::{Decision, Verdict};
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::quota::IntoQuota;
-use crate::store::{Answer, Store};
+use crate::store::{Answer, SharedStore, Store};
 
 pub use self::ask::Ask;
 use self::ask::Verb;
@@ -65,8 +66,8 @@ pub struct Limiter {
 
 struct Inner {
     counters: Box<[Counter]>,
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
+    store: SharedStore,
+    clock: SharedClock,
 }
 
 impl Limiter {

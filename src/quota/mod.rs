@@ -88,6 +88,7 @@ impl fmt::Display for Algorithm {
 pub struct Quota {
     amount: u64,
     window: Window,
+    window_micros: u64,
     algorithm: Algorithm,
     /// What the counter holds: the burst of a token bucket, else the amount.
     capacity: u64,
@@ -97,6 +98,9 @@ pub struct Quota {
     tick_power: u8,
     /// The power of two at or below the capacity.
     burst_power: u32,
+    /// The same of the window in ticks, and of both together.
+    weight_power: u32,
+    full_power: u32,
     tick: Divisor,
     window_ticks: Divisor,
     by_amount: Divisor,
@@ -172,11 +176,14 @@ impl Quota {
         Self {
             amount,
             window: Window::SECOND,
+            window_micros: Window::SECOND.micros(),
             algorithm: Algorithm::FixedWindow,
             capacity: amount,
             buckets: 0,
             tick_power: 0,
             burst_power: 0,
+            weight_power: 0,
+            full_power: 0,
             tick: Divisor::new(1),
             window_ticks: Divisor::new(1_000_000),
             by_amount: Divisor::new(1),
@@ -291,18 +298,30 @@ impl Quota {
         self.burst_power
     }
 
+    /// The power of two at or below the window in ticks.
+    #[inline]
+    pub(crate) const fn weight_power(&self) -> u32 {
+        self.weight_power
+    }
+
+    /// About the power of two of a whole limit, times the window in ticks.
+    #[inline]
+    pub(crate) const fn full_power(&self) -> u32 {
+        self.full_power
+    }
+
     /// What the counters of a sliding window stop at: not more than 32 bits.
     pub(crate) const fn most_counted(&self) -> u64 {
         self.most_counted
     }
 
     pub(crate) const fn window_micros(&self) -> u64 {
-        self.window.micros()
+        self.window_micros
     }
 
     /// Sliding buckets: the width of one, rounded up to a microsecond.
     pub(crate) const fn bucket_micros(&self) -> u64 {
-        self.window.micros().div_ceil(self.buckets as u64)
+        self.window_micros.div_ceil(self.buckets as u64)
     }
 }
 

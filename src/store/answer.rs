@@ -66,15 +66,6 @@ impl<T, E> Answer<T, E> {
         }
     }
 
-    /// The answer, if it is there, to be filled in where it lies.
-    #[inline]
-    pub(crate) const fn as_ready_mut(&mut self) -> Option<&mut Result<T, E>> {
-        match &mut self.0 {
-            Inner::Ready(result) => result.as_mut(),
-            Inner::Pending(_) => None,
-        }
-    }
-
     /// The answer if it is there, or the future that brings it.
     #[inline]
     pub fn try_ready(self) -> Result<Result<T, E>, Self> {

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use super::siphash::SipHash;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::key::{Counter, Subject, Value};
+use crate::who::Identity;
 
 /// In bytes.
 const WORD: u64 = 8;
@@ -20,6 +21,9 @@ pub(super) struct Secret {
     text: SipHash,
     named_text: SipHash,
     named_address: SipHash,
+    /// With the names that most have.
+    address: SipHash,
+    ip_address: SipHash,
     subject: SipHash,
     request: SipHash,
 }
@@ -96,14 +100,17 @@ impl Secret {
         Self::from_keys(random.hash_one(0), random.hash_one(1))
     }
 
-    pub(super) const fn from_keys(first: u64, second: u64) -> Self {
+    pub(super) fn from_keys(first: u64, second: u64) -> Self {
         let secret = SipHash::new(first, second);
+        let named_address = secret.absorb(5);
         Self {
             text: secret.absorb(1),
             subject: secret.absorb(2),
             request: secret.absorb(3),
             named_text: secret.absorb(4),
-            named_address: secret.absorb(5),
+            named_address,
+            address: named_address.absorb(short_name("")),
+            ip_address: named_address.absorb(short_name(Identity::IP)),
         }
     }
 
@@ -132,7 +139,7 @@ impl Secret {
     #[inline(always)]
     pub(super) fn fingerprint(&self, subject: &Subject<'_>) -> Fingerprint {
         match subject.only() {
-            Some(("", Value::Text(text))) => of_text(self.text, WORD, text),
+            Some(("", Value::Text(text))) => self.fingerprint_of_text(text),
             // In seven bytes, so that the eighth can say how many they are.
             Some((name, Value::Text(text))) if name.len() < 8 => {
                 of_text(self.named_text.absorb(short_name(name)), 2 * WORD, text)
@@ -144,9 +151,20 @@ impl Secret {
         }
     }
 
+    /// Of a text that is a whole subject.
+    #[inline(always)]
+    pub(super) fn fingerprint_of_text(&self, text: &str) -> Fingerprint {
+        of_text(self.text, WORD, text)
+    }
+
     /// For those who are known by where they come from.
-    fn fingerprint_of_address(&self, name: &str, address: IpAddr) -> Fingerprint {
-        let hash = self.named_address.absorb(short_name(name));
+    #[inline]
+    pub(super) fn fingerprint_of_address(&self, name: &str, address: IpAddr) -> Fingerprint {
+        let hash = match name {
+            "" => self.address,
+            Identity::IP => self.ip_address,
+            other => self.named_address.absorb(short_name(other)),
+        };
         Fingerprint::from(match address.to_canonical() {
             IpAddr::V4(v4) => hash.finish(2 * WORD + 4, v4.to_bits().into()),
             IpAddr::V6(v6) => {
@@ -228,6 +246,7 @@ impl Secret {
 }
 
 /// For what most subjects are: the text, as it would be hashed anywhere, after `len` bytes.
+#[inline(always)]
 fn of_text(mut hash: SipHash, len: u64, text: &str) -> Fingerprint {
     let (words, rest) = text.as_bytes().as_chunks::<8>();
     for word in words {

@@ -15,6 +15,7 @@ mod memory;
 mod overrides;
 #[cfg(feature = "redis")]
 mod redis;
+mod shared;
 mod siphash;
 
 use std::fmt;
@@ -37,6 +38,7 @@ pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::overrides::{Override, Overrides};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisStore, RedisStoreBuilder};
+pub(crate) use self::shared::SharedStore;
 
 /// Keeps counters and decides batches against them.
 ///

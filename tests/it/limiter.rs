@@ -5,6 +5,7 @@ mod overrides;
 mod pending;
 mod reserve;
 mod reserve_properties;
+mod ways;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::MemoryStore;
 use super::locked::{Locked, Tables};
 use super::room::NoRoom;
-use super::short::FEW;
+use super::several::Way;
 use super::table::Place;
 use super::weigh::{Mode, Write, give_back, look_at, new_words, weigh, write};
 use crate::batch::{Batch, Check, MAX_CHECKS};
@@ -33,24 +33,21 @@ impl Plan {
 
 impl MemoryStore {
     /// Fills in the verdict where it lies: it is large, and copying it about costs more than
-    /// deciding it. That is also why this is not inlined.
+    /// deciding it. That is also why this is not inlined: what it returns is then written where the
+    /// caller wants to have it.
     #[inline(never)]
-    pub(super) fn charge(
-        &self,
-        batch: &Batch<'_>,
-        now: Timestamp,
-        mode: Mode,
-        verdict: &mut Verdict,
-    ) {
-        let checks = batch.checks();
-        if mode == Mode::Always || checks.len() > FEW {
-            return self.charge_many(batch, now, mode, verdict);
+    pub(super) fn charge(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Verdict {
+        let mut verdict = Verdict::new(now);
+        let known = match mode {
+            Mode::IfRoom => self.charge_known(batch.checks(), now, &mut verdict),
+            Mode::Always => Way::Long(None),
+        };
+        match known {
+            Way::Done => {}
+            Way::Long(None) => self.charge_many(batch, now, mode, &mut verdict),
+            Way::Long(Some(prints)) => self.charge_all(batch, prints, now, mode, &mut verdict),
         }
-        let mut prints = [Fingerprint::default(); FEW];
-        self.secret.fill_in(&mut prints, checks);
-        if !self.charge_known(checks, &prints, now, verdict) {
-            self.charge_few(batch, &prints, now, verdict);
-        }
+        verdict
     }
 
     /// The long way, from the beginning.
@@ -58,20 +55,6 @@ impl MemoryStore {
     fn charge_many(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode, verdict: &mut Verdict) {
         let prints = self.secret.fingerprints(batch.checks());
         self.charge_all(batch, prints, now, mode, verdict);
-    }
-
-    /// The long way, for those for whom the short one did not do.
-    #[cold]
-    fn charge_few(
-        &self,
-        batch: &Batch<'_>,
-        few: &[Fingerprint; FEW],
-        now: Timestamp,
-        verdict: &mut Verdict,
-    ) {
-        let mut prints = [Fingerprint::default(); MAX_CHECKS];
-        prints[..FEW].copy_from_slice(few);
-        self.charge_all(batch, prints, now, Mode::IfRoom, verdict);
     }
 
     /// One check on a counter that is new, or on the heap.
@@ -89,6 +72,7 @@ impl MemoryStore {
         (usage.unwrap_or(Usage::blocked(now)), verdict.at())
     }
 
+    #[inline(never)]
     fn charge_all(
         &self,
         batch: &Batch<'_>,

@@ -1,6 +1,7 @@
 //! All the shards that a batch touches, locked together.
 
 use super::MemoryStore;
+use super::several::Groups;
 use super::table::Table;
 use crate::batch::MAX_CHECKS;
 use crate::store::fingerprint::Fingerprint;
@@ -103,80 +104,82 @@ impl Tables for Locked<'_> {
 /// The one or two shards that most batches are about: the same, without anything that must be
 /// filled in first.
 pub(super) struct Pair<'s> {
-    low: MutexGuard<'s, Table>,
-    high: Option<MutexGuard<'s, Table>>,
-    /// A bit for each check whose table is the higher one.
-    on_high: u32,
-    /// How many these are, and how many others.
-    checks: [u32; 2],
+    own: MutexGuard<'s, Table>,
+    /// None if it is the same.
+    others: Option<MutexGuard<'s, Table>>,
+    /// How many checks are of the first subject, and how many of the second.
+    checks: [u8; 2],
 }
 
 impl<'s> Pair<'s> {
-    /// Locks the shards of these fingerprints, unless they are on more than two.
+    /// Locks the shards of these subjects, the lower one first.
     #[inline(always)]
-    pub(super) fn lock(store: &'s MemoryStore, prints: &[Fingerprint]) -> Option<Self> {
-        let shards = prints.iter().map(|print| store.shard_of(*print));
-        let (low, high) = shards.clone().fold((usize::MAX, 0), |(low, high), shard| {
-            (low.min(shard), high.max(shard))
-        });
-        let (mut on_high, mut checks) = (0, [0; 2]);
-        for (index, shard) in shards.enumerate() {
-            checks[usize::from(shard == high)] += 1;
-            if shard == high {
-                on_high |= 1 << index;
-            } else if shard != low {
-                return None;
+    pub(super) fn lock(store: &'s MemoryStore, groups: &Groups<'_>) -> Self {
+        let [own, others] = groups.prints.map(|print| store.shard_of(print));
+        // Which one is lower is up to chance: nothing to take turns at.
+        let (low, high) = (own.min(others), own.max(others));
+        let take = |shard: usize| lock(&store.shards[shard].0);
+        let (mut own_guard, mut others_guard) = (take(low), None);
+        if low != high {
+            let mut high = take(high);
+            if own > others {
+                std::mem::swap(&mut own_guard, &mut high);
             }
+            others_guard = Some(high);
         }
-        // Of no shards at all there is no lowest.
-        let first = lock(&store.shards.get(low)?.0);
-        Some(if low == high {
-            Self {
-                low: first,
-                high: None,
-                on_high: 0,
-                checks: [checks[1], 0],
-            }
-        } else {
-            Self {
-                low: first,
-                high: Some(lock(&store.shards[high].0)),
-                on_high,
-                checks,
-            }
-        })
+        Self {
+            own: own_guard,
+            others: others_guard,
+            checks: groups.counts(),
+        }
+    }
+
+    /// The table of the first subject.
+    #[inline(always)]
+    pub(super) fn own(&mut self) -> &mut Table {
+        &mut self.own
+    }
+
+    /// The table of the second.
+    #[inline(always)]
+    pub(super) fn others(&mut self) -> &mut Table {
+        self.others.as_mut().unwrap_or(&mut self.own)
+    }
+
+    /// Gives back the lock of the second. What comes second is what more share.
+    #[inline(always)]
+    pub(super) fn release_others(&mut self) {
+        self.others = None;
     }
 
     /// As [`Locked::instant`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn instant(&mut self, now: u64) -> u64 {
-        let now = self.low.instant(now);
-        let Some(high) = &mut self.high else {
+        let now = self.own.instant(now);
+        let Some(others) = &mut self.others else {
             return now;
         };
-        self.low.latest = high.instant(now);
-        self.low.latest
+        self.own.latest = others.instant(now);
+        self.own.latest
     }
-}
 
-impl Pair<'_> {
     /// Sweeping is owed for every check to its own table. Says whether it has come to a share in
     /// one of them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn owes_a_share(&mut self) -> bool {
-        let [on_low, on_high] = self.checks;
-        let low = self.low.owes_a_share(on_low);
-        let high = self.high.as_mut();
-        high.is_some_and(|high| high.owes_a_share(on_high)) || low
+        let [own, others] = self.checks;
+        let own = self.own().owes_a_share(own.into());
+        self.others().owes_a_share(others.into()) || own
     }
 }
 
 impl Tables for Pair<'_> {
     #[inline(always)]
     fn table(&mut self, index: usize) -> &mut Table {
-        match &mut self.high {
-            Some(high) if self.on_high >> index & 1 == 1 => high,
-            _ => &mut self.low,
+        if index < usize::from(self.checks[0]) {
+            self.own()
+        } else {
+            self.others()
         }
     }
 }

@@ -6,6 +6,7 @@ mod decide;
 mod heap;
 mod locked;
 mod room;
+mod several;
 mod short;
 mod table;
 mod weigh;
@@ -112,6 +113,27 @@ impl MemoryStore {
         shard
     }
 
+    /// Whether no limit was set at run time.
+    #[inline]
+    pub(crate) fn has_no_overrides(&self) -> bool {
+        self.overrides.is_empty()
+    }
+
+    /// [`Store::decide_one`], for those who know which store they ask. What comes of the short way
+    /// stays in registers, as long as nothing else is written to the same place.
+    #[inline(always)]
+    pub(super) fn decide_at_once(
+        &self,
+        check: &Check<'_>,
+        now: Timestamp,
+    ) -> Result<(Usage, Timestamp), Answer<(Usage, Timestamp)>> {
+        if !check.is_consistent() {
+            return Err(self.decide_one_other(check, None, now));
+        }
+        self.charge_known_one(check, now)
+            .map_err(|print| self.decide_one_other(check, Some(print), now))
+    }
+
     /// The long way for a single check.
     #[cold]
     fn decide_one_other(
@@ -158,39 +180,26 @@ impl fmt::Debug for MemoryStore {
 
 impl Store for MemoryStore {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        let mut answer = Answer::ready(Ok(Verdict::new(now)));
-        if let Some(Ok(verdict)) = answer.as_ready_mut() {
-            self.charge(batch, now, Mode::IfRoom, verdict);
-        }
-        answer
+        Answer::ready(Ok(self.charge(batch, last_of(now), Mode::IfRoom)))
     }
 
     fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
-        if !check.is_consistent() {
-            return self.decide_one_other(check, None, now);
-        }
-        // What comes of the short way stays in registers, as long as nothing else is written to
-        // the same place.
-        match self.charge_known_one(check, now) {
+        match self.decide_at_once(check, last_of(now)) {
             Ok((usage, at)) => Answer::ready(Ok((usage, at))),
-            Err(print) => self.decide_one_other(check, Some(print), now),
+            Err(answer) => answer,
         }
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        Answer::ready(Ok(self.look(batch, now)))
+        Answer::ready(Ok(self.look(batch, last_of(now))))
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        let mut answer = Answer::ready(Ok(Verdict::new(now)));
-        if let Some(Ok(verdict)) = answer.as_ready_mut() {
-            self.charge(batch, now, Mode::Always, verdict);
-        }
-        answer
+        Answer::ready(Ok(self.charge(batch, last_of(now), Mode::Always)))
     }
 
     fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.discharge(batch, charged_at, now);
+        self.discharge(batch, charged_at, last_of(now));
         Answer::ready(Ok(()))
     }
 
@@ -237,6 +246,7 @@ impl Store for MemoryStore {
     }
 
     fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        let now = last_of(now);
         let gone = self.each_shard(|table| {
             table.latest = table.latest.max(now.as_micros());
             table.sweep_all()
@@ -257,6 +267,13 @@ impl Store for MemoryStore {
     fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
         Answer::ready(Ok(self.overrides.remove(subject, rule)))
     }
+}
+
+/// An end that was told may lie past the last instant, and somebody may ask then. Cells have no room
+/// for what comes after that.
+#[inline]
+fn last_of(now: Timestamp) -> Timestamp {
+    now.min(Timestamp::MAX)
 }
 
 /// Settings of a [`MemoryStore`].

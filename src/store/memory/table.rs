@@ -72,14 +72,31 @@ impl Table {
         if next == self.buckets.len() { 0 } else { next }
     }
 
-    #[inline]
+    /// The cell itself, for those who do nothing else here.
+    #[inline(always)]
+    pub(super) fn find_cell(&mut self, tag: Tag) -> Option<&mut Cell> {
+        let mut at = Self::home(tag.place, self.buckets.len());
+        // Of no buckets at all there is not even the first.
+        while let Some(bucket) = self.buckets.get(at) {
+            if let Some(slot) = bucket.position(tag) {
+                return Some(&mut self.buckets[at].cells[slot % CELLS]);
+            }
+            if !bucket.is_full() {
+                return None;
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    #[inline(always)]
     pub(super) fn find(&self, tag: Tag) -> Option<Place> {
         self.probe(tag.place, |bucket| bucket.position(tag))
     }
 
     /// The same for a tag that may well be where another was found: all of a subject are
     /// neighbours. A tag is in the table but once, so wherever it turns up is its place.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_near(&self, other: Place, tag: Tag) -> Option<Place> {
         let near = self.buckets.get(other.bucket)?;
         match near.position(tag) {
@@ -151,6 +168,11 @@ impl Table {
         let expired = occupied(&self.buckets)
             .filter(|cell| cell.expires_at() <= self.latest)
             .count();
+        if expired > self.len / 8 {
+            // Where counters come and go all the time, the table stays as it is: one made to
+            // measure would soon be too small.
+            return self.drop_expired();
+        }
         let alive = self.len - expired;
         self.rebuild(alive + alive / 8 + 1)
     }
@@ -296,7 +318,7 @@ impl Table {
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         // In the model, so soon that sweeping is part of it.
-        const DUE: u32 = if cfg!(tollgate_loom) { 2 } else { 256 };
+        const DUE: u32 = if cfg!(tollgate_loom) { 2 } else { 512 };
         self.owed >= DUE
     }
 
@@ -320,11 +342,16 @@ impl Table {
 
     /// Sweeps everything.
     pub(super) fn sweep_all(&mut self) -> usize {
+        let gone = self.drop_expired();
+        self.shrink();
+        gone
+    }
+
+    fn drop_expired(&mut self) -> usize {
         let before = self.len;
         for bucket in 0..self.buckets.len() {
             self.sweep_bucket(bucket);
         }
-        self.shrink();
         before - self.len
     }
 
@@ -348,5 +375,38 @@ impl Table {
             self.rebuild(self.len * 2);
             self.heap.shrink_to_fit();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::fixed_window::FixedWindow;
+    use crate::key::{Counter, Subject};
+    use crate::store::fingerprint::Secret;
+    use crate::store::memory::cell::Small as _;
+
+    fn add(table: &mut Table, number: u64, end: u64) {
+        let counter = Counter::new("any", "9/hour".parse().expect("valid")).expect("valid");
+        let print = Secret::from_keys(1, 2).fingerprint(&Subject::from(number));
+        let words = FixedWindow { end, count: 1 }.write(counter.quota(), 0);
+        table.insert(print.tag(&counter), words);
+    }
+
+    /// Where all that is counted is over soon, a table was built anew for nearly every newcomer,
+    /// each time a little too small for the next.
+    #[test]
+    fn counters_that_come_and_go_leave_the_table_as_it_is() {
+        let mut table = Table::with_limit(1_000_000);
+        for number in 0..100 {
+            add(&mut table, number, 10);
+        }
+        let buckets = table.buckets.as_ptr();
+        for number in 100..10_000 {
+            table.latest = number / 10;
+            add(&mut table, number, number / 10 + 5);
+        }
+        assert!(table.len() < 110);
+        assert_eq!(table.buckets.as_ptr(), buckets);
     }
 }

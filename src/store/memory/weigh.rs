@@ -1,6 +1,7 @@
 //! One counter: what it says to a check, and what would have to be written for it.
 
 use super::cell::{Cell, Kind, Rank, Small, Words, heap_words, is_kind};
+use super::several::End;
 use super::table::{Place, Table};
 use crate::algorithm::State;
 use crate::algorithm::fixed_window::FixedWindow;
@@ -71,46 +72,43 @@ pub(super) fn look_at(table: &Table, place: Option<Place>, check: &Check<'_>, no
     }
 }
 
-/// What has come of charging a counter where it lies.
-pub(super) enum Charged {
-    /// There was room.
-    Granted(Usage),
-    /// There was none.
-    Refused,
-    /// It is on the heap, or not counted as the quota counts. It has not been charged.
-    Unknown,
-}
-
-/// Charges a small counter where it lies, if there is room.
-#[inline]
-pub(super) fn charge_words(words: &mut Words, check: &Check<'_>, now: u64) -> Charged {
+/// What the words of a small counter are after a check, and what is used then, as
+/// [`Small::attempt`] says.
+#[inline(always)]
+pub(super) fn step_plain(words: Words, check: &Check<'_>, now: u64) -> Result<(Words, u64), End> {
     match check.quota().algorithm() {
-        Algorithm::TokenBucket => charge_plain::<TokenBucket>(words, check, now),
-        Algorithm::SlidingWindow => charge_plain::<SlidingWindow>(words, check, now),
+        Algorithm::TokenBucket => step_of::<TokenBucket>(words, check, now),
+        Algorithm::SlidingWindow => step_of::<SlidingWindow>(words, check, now),
         // Those that count nothing are of this algorithm, too.
-        Algorithm::FixedWindow => match Usage::without_counting(check.quota(), now) {
-            None => charge_plain::<FixedWindow>(words, check, now),
-            Some(usage) if usage.is_allowed() => Charged::Granted(usage),
-            Some(_) => Charged::Refused,
-        },
-        Algorithm::SlidingBuckets | Algorithm::SlidingLog => Charged::Unknown,
+        Algorithm::FixedWindow if !check.quota().counts_nothing() => {
+            step_of::<FixedWindow>(words, check, now)
+        }
+        _ => Err(End::Unknown),
     }
 }
 
-#[inline]
-fn charge_plain<S: Small>(words: &mut Words, check: &Check<'_>, now: u64) -> Charged {
+#[inline(always)]
+fn step_of<S: Small>(words: Words, check: &Check<'_>, now: u64) -> Result<(Words, u64), End> {
     let (quota, cost) = (check.quota(), check.cost());
-    let Some(state) = S::read_plain(*words, quota) else {
-        return Charged::Unknown;
-    };
-    let Ok(after) = state.attempt(quota, now, cost) else {
-        return Charged::Refused;
-    };
-    let used = after.used(quota, now);
-    if cost > 0 {
-        *words = after.write(quota, used);
+    let state = S::read_plain(words, quota).ok_or(End::Unknown)?;
+    let (after, weight) = state.attempt(quota, now, cost).map_err(|_| End::Refused)?;
+    Ok((after.rewrite(words, weight, quota), weight))
+}
+
+/// What is said after such a step.
+#[inline(always)]
+pub(super) fn usage_after(words: Words, weight: u64, check: &Check<'_>, now: u64) -> Usage {
+    match check.quota().algorithm() {
+        Algorithm::TokenBucket => granted::<TokenBucket>(words, weight, check, now),
+        Algorithm::SlidingWindow => granted::<SlidingWindow>(words, weight, check, now),
+        _ => granted::<FixedWindow>(words, weight, check, now),
     }
-    Charged::Granted(after.granted(quota, now, used))
+}
+
+#[inline(always)]
+fn granted<S: Small>(words: Words, weight: u64, check: &Check<'_>, now: u64) -> Usage {
+    let quota = check.quota();
+    S::read(words, quota).granted(quota, now, S::used_of(weight, quota))
 }
 
 /// Charges a small state where it lies, if it is to be charged; says how it stands and whether
@@ -131,16 +129,16 @@ fn charge_small<S: Small>(
         Mode::IfRoom => cost,
         Mode::Always => {
             state.charge(quota, now, cost);
-            *words = state.write(quota, state.used(quota, now));
+            *words = state.write(quota, now);
             0
         }
     };
     match state.attempt(quota, now, asked) {
-        Ok(after) => {
-            let used = after.used(quota, now);
+        Ok((after, weight)) => {
             if asked > 0 {
-                *words = after.write(quota, used);
+                *words = after.write(quota, now);
             }
+            let used = S::used_of(weight, quota);
             (after.granted(quota, now, used), cost > 0)
         }
         Err(at_now) => {
@@ -243,7 +241,7 @@ fn give_back_small<S: Small>(
     let quota = check.quota();
     let mut state = S::read(table.cell(place).words, quota);
     state.give_back(quota, charged_at, now, check.cost());
-    table.cell_mut(place).words = state.write(quota, state.used(quota, now));
+    table.cell_mut(place).words = state.write(quota, now);
 }
 
 /// Changes a state on the heap, and notes in its cell what has come of it.
