@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Response;
 use tower_layer::Layer;
 
-use crate::clock::{Clock, SystemClock, Timestamp};
+use crate::clock::{Clock, SharedClock, Timestamp};
 use crate::error::{Error, Invalid, Problems, ReloadError};
 use crate::gate::{Gate, OnInvalid, Origin, Parts, PolicyStatus, Said};
 use crate::head::Head;
@@ -19,7 +19,7 @@ use crate::policy::{IntoPolicy, Policy};
 use crate::quota::IntoQuota;
 use crate::response::{Auto, Denial, Render, render_with};
 use crate::service::RateLimit;
-use crate::store::{Answer, MemoryStore, Override, Store};
+use crate::store::{Answer, Override, SharedStore, Store};
 use crate::tier::TierResolver;
 use crate::who::Identity;
 
@@ -303,8 +303,8 @@ pub struct RateLimitLayerBuilder {
     trusted_proxies: Vec<String>,
     problems: Problems,
     resolver: Option<TierResolver>,
-    store: Option<Arc<dyn Store>>,
-    clock: Option<Arc<dyn Clock>>,
+    store: Option<SharedStore>,
+    clock: Option<SharedClock>,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
     origin: Option<Arc<dyn Origin>>,
@@ -375,16 +375,16 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Where to count; a [`MemoryStore`] of its own, if not given. In an [`Arc`], it can be
+    /// Where to count; a [`MemoryStore`](crate::MemoryStore) of its own, if not given. In an [`Arc`], it can be
     /// shared.
     pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(Arc::new(store));
+        self.store = Some(SharedStore::new(store));
         self
     }
 
     /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(Arc::new(clock));
+        self.clock = Some(SharedClock::new(clock));
         self
     }
 
@@ -486,13 +486,13 @@ impl RateLimitLayerBuilder {
                 return Err(problems);
             }
         };
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let clock = self.clock.unwrap_or_default();
         let resolver = self
             .resolver
-            .map(|resolver| resolver.on_clock(Arc::clone(&clock)));
+            .map(|resolver| resolver.on_clock(clock.to_any()));
         let gate = Gate::new(Parts {
             policy,
-            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
+            store: self.store.unwrap_or_default(),
             clock,
             code,
             file: self.file,

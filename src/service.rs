@@ -83,8 +83,8 @@ where
 /// Calls a service, and notes what the headers of the response are to say.
 ///
 /// As above, there is nothing to see to while the service is called, and the future is made where
-/// it stays. Should the service panic, all that is lost is the note's share in a name that is there
-/// for as long as the rules are.
+/// it stays. Should the service panic, all that is lost is the note's share in the name of a quota:
+/// a few bytes, for each name, that stay when the rules are replaced.
 #[inline]
 fn noted<S, ReqBody>(
     service: &mut S,

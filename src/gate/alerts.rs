@@ -22,7 +22,7 @@ impl Gate {
         F: FnMut(Alert) -> R + Send + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        let (gate, clock) = (Arc::downgrade(self), Arc::clone(&self.clock));
+        let (gate, clock) = (Arc::downgrade(self), self.clock.clone());
         // Whoever comes later is told of what is firing, and of what changes from then on.
         let (mut alerts, mut known) = self.watch.alerts_firing();
         async move {

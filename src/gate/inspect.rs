@@ -126,7 +126,7 @@ impl Limit {
 
 impl Gate {
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
+        self.clock.to_any()
     }
 
     /// Whether the store answers, as far as it knows itself.

@@ -10,7 +10,7 @@ use crate::head::Head;
 impl Gate {
     /// Puts a case to the store once its tier is known, and then the rules that are tried out.
     pub(super) fn judge_later(&self, mut case: Case, trials: Vec<Case>, tier: TierAsked) -> Asked {
-        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        let (store, clock) = (self.store.clone(), self.clock.clone());
         let watch = Arc::clone(&self.watch);
         Asked::Pending(Box::new(Pending::Several(Box::pin(async move {
             let tier = match tier {

@@ -35,14 +35,14 @@ use self::reload::Reloads;
 use self::shelf::Shelf;
 use self::single::Single;
 use self::tier::Asked as TierAsked;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::{SharedClock, Timestamp};
 use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
 use crate::observe::{Allowed, Watch, Watching};
 use crate::policy::{Exemption, Policy, Taken};
 use crate::response::Render;
-use crate::store::{Answer, MemoryStore, Overrides, Store};
+use crate::store::{Answer, MemoryStore, Overrides, SharedStore, Store};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
@@ -59,10 +59,10 @@ pub(crate) use self::rules::{Rules, Said};
 /// Everything that decides about requests. One for all clones of a layer.
 pub(crate) struct Gate {
     rules: Shelf,
-    store: Arc<dyn Store>,
+    store: SharedStore,
     /// Counts while the store cannot answer. Made when it is first needed.
     local: OnceLock<MemoryStore>,
-    clock: Arc<dyn Clock>,
+    clock: SharedClock,
     resolver: Option<TierResolver>,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
@@ -85,8 +85,8 @@ pub(crate) enum OnInvalid {
 /// The parts of a gate, as its builder knows them.
 pub(crate) struct Parts {
     pub(crate) policy: Policy,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) store: SharedStore,
+    pub(crate) clock: SharedClock,
     /// What is said besides the policy, by code and by the file that the policy came from.
     pub(crate) code: Said,
     pub(crate) file: Said,
@@ -305,7 +305,7 @@ impl Gate {
                     now,
                 };
                 let counts = |counter| case.counts_on(counter);
-                self.tell_allowed(&allowed, &named.label, &case.caller(), counts, head);
+                self.tell_allowed(&allowed, &named.label, || case.caller(), counts, head);
             }
             Err(_) => self.watch.uncounted(),
         }

@@ -21,13 +21,13 @@ impl Gate {
     }
 
     /// Counted, and goes on; the quota called `label` speaks for it. `counts` says of a counter
-    /// whether it was asked.
+    /// whether it was asked. `caller` is who asks: put together only where somebody wants to know.
     #[inline]
-    pub(super) fn tell_allowed(
+    pub(super) fn tell_allowed<'a>(
         &self,
         allowed: &Allowed<'_>,
         label: &Label,
-        caller: &Caller<'_>,
+        caller: impl Fn() -> Caller<'a>,
         counts: impl FnOnce(u64) -> bool,
         head: &Head<'_>,
     ) {
@@ -36,11 +36,11 @@ impl Gate {
             self.watch.took(self.clock.now().duration_since(now), false);
         }
         if self.watch.waits_for_somebody() {
-            self.watch.came_back(&caller.known_by(), counts, now);
+            self.watch.came_back(&caller().known_by(), counts, now);
         }
         if Watch::hears_of_allowed(allowed.warns) {
             // Copies, which nobody makes who is not heard: what is lent has to be in memory.
-            let (allowed, caller) = (*allowed, *caller);
+            let (allowed, caller) = (*allowed, caller());
             self.tell_in_words(&allowed, label, &caller, head);
         }
     }

@@ -26,12 +26,12 @@ impl Gate {
     pub(super) fn turn_back(
         &self,
         bound: &Bound<'_>,
-        (usage, at): &(Usage, Timestamp),
+        (usage, at): (Usage, Timestamp),
         head: &Head<'_>,
         now: Timestamp,
     ) -> Asked {
         self.heard(now);
-        let decision = Decision::of_one(*usage, *at);
+        let decision = Decision::of_one(usage, at);
         Asked::Denied(self.refuse(bound, &[], decision, head, now))
     }
 

@@ -12,11 +12,14 @@ use super::refuse::Bound;
 use super::single::{Counted, Single};
 use super::{Asked, Gate, Rules, is_unset};
 use crate::batch::Check;
+use crate::clock::Timestamp;
+use crate::decision::Usage;
 use crate::head::Head;
 use crate::key::{Counter, Subject, Value};
 use crate::observe::Tally;
 use crate::policy::{Caller, Per, Policy, TierTable};
 use crate::quota::Quota;
+use crate::store::{Answer, SharedStore};
 use crate::who::Identity;
 
 /// What counts every request.
@@ -67,6 +70,13 @@ impl Short {
     }
 }
 
+/// Who asks, and what counts it.
+struct Request<'a> {
+    rules: &'a Arc<Rules>,
+    ip: IpAddr,
+    named: &'a Arc<Named>,
+}
+
 /// Whether those who are not known are counted by their addresses.
 fn is_by_address(per: &Per) -> bool {
     let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -93,52 +103,80 @@ impl Gate {
     pub(super) fn ask_short(&self, short: &Short, rules: &Arc<Rules>, head: &Head<'_>) -> Asked {
         let needs_more = Policy::may_be_preflight(head) || self.tells_handlers;
         let ip = rules.client_ip().group_of_peer(head);
-        let (false, Some(ip), Some(named), true) = (
-            needs_more,
-            ip,
-            short.named(rules),
-            is_unset(self.store.overrides()),
-        ) else {
+        let (false, Some(ip), Some(named)) = (needs_more, ip, short.named(rules)) else {
             return self.ask_at_length(rules, head);
+        };
+        let memory = match &self.store {
+            SharedStore::Memory(memory) if memory.has_no_overrides() => Some(memory),
+            SharedStore::Other(other) if is_unset(other.overrides()) => None,
+            _ => return self.ask_at_length(rules, head),
         };
         let now = self.clock.now();
         if self.watch.is_due(now) {
             self.look(now);
         }
-        let subject = of_address(ip);
-        let check = Check::new(&subject, &short.counter)
-            .with_quota(&short.quota)
-            .with_rank(short.rank)
-            .with_cost(short.cost);
-        let answer = self.store.decide_one(&check, now);
-        match answer.as_ready() {
-            Some(Ok((usage, at))) if usage.is_allowed() => {
+        let charge = (&short.counter, &short.quota, short.cost);
+        let known = memory.and_then(|memory| memory.charge_address(Identity::IP, ip, charge, now));
+        match known {
+            Some((usage, at)) if usage.is_allowed() => {
                 let counted = Counted {
                     endpoint: &short.endpoint,
                     named,
                     counter: &short.counter,
                     usage,
-                    at: *at,
+                    at,
                 };
-                self.let_in(rules, &counted, &anonymous(ip), head, now)
+                self.let_in(rules, &counted, || anonymous(ip), head, now)
             }
-            Some(Ok(refused)) => {
+            _ => {
+                let request = Request { rules, ip, named };
+                self.ask_less_shortly(short, &request, known, head, now)
+            }
+        }
+    }
+
+    /// What follows if there is no room, or if the store has no shorter way.
+    #[inline(never)]
+    fn ask_less_shortly(
+        &self,
+        short: &Short,
+        Request { rules, ip, named }: &Request<'_>,
+        known: Option<(Usage, Timestamp)>,
+        head: &Head<'_>,
+        now: Timestamp,
+    ) -> Asked {
+        let known = match known {
+            Some(known) => Ok(known),
+            None => self.decide_short(short, *ip, now),
+        };
+        match known {
+            Ok((usage, at)) if usage.is_allowed() => {
+                let counted = Counted {
+                    endpoint: &short.endpoint,
+                    named,
+                    counter: &short.counter,
+                    usage,
+                    at,
+                };
+                self.let_in(rules, &counted, || anonymous(*ip), head, now)
+            }
+            Ok(refused) => {
                 let bound = Bound {
                     rules,
                     entry: &rules.policy.plan(short.plan).entries[0],
                     label: &named.label,
                     policy: &named.tally,
                     endpoint: &short.endpoint,
-                    caller: anonymous(ip),
+                    caller: anonymous(*ip),
                     tier: TierTable::DEFAULT,
                 };
                 self.turn_back(&bound, refused, head, now)
             }
-            _ => {
+            Err(answer) => {
                 let single = Single {
                     rules,
                     identity: None,
-                    ip: Some(ip),
+                    ip: Some(*ip),
                     endpoint: rules.endpoints.len() - 1,
                     plan: short.plan,
                     tier: TierTable::DEFAULT,
@@ -147,12 +185,26 @@ impl Gate {
             }
         }
     }
+
+    /// Asks a store that has no shorter way.
+    fn decide_short(
+        &self,
+        short: &Short,
+        ip: IpAddr,
+        now: Timestamp,
+    ) -> Result<(Usage, Timestamp), Answer<(Usage, Timestamp)>> {
+        let subject = of_address(ip);
+        let check = Check::new(&subject, &short.counter)
+            .with_quota(&short.quota)
+            .with_rank(short.rank)
+            .with_cost(short.cost);
+        self.store.decide_at_once(&check, now)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
     use crate::observe::{Watch, Watching};
     use crate::policy::{Count, IntoPolicy, PolicyBuilder, Rule};
 

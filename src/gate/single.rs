@@ -34,7 +34,7 @@ pub(super) struct Counted<'a> {
     pub(super) endpoint: &'a Tally,
     pub(super) named: &'a Arc<Named>,
     pub(super) counter: &'a Counter,
-    pub(super) usage: &'a Usage,
+    pub(super) usage: Usage,
     pub(super) at: Timestamp,
 }
 
@@ -74,13 +74,14 @@ impl Gate {
             .with_quota(line.quota(single.tier))
             .with_rank(line.rank)
             .with_cost(cost);
-        let answer = self.store.decide_one(&check, now);
-        let (usage, at) = match answer.as_ready() {
-            Some(Ok((usage, at))) if !usage.is_allowed() || !self.tells_handlers => (usage, *at),
-            _ => return self.judge_at_length(single, answer, head, now),
+        let (usage, at) = match self.store.decide_at_once(&check, now) {
+            Ok(known) => known,
+            Err(answer) => return self.judge_at_length(single, answer, head, now),
         };
-        let who = per.who(&caller);
-        let Ok(named) = labels.get(policy, who, entry.line, single.tier) else {
+        let tells_more = usage.is_allowed() && self.tells_handlers;
+        let named = labels.get(policy, per.who(&caller), entry.line, single.tier);
+        let (false, Ok(named)) = (tells_more, named) else {
+            let answer = Answer::ready(Ok((usage, at)));
             return self.judge_at_length(single, answer, head, now);
         };
         let endpoint = &*single.rules.endpoints[single.endpoint];
@@ -94,7 +95,7 @@ impl Gate {
                 caller,
                 tier: single.tier,
             };
-            return self.turn_back(&bound, &(*usage, at), head, now);
+            return self.turn_back(&bound, (usage, at), head, now);
         }
         let counted = Counted {
             endpoint,
@@ -103,20 +104,22 @@ impl Gate {
             usage,
             at,
         };
-        self.let_in(single.rules, &counted, &caller, head, now)
+        self.let_in(single.rules, &counted, || caller, head, now)
     }
 
     /// Lets a request in that one quota has counted.
     #[inline]
-    pub(super) fn let_in(
+    pub(super) fn let_in<'a>(
         &self,
         rules: &Rules,
         counted: &Counted<'_>,
-        caller: &Caller<'_>,
+        caller: impl Fn() -> Caller<'a>,
         head: &Head<'_>,
         now: Timestamp,
     ) -> Asked {
-        let Counted { named, usage, .. } = *counted;
+        let Counted {
+            named, ref usage, ..
+        } = *counted;
         self.heard(now);
         let allowed = Allowed {
             endpoint: counted.endpoint,

@@ -59,7 +59,16 @@ fn name_of(tally: &Tally) -> SharedString {
     SharedString::from_shared(tally.name().clone())
 }
 
+#[inline]
 fn of_policy(policy: &Tally) -> &OfPolicy {
+    match policy.metrics.of_policy.get() {
+        Some(known) => known,
+        None => make_of_policy(policy),
+    }
+}
+
+#[cold]
+fn make_of_policy(policy: &Tally) -> &OfPolicy {
     policy.metrics.of_policy.get_or_init(|| {
         describe();
         let decided =

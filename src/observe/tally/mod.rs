@@ -29,7 +29,7 @@ const WARNED: usize = 1;
 const REMAINING: usize = 2;
 
 /// A quota of which everything is left has this much of it.
-const WHOLE: f32 = 1_024.0;
+const WHOLE: u64 = 1_024;
 
 impl Tally {
     fn new(name: &str, number: usize) -> Self {
@@ -68,14 +68,7 @@ impl Tally {
     pub(super) fn allow_with(&self, place: Place, usage: &Usage) {
         let here = self.allowed.at(place);
         here.add(ALLOWED, 1);
-        // Few bits, since it takes a processor longer to make sure of many.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "from 0 to 1,024"
-        )]
-        let remaining = (remaining_share(usage) * WHOLE) as u16;
-        here.add(REMAINING, remaining.into());
+        here.add(REMAINING, remaining_parts(usage));
     }
 
     pub(super) fn deny(&self) {
@@ -105,7 +98,19 @@ impl Tally {
     /// What all that were allowed had left, together.
     #[expect(clippy::cast_precision_loss, reason = "of a sum of shares")]
     pub(super) fn remaining(&self) -> f64 {
-        self.allowed.sum(REMAINING) as f64 / f64::from(WHOLE)
+        self.allowed.sum(REMAINING) as f64 / WHOLE as f64
+    }
+}
+
+/// How much of a quota is left, in parts of [`WHOLE`].
+#[inline]
+fn remaining_parts(usage: &Usage) -> u64 {
+    const COUNTABLE: u64 = u64::MAX / WHOLE;
+    match usage.limit() {
+        0 => 0,
+        limit if limit <= COUNTABLE => usage.remaining() * WHOLE / limit,
+        // Nothing is limited to as much.
+        _ => WHOLE,
     }
 }
 
