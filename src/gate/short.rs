@@ -61,6 +61,17 @@ impl Short {
         self.named.get().or_else(|| self.find_name(rules))
     }
 
+    #[inline(always)]
+    fn counted<'a>(&'a self, named: &'a Arc<Named>, usage: Usage, at: Timestamp) -> Counted<'a> {
+        Counted {
+            endpoint: &self.endpoint,
+            named,
+            counter: &self.counter,
+            usage,
+            at,
+        }
+    }
+
     #[cold]
     fn find_name(&self, rules: &Rules) -> Option<&Arc<Named>> {
         let (policy, tier) = (&rules.policy, TierTable::DEFAULT);
@@ -119,13 +130,7 @@ impl Gate {
         let known = memory.and_then(|memory| memory.charge_address(Identity::IP, ip, charge, now));
         match known {
             Some((usage, at)) if usage.is_allowed() => {
-                let counted = Counted {
-                    endpoint: &short.endpoint,
-                    named,
-                    counter: &short.counter,
-                    usage,
-                    at,
-                };
+                let counted = short.counted(named, usage, at);
                 self.let_in(rules, &counted, || anonymous(ip), head, now)
             }
             _ => {
@@ -151,13 +156,7 @@ impl Gate {
         };
         match known {
             Ok((usage, at)) if usage.is_allowed() => {
-                let counted = Counted {
-                    endpoint: &short.endpoint,
-                    named,
-                    counter: &short.counter,
-                    usage,
-                    at,
-                };
+                let counted = short.counted(named, usage, at);
                 self.let_in(rules, &counted, || anonymous(*ip), head, now)
             }
             Ok(refused) => {

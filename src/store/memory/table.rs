@@ -72,7 +72,8 @@ impl Table {
         if next == self.buckets.len() { 0 } else { next }
     }
 
-    /// The cell itself, for those who do nothing else here.
+    /// The cell itself, for those who do nothing else here. Not by way of its place, which would have
+    /// to be checked once more.
     #[inline(always)]
     pub(super) fn find_cell(&mut self, tag: Tag) -> Option<&mut Cell> {
         let mut at = Self::home(tag.place, self.buckets.len());
