@@ -1,84 +1,60 @@
-//! The shortest useful program: an API that knows its callers by token and limits them all.
-//!
-//! ```sh
-//! cargo run --example quickstart
-//! ```
-//!
-//! `PORT` (3000; 0 is any free one), `JWT_SECRET` and `REDIS_URL` (else it counts in memory) can be
-//! set.
+//! An axum service with limits per user, per client IP and for one endpoint, counted in memory.
+//! Start it with `cargo run --example quickstart`.
 
-mod common;
-#[path = "common/store.rs"]
-mod store;
-#[path = "common/token.rs"]
-mod token;
-
-use std::error::Error;
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::{env, error::Error, io::Write, net::SocketAddr, process::exit};
 
 use axum::Router;
 use axum::routing::{get, post};
+use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
+use tokio::{net::TcpListener, signal};
+use tollgate::RateLimitLayer;
 use tollgate::identity::Jwt;
 use tollgate::policy::{Policy, Rule, Tiers};
-use tollgate::{RateLimitLayer, Store};
 
-fn app(secret: &str, store: impl Store) -> Result<Router, tollgate::Error> {
+const DEVELOPMENT_SECRET: &str = "read yours from the environment";
+
+fn app() -> Result<Router, tollgate::Error> {
     let policy = Policy::builder()
-        .tiers(Tiers::new("free").tier("team", 5))
-        .authenticated("100/hour")
-        .anonymous("20/hour")
+        .tiers(Tiers::new("free").tier("team", 5)) // tier `team`: five times the limits
+        .authenticated("100/hour") // per user: the claim `sub` of a valid token
+        .anonymous("20/hour") // per client IP: no valid token
         .endpoint("POST /reports", Rule::new("3/minute").name("reports"));
-
-    let limits = RateLimitLayer::builder(policy)
-        .identify(Jwt::hs256(secret).tier("plan").build()?)
-        .store(store)
-        .build()?;
-
+    let jwt = Jwt::hs256(DEVELOPMENT_SECRET).tier("plan").build()?; // tier: the claim `plan`
+    let limits = RateLimitLayer::builder(policy).identify(jwt).build()?;
     Ok(Router::new()
         .route("/", get(|| async { "hello\n" }))
-        .route("/reports", post(|| async { "here is your report\n" }))
+        .route("/reports", post(|| async { "report created\n" }))
         .layer(limits))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let secret = common::setting(
-        "JWT_SECRET",
-        "for development only, known to everybody",
-        "a secret, which is neither empty nor a PEM text",
-        |text| Jwt::hs256(text).build().ok().map(|_| text.to_owned()),
+    // Provides the peer address, by which callers without a token are limited.
+    let app = app()?.into_make_service_with_connect_info::<SocketAddr>();
+    let port = env::var("PORT").unwrap_or("3000".into());
+    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await;
+    let listener = listener.unwrap_or_else(|error| {
+        eprintln!("PORT={port:?}: {error}; expected a free port from 0 to 65535, 0 for any");
+        exit(2)
+    });
+    let url = format!("http://{}", listener.local_addr()?);
+    let server = axum::serve(listener, app);
+    #[cfg(unix)]
+    let server = server.with_graceful_shutdown({
+        let mut sigterm = signal::unix::signal(signal::unix::SignalKind::terminate())?;
+        async move { _ = sigterm.recv().await }
+    });
+    let expires = get_current_timestamp() + 24 * 60 * 60;
+    let claims = serde_json::json!({ "sub": "alice", "plan": "team", "exp": expires });
+    let key = EncodingKey::from_secret(DEVELOPMENT_SECRET.as_bytes());
+    let token = encode(&Header::default(), &claims, &key)?;
+    let text = format!(
+        "listening on {url}\n
+Allowed: look for x-ratelimit-limit (500 for tier `team`) and x-ratelimit-remaining (499).
+    curl -i {url}/ -H 'Authorization: Bearer {token}'\n
+Rejected: four requests, three are allowed. Look for 429 and retry-after in the last one.
+    curl -i -X POST '{url}/reports?[1-4]'\n\n"
     );
-    // The address of a caller is what the anonymous are counted by.
-    let store = store::store("quickstart", Duration::from_millis(50));
-    let app = app(&secret, store)?.into_make_service_with_connect_info::<SocketAddr>();
-
-    let (listener, stopped) = common::listen().await;
-    common::say(&what_to_try(listener.local_addr()?, &secret)?);
-    axum::serve(listener, app)
-        .with_graceful_shutdown(stopped)
-        .await?;
-    Ok(())
-}
-
-fn what_to_try(server: SocketAddr, secret: &str) -> Result<String, Box<dyn Error>> {
-    let claims = serde_json::json!({ "sub": "alice", "plan": "team" });
-    let token = token::token(secret, claims)?;
-    let development = if std::env::var_os("JWT_SECRET").is_none() {
-        format!("\nJWT_SECRET is not set. Tokens are signed with \"{secret}\".\n")
-    } else {
-        String::new()
-    };
-    Ok(format!(
-        "{development}
-Alice has 100 requests an hour, times 5 because her team pays; the headers say what is left:
-
-    curl -i http://{server}/ -H 'Authorization: Bearer {token}'
-
-Anybody may ask for three reports a minute; the fourth is one too many:
-
-    curl -i -X POST 'http://{server}/reports?[1-4]'
-
-"
-    ))
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(server.await?)
 }

@@ -1,8 +1,7 @@
-//! Rate limiting that is exact, bounded and honest: a tower layer for axum, hyper and tonic, and
-//! the engine under it.
+//! A Tower rate-limiting layer for axum, hyper and tonic, with counters in memory or in Redis.
 //!
-//! One `.layer()`, and every request is counted against the right limits, told where it stands,
-//! and turned away politely when it must be:
+//! One `.layer()` charges every request to the limits of its caller, adds rate-limit headers to the
+//! response, and rejects excess requests with status 429:
 //!
 //! ```
 //! # #[cfg(all(feature = "axum", feature = "jwt"))] {
@@ -134,8 +133,8 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-/// The programs in the README, so that they cannot rot.
-#[cfg(all(doctest, feature = "axum", feature = "config", feature = "jwt"))]
+/// Compiles the code blocks of the README.
+#[cfg(all(doctest, feature = "axum", feature = "jwt", feature = "redis"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 

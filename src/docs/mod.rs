@@ -7,11 +7,11 @@
 //! | [Testing your limits](testing) | [The command line](command_line) | [Questions and answers](faq) |
 //! | [Going distributed](distributed) | [Writing a store](writing_a_store) | [The design, and its reasons](design) |
 //! | [Moving here from another limiter](migrating) | [Without HTTP](programmatic) | [The others, and when to pick them](compare) |
+//! | [Operations](operations) | [Guarantees and their tests](guarantees) | [Performance](performance) |
 #![cfg_attr(
     feature = "client",
-    doc = "| [Operations](operations) | [Calling APIs that have limits](client) | |"
+    doc = "| | [Calling APIs that have limits](client) | |"
 )]
-#![cfg_attr(not(feature = "client"), doc = "| [Operations](operations) | | |")]
 
 macro_rules! guides {
     ($($(#[$more:meta])* $name:ident from $file:literal;)*) => {$(
@@ -31,9 +31,12 @@ guides! {
     distributed from "distributed.md";
     faq from "faq.md";
     getting_started from "getting_started.md";
+    guarantees from "guarantees.md";
     #[expect(clippy::doc_markdown, reason = "crates have names, underscores or not")]
     migrating from "migrating.md";
     operations from "operations.md";
+    #[expect(clippy::doc_markdown, reason = "crates have names, underscores or not")]
+    performance from "performance.md";
     programmatic from "programmatic.md";
     proxies from "proxies.md";
     security from "security.md";

@@ -37,7 +37,7 @@ enum Shown {
 
 /// Whether code within a line is a command and not the name of something.
 fn is_command(span: &str) -> bool {
-    let begins = ["cargo ", "curl ", "./scripts/", "scripts/", "--bench "];
+    let begins = ["cargo ", "curl ", "./scripts/", "scripts/"];
     let is_filled_in = !span.contains('…');
     let is_ours = span.starts_with("tollgate ") && span.split(' ').count() > 2;
     is_filled_in && (is_ours || begins.iter().any(|begin| span.starts_with(begin)))
@@ -73,7 +73,7 @@ fn commands(page: &Page) -> Vec<Command> {
                 Some(last) if ends_with_sh && last.text.starts_with("curl ") => {
                     last.shown = Shown::Answer(block.text.clone());
                 }
-                // Those are the answers to what the example prints; examples::readme looks at them.
+                // `examples::readme` compares the response that the README shows.
                 _ => assert_eq!(page.path, "README.md", "{place}: the answer to what?"),
             },
             _ => {}
@@ -113,9 +113,9 @@ async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
     }
 }
 
-/// The program, on the file that the page shows, or else on the README's.
+/// Runs the program on the file that the page shows, or else on that of its own guide.
 fn tollgate(page: &Page, command: &Command, arguments: &[&str]) -> Result<(), String> {
-    let policy = policy_of(page).or_else(|| policy_of(&Page::read("README.md")));
+    let policy = policy_of(page).or_else(|| policy_of(&Page::read("src/docs/command_line.md")));
     let place = Place::new(&page.path.replace('/', "-")).with("limits.toml", &policy.unwrap());
     let run = place.run(arguments);
     if (run.code, &*run.stderr) != (Some(0), "") {
@@ -182,7 +182,7 @@ async fn curl(page: &Page, command: &Command) -> Result<(), String> {
         running = Example::start(name, &[]).await;
         running.address()
     } else if page.path == getting_started::PAGE {
-        getting_started::serve().await
+        getting_started::serve(getting_started::app()).await
     } else {
         return Err("the page has no server to ask".to_owned());
     };

@@ -1,4 +1,4 @@
-//! The first program of the guide, served, so that its command can be tried.
+//! The first programs of the README and of the guide, served so that their commands can be run.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use super::page::Page;
 
 pub(super) const PAGE: &str = "src/docs/getting_started.md";
 
-/// Returns when it listens.
-pub(super) async fn serve() -> SocketAddr {
+/// Serves a router on a free port.
+pub(crate) async fn serve(app: Result<Router, tollgate::Error>) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
-        let app = app().unwrap();
+        let app = app.unwrap();
         axum::serve(
             listener,
             app.into_make_service_with_connect_info::<SocketAddr>(),
@@ -24,8 +24,8 @@ pub(super) async fn serve() -> SocketAddr {
     address
 }
 
-/// As the guide has it, and a test sees to that.
-fn app() -> Result<Router, tollgate::Error> {
+/// The program of the guide.
+pub(super) fn app() -> Result<Router, tollgate::Error> {
     let app = Router::new()
         .route("/", get(|| async { "hello" }))
         .layer(RateLimitLayer::new("100/minute")?);
@@ -33,7 +33,7 @@ fn app() -> Result<Router, tollgate::Error> {
 }
 
 #[test]
-fn the_program_that_is_served_is_that_of_the_guide() {
+fn served_program_is_that_of_the_guide() {
     let unbroken = |text: &str| text.split_whitespace().collect::<String>();
     let (_, served) = include_str!("getting_started.rs")
         .split_once("let app = Router")

@@ -13,7 +13,7 @@
 mod commands;
 mod compare;
 #[cfg(feature = "axum")]
-mod getting_started;
+pub(crate) mod getting_started;
 mod links;
 mod manifest;
 mod migrating;

@@ -31,11 +31,6 @@ pub(super) const LIST: &[NotRun] = &[
         check: bench,
     },
     NotRun {
-        begins: "--bench ",
-        because: "the same, where the page has said the rest before",
-        check: bench,
-    },
-    NotRun {
         begins: "cargo add ",
         because: "it changes a project of somebody else's, and asks the registry",
         check: add,

@@ -46,6 +46,19 @@ impl Page {
         Self { text, ..page }
     }
 
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Everything but code blocks and tables.
+    pub(crate) fn prose(&self) -> String {
+        let paragraphs = self.paragraphs().into_iter().map(|(_, text)| text);
+        paragraphs
+            .filter(|text| !text.starts_with('|'))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut open: Option<Block> = None;
