@@ -42,7 +42,7 @@ use crate::head::Head;
 use crate::observe::{Allowed, Watch, Watching};
 use crate::policy::{Exemption, Policy, Taken};
 use crate::response::Render;
-use crate::store::{Answer, MemoryStore, Overrides, SharedStore, Store};
+use crate::store::{Answer, MemoryStore, Overrides, SharedStore, Store, TimeSource};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
@@ -63,6 +63,8 @@ pub(crate) struct Gate {
     /// Counts while the store cannot answer. Made when it is first needed.
     local: OnceLock<MemoryStore>,
     clock: SharedClock,
+    /// Clock of the store's instants.
+    time: TimeSource,
     resolver: Option<TierResolver>,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
@@ -104,10 +106,11 @@ impl Gate {
         let rules = Rules::new(parts.policy, &parts.code, parts.file, None, &watch)?;
         Ok(Self {
             rules: Shelf::new(rules),
-            store: parts.store,
             local: OnceLock::new(),
             code: parts.code,
-            reloads: Reloads::new(parts.origin, now),
+            reloads: Reloads::new(parts.origin, parts.clock.wall_now()),
+            time: parts.store.use_clock(&parts.clock.to_any()),
+            store: parts.store,
             clock: parts.clock,
             resolver: parts.resolver,
             renderer: parts.renderer,
@@ -122,7 +125,27 @@ impl Gate {
     }
 
     fn local(&self) -> &MemoryStore {
-        self.local.get_or_init(MemoryStore::new)
+        self.local.get_or_init(|| {
+            let local = MemoryStore::new();
+            local.use_clock(&self.clock.to_any());
+            local
+        })
+    }
+
+    /// Returns the wall-clock time at `now`.
+    #[inline]
+    fn wall(&self, now: Timestamp) -> Timestamp {
+        now.offset_by(self.clock.wall_offset())
+    }
+
+    /// Returns the microseconds to add to the instants of the store that decided a case to get
+    /// wall-clock time.
+    fn wall_offset_of<R: Deref<Target = Rules>>(&self, case: &Case<R>) -> i64 {
+        if case.is_local() {
+            self.clock.wall_offset()
+        } else {
+            self.time.wall_offset(&self.clock)
+        }
     }
 
     /// Where a case was decided.
@@ -167,8 +190,8 @@ impl Gate {
         if self.watch.is_due(now) {
             self.look(now);
         }
-        let overrides = self.store.overrides();
-        if rules.policy.rests(now) || maintenance::is_on(overrides, now) {
+        let (overrides, wall) = (self.store.overrides(), self.wall(now));
+        if rules.policy.rests(wall) || maintenance::is_on(overrides, wall) {
             return self.exempt(Exemption::Maintenance, head);
         }
         let address = rules.client_ip().locate(head);
@@ -207,7 +230,7 @@ impl Gate {
         match tier {
             TierAsked::Known(tier) if !case.has_trials() => {
                 case.set_tier(tier);
-                case.set_overrides(overrides, now);
+                case.set_overrides(overrides, wall);
                 self.judge(&case, rules, head, now)
             }
             tier => self.judge_later(case.keep(rules), case.trials(rules, head), tier),
@@ -278,7 +301,7 @@ impl Gate {
         }
     }
 
-    /// What follows from a decision. `verdict` is what several quotas said; `keep` makes of the
+    /// What follows from a decision, whose instants are still the store's. `verdict` is what several quotas said; `keep` makes of the
     /// case what goes on with the request.
     #[inline]
     pub(super) fn decided<R: Deref<Target = Rules>>(
@@ -289,6 +312,7 @@ impl Gate {
         (head, now): (&Head<'_>, Timestamp),
         keep: impl FnOnce() -> Case,
     ) -> Asked {
+        let decision = decision.on_wall(self.wall_offset_of(case));
         if decision.is_denied() {
             return Asked::Denied(self.deny(case, verdict, decision, head, now));
         }

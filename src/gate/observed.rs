@@ -85,7 +85,8 @@ impl Gate {
     pub(crate) fn statistics(&self) -> Statistics {
         let now = self.clock.now();
         self.look(now);
-        self.watch.statistics(now)
+        let offset = self.clock.wall_offset();
+        self.watch.statistics(now).offset_by(offset)
     }
 }
 
