@@ -10,6 +10,7 @@ mod figures;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod ops;
+mod shares;
 mod statistics;
 
 use std::net::{IpAddr, Ipv4Addr};
