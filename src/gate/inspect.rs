@@ -238,7 +238,7 @@ impl Gate {
         let offset = if found.degraded {
             self.clock.wall_offset()
         } else {
-            self.time.wall_offset(&self.clock)
+            self.wall_offset()
         };
         let at = verdicts
             .first()

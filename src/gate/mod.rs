@@ -21,6 +21,7 @@ mod settle;
 mod shelf;
 mod short;
 mod single;
+mod stores;
 mod tell;
 mod tier;
 mod trial;
@@ -40,9 +41,9 @@ use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
 use crate::observe::{Allowed, Watch, Watching};
-use crate::policy::{Exemption, Policy, Taken};
+use crate::policy::{Policy, Taken};
 use crate::response::Render;
-use crate::store::{Answer, MemoryStore, Overrides, SharedStore, Store, TimeSource};
+use crate::store::{Answer, MemoryStore, Overrides, SharedStore, TimeSource};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
@@ -124,39 +125,6 @@ impl Gate {
         self.tells_handlers
     }
 
-    fn local(&self) -> &MemoryStore {
-        self.local.get_or_init(|| {
-            let local = MemoryStore::new();
-            local.use_clock(&self.clock.to_any());
-            local
-        })
-    }
-
-    /// Returns the wall-clock time at `now`.
-    #[inline]
-    fn wall(&self, now: Timestamp) -> Timestamp {
-        now.offset_by(self.clock.wall_offset())
-    }
-
-    /// Returns the microseconds to add to the instants of the store that decided a case to get
-    /// wall-clock time.
-    fn wall_offset_of<R: Deref<Target = Rules>>(&self, case: &Case<R>) -> i64 {
-        if case.is_local() {
-            self.clock.wall_offset()
-        } else {
-            self.time.wall_offset(&self.clock)
-        }
-    }
-
-    /// Where a case was decided.
-    fn store_of<R: Deref<Target = Rules>>(&self, case: &Case<R>) -> &dyn Store {
-        if case.is_local() {
-            self.local()
-        } else {
-            &*self.store
-        }
-    }
-
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
     pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
@@ -192,7 +160,7 @@ impl Gate {
         }
         let (overrides, wall) = (self.store.overrides(), self.wall(now));
         if rules.policy.rests(wall) || maintenance::is_on(overrides, wall) {
-            return self.exempt(Exemption::Maintenance, head);
+            return self.exempt_by_maintenance(head, now);
         }
         let address = rules.client_ip().locate(head);
         if address.is_none() {

@@ -135,7 +135,7 @@ impl Gate {
         if style.is_none() {
             return Asked::Allowed(None);
         }
-        let offset = self.time.wall_offset(&self.clock);
+        let offset = self.wall_offset();
         Asked::Noted(Note {
             named: Arc::clone(named),
             usage: usage.offset_by(offset),

@@ -4,6 +4,8 @@ mod alerts;
 #[cfg(all(feature = "metrics", feature = "tracing"))]
 mod ask_back;
 #[cfg(feature = "tracing")]
+mod bounded;
+#[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "metrics")]
 mod figures;
