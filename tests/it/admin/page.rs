@@ -106,7 +106,7 @@ async fn whose_tier_nobody_knows_has_none_that_was_chosen_for_another() {
 /// More endpoints than the API lists. The share of the listed ones alone would be 23 %.
 #[tokio::test(flavor = "multi_thread")]
 async fn most_denied_endpoint_is_shown_with_its_share_of_all_denials() {
-    let mut policy = Policy::builder();
+    let mut policy = Policy::builder().everyone("1000/hour");
     for number in 0..120 {
         let rule = Rule::new("blocked").name(format!("rule-{number}"));
         policy = policy.endpoint(format!("GET /e{number}"), rule);
