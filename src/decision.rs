@@ -88,6 +88,17 @@ impl Usage {
         Timestamp::again(self.reset_and_outcome & ((1 << OUTCOME_AT) - 1))
     }
 
+    /// Returns this usage with its reset moved by `micros` microseconds, to another clock.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn offset_by(self, micros: i64) -> Self {
+        if micros == 0 {
+            return self;
+        }
+        let reset_at = self.reset_at().offset_by(micros);
+        Self::new(self.limit, self.used, reset_at, self.outcome())
+    }
+
     /// What this counter said.
     #[inline]
     #[must_use]
@@ -174,6 +185,15 @@ impl Verdict {
         &mut self.usages[index]
     }
 
+    /// Returns this verdict with all its instants moved by `micros` microseconds, to another clock.
+    pub(crate) fn offset_by(&self, micros: i64) -> Self {
+        let mut moved = Self::new(self.at.offset_by(micros));
+        for usage in self.usages() {
+            moved.push(usage.offset_by(micros));
+        }
+        moved
+    }
+
     /// Whether every counter had room.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
@@ -245,6 +265,8 @@ pub struct Decision {
     index: usize,
     at: Timestamp,
     charged: u64,
+    /// Microseconds that were added to the store's instants to get these.
+    wall_offset: i64,
 }
 
 impl Decision {
@@ -272,6 +294,7 @@ impl Decision {
             index,
             at: verdict.at(),
             charged: 0,
+            wall_offset: 0,
         })
     }
 
@@ -282,6 +305,7 @@ impl Decision {
             index: MAX_CHECKS,
             at,
             charged: 0,
+            wall_offset: 0,
         }
     }
 
@@ -293,6 +317,7 @@ impl Decision {
             index: 0,
             at,
             charged: 0,
+            wall_offset: 0,
         }
     }
 
@@ -301,6 +326,37 @@ impl Decision {
     pub(crate) const fn with_charged(mut self, charged: u64) -> Self {
         self.charged = charged;
         self
+    }
+
+    /// Converts the store's instants to the wall clock, which differs from the store's clock by
+    /// `offset` microseconds.
+    #[inline]
+    pub(crate) const fn on_wall(self, offset: i64) -> Self {
+        if offset == 0 {
+            return self;
+        }
+        Self {
+            binding: self.binding.offset_by(offset),
+            at: self.at.offset_by(offset),
+            wall_offset: offset,
+            ..self
+        }
+    }
+
+    /// Returns the microseconds that [`on_wall`](Self::on_wall) has added.
+    #[inline]
+    pub(crate) const fn wall_offset(&self) -> i64 {
+        self.wall_offset
+    }
+
+    /// Returns the instant of the decision on the store's clock, as `Store::give_back` expects it.
+    pub(crate) const fn charged_at(&self) -> Timestamp {
+        self.at.offset_by(-self.wall_offset)
+    }
+
+    /// Returns the usage of the binding quota with its reset on the store's clock.
+    pub(crate) const fn store_usage(&self) -> Usage {
+        self.binding.offset_by(-self.wall_offset)
     }
 
     /// Whether the request may go on.
@@ -351,7 +407,8 @@ impl Decision {
         self.binding.used()
     }
 
-    /// When the binding quota resets; see [`Usage::reset_at`].
+    /// Returns when the binding quota resets, on the wall clock; see [`Usage::reset_at`]. To wait for
+    /// it, use [`retry_after`](Self::retry_after), which a step of the wall clock does not change.
     #[must_use]
     pub const fn reset_at(&self) -> Timestamp {
         self.binding.reset_at()
@@ -374,7 +431,7 @@ impl Decision {
         matches!(self.binding.outcome(), Outcome::Never)
     }
 
-    /// The instant of the decision.
+    /// Returns the instant of the decision, on the wall clock.
     #[must_use]
     pub const fn at(&self) -> Timestamp {
         self.at

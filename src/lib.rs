@@ -191,7 +191,7 @@ pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
 pub use self::store::{
     Answer, DenyCache, DenyCacheBuilder, Failover, FailoverBuilder, Leased, LeasedBuilder,
-    MemoryStore, MemoryStoreBuilder, Override, Overrides, Store, StoreHealth,
+    MemoryStore, MemoryStoreBuilder, Override, Overrides, Store, StoreHealth, TimeSource,
 };
 #[cfg(feature = "redis")]
 pub use self::store::{RedisStore, RedisStoreBuilder};

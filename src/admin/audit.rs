@@ -1,6 +1,8 @@
 //! Who has changed what. Whose limits were changed is nobody's business who reads logs.
 
 use crate::head::Head;
+#[cfg(feature = "tracing")]
+use crate::observe::{MAX_TEXT, shorten};
 
 /// Says in the log who an operator is: from a header that a proxy sets, for instance.
 pub(super) type ActorFn = dyn Fn(&Head<'_>) -> Option<String> + Send + Sync;
@@ -54,7 +56,7 @@ pub(super) fn note(actor: Option<&str>, deed: &Deed<'_>, request_id: &str) {
     tracing::info!(
         target: "tollgate::audit",
         action,
-        actor,
+        actor = actor.map(|actor| shorten(actor, MAX_TEXT)).as_deref(),
         rule,
         request_id,
         "rate_limit_admin"

@@ -186,7 +186,7 @@ async fn dress(State(desk): State<Arc<Desk>>, mut request: Request, next: Next) 
     }
     let mut response = next.run(request).await;
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
-        response = refusal.answer(&id, desk.gate().now());
+        response = refusal.answer(&id, desk.gate().wall_now());
     }
     if let Ok(value) = id.parse() {
         response.headers_mut().insert("x-request-id", value);

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -12,9 +12,11 @@ use slab::Slab;
 use super::{Clock, Sleep, Timestamp};
 use crate::sync::locked;
 
-/// A clock that stands still until it is told to move. Clones share the same time.
+/// Clock for tests: it moves only when it is set or advanced. Clones share the same time.
 ///
-/// Sleeping on it takes no real time: whoever sleeps wakes when the clock is moved far enough.
+/// Sleeping on it takes no real time: a task wakes when the clock is moved to its deadline. The
+/// wall clock moves along with it, and can be stepped alone: [`ManualClock::step_wall_forward`],
+/// [`ManualClock::step_wall_back`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,6 +39,7 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct Manual {
     now: AtomicU64,
+    wall_offset: AtomicI64,
     /// Who sleeps, each under a key of its own, until when.
     sleepers: Mutex<Slab<(Timestamp, Waker)>>,
 }
@@ -55,6 +58,7 @@ impl ManualClock {
         Self {
             shared: Arc::new(Manual {
                 now: AtomicU64::new(now.as_micros()),
+                wall_offset: AtomicI64::new(0),
                 sleepers: Mutex::default(),
             }),
         }
@@ -68,6 +72,35 @@ impl ManualClock {
     /// Sets the clock, also backwards.
     pub fn set(&self, now: Timestamp) {
         self.change(|_| now);
+    }
+
+    /// Steps the wall clock forward, as an operator or NTP does. [`now`](Clock::now) stays the same.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, ManualClock};
+    ///
+    /// let clock = ManualClock::new();
+    /// let now = clock.now();
+    /// clock.step_wall_forward(Duration::from_hours(2));
+    /// clock.step_wall_back(Duration::from_hours(3));
+    /// assert_eq!(clock.now(), now);
+    /// assert_eq!(clock.wall_offset(), -3_600_000_000);
+    /// ```
+    pub fn step_wall_forward(&self, by: Duration) {
+        self.step_wall(i64::try_from(by.as_micros()).unwrap_or(i64::MAX));
+    }
+
+    /// Steps the wall clock back. [`now`](Clock::now) stays the same.
+    pub fn step_wall_back(&self, by: Duration) {
+        self.step_wall(-i64::try_from(by.as_micros()).unwrap_or(i64::MAX));
+    }
+
+    fn step_wall(&self, by: i64) {
+        // Under the lock, so that of two steps at once none is lost.
+        let _changing = self.sleepers();
+        let offset = self.wall_offset().saturating_add(by);
+        self.shared.wall_offset.store(offset, Ordering::SeqCst);
     }
 
     fn change(&self, change: impl FnOnce(Timestamp) -> Timestamp) {
@@ -107,6 +140,10 @@ impl Default for ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.shared.now.load(Ordering::SeqCst))
+    }
+
+    fn wall_offset(&self) -> i64 {
+        self.shared.wall_offset.load(Ordering::SeqCst)
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {

@@ -5,6 +5,7 @@ mod manual;
 mod shared;
 mod system;
 mod ticks;
+mod wall;
 
 pub use self::manual::ManualClock;
 pub(crate) use self::shared::SharedClock;
@@ -91,6 +92,24 @@ impl Timestamp {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 
+    /// Returns this instant moved by `micros` microseconds, which may be negative. The result is
+    /// limited to the range from [`Timestamp::EPOCH`] to 2^53 microseconds.
+    ///
+    /// Converts between [`Clock::now`] and the wall clock; see [`Clock::wall_offset`].
+    ///
+    /// ```
+    /// use tollgate::Timestamp;
+    ///
+    /// let noon = Timestamp::from_secs(1_730_289_600);
+    /// assert_eq!(noon.offset_by(-1_000_000), Timestamp::from_secs(1_730_289_599));
+    /// assert_eq!(Timestamp::EPOCH.offset_by(-1), Timestamp::EPOCH);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub const fn offset_by(self, micros: i64) -> Self {
+        Self::end(self.0.saturating_add_signed(micros))
+    }
+
     /// The microseconds of an instant that was valid before.
     #[inline]
     pub(crate) const fn again(micros: u64) -> Self {
@@ -141,13 +160,26 @@ impl From<Timestamp> for SystemTime {
 /// The future that [`Clock::sleep_until`] returns.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where time comes from.
+/// Source of time: a monotonic time line, and its difference to the wall clock.
 ///
-/// A clock should not go back. Where one does, nothing breaks: for a counter that has already
-/// seen a later instant, no time has passed.
+/// Rates and waits are measured on [`now`](Clock::now), so that a step of the wall clock neither
+/// opens nor prolongs their windows. Instants that have a meaning outside of the process follow the
+/// wall clock, which is `now()` plus [`wall_offset`](Clock::wall_offset): `exp` and `nbf` of tokens,
+/// maintenance, the end of overrides, calendar windows, and every Unix time in a response.
+///
+/// A clock should not go back. If one does, no counter breaks: a counter that has seen a later
+/// instant behaves as if no time had passed.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The present.
+    /// Returns the present on the monotonic time line.
     fn now(&self) -> Timestamp;
+
+    /// Returns the microseconds to add to [`now`](Clock::now) to get the time on the wall clock.
+    ///
+    /// Called at least once per request, after `now()`: it must be cheap. Default: 0, for clocks
+    /// whose `now()` is the wall clock.
+    fn wall_offset(&self) -> i64 {
+        0
+    }
 
     /// Completes once [`now`](Clock::now) is at or past `deadline`.
     fn sleep_until(&self, deadline: Timestamp) -> Sleep;
@@ -157,6 +189,10 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Timestamp {
         (**self).now()
+    }
+
+    fn wall_offset(&self) -> i64 {
+        (**self).wall_offset()
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {

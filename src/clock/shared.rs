@@ -45,6 +45,22 @@ impl SharedClock {
             Self::Other(other) => other.now().min(Timestamp::MAX),
         }
     }
+
+    /// [`Clock::wall_offset`].
+    #[inline]
+    pub(crate) fn wall_offset(&self) -> i64 {
+        match self {
+            Self::System(system) => system.wall_offset(),
+            Self::Other(other) => other.wall_offset(),
+        }
+    }
+
+    /// Returns the time on the wall clock.
+    #[inline]
+    pub(crate) fn wall_now(&self) -> Timestamp {
+        let now = self.now();
+        now.offset_by(self.wall_offset())
+    }
 }
 
 impl Default for SharedClock {

@@ -6,14 +6,18 @@ use std::time::{Instant, SystemTime};
 use futures_timer::Delay;
 
 use super::counter::{Counter, Reading};
+use super::wall::WallOffset;
 use super::{Clock, Sleep, Timestamp, ticks};
 
-/// The machine's clock: read from the wall once, monotonic from there on.
+/// The machine's clock: a monotonic time line that starts at the wall clock's time, and the
+/// difference between the two since then.
 ///
-/// A step of the wall clock (NTP, an operator) after the start is not followed, so windows keep
-/// their length. The other side of it: whoever starts before the machine knows the time stays
-/// off by as much, and a machine that was suspended is behind by as long. That moves the ends
-/// of calendar windows and the reset times that are told; waits stay right.
+/// [`now`](Clock::now) does not follow a step of the wall clock (NTP, an operator), so that rate
+/// windows keep their length. [`wall_offset`](Clock::wall_offset) does: it is measured again at most
+/// every 500 µs, when the system's clock is read, and not once per request. Changes below 10 ms are
+/// ignored. A program that starts before the machine knows the time is therefore right as soon as
+/// the machine is. After a suspend, during which monotonic time stands still, tokens, maintenance
+/// and calendar windows are right at once, and rate windows are behind by the length of the suspend.
 ///
 /// It is read once or more per request, so where the processor has a counter of its own that ticks
 /// steadily (`x86_64`), that tells the time for up to half a millisecond between two readings of
@@ -30,15 +34,36 @@ pub struct SystemClock {
     system: System,
     /// Tells the time between two readings, where there is one that can.
     counter: Option<Arc<Counter>>,
+    wall: Arc<WallOffset>,
 }
 
 impl SystemClock {
     /// A clock aligned to the wall clock now.
     #[must_use]
     pub fn new() -> Self {
-        let system = System::new();
+        Self::with_wall(|| Timestamp::from(SystemTime::now()))
+    }
+
+    /// Creates a clock that reads the wall clock through `read`.
+    fn with_wall(read: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        let system = System::starting_at(read());
         let counter = ticks::are_steady().then(|| Arc::new(Counter::new(system.read_both())));
-        Self { system, counter }
+        Self {
+            system,
+            counter,
+            wall: Arc::new(WallOffset::new(read)),
+        }
+    }
+
+    fn read_without_counter(&self) -> u64 {
+        let now = self.system.read();
+        self.refresh_wall(now);
+        now
+    }
+
+    /// Measures the offset of the wall clock if that is due. `now` is what was just read.
+    fn refresh_wall(&self, now: u64) {
+        self.wall.refresh(now, || self.system.read());
     }
 }
 
@@ -51,11 +76,10 @@ struct System {
 }
 
 impl System {
-    fn new() -> Self {
-        let (wall, started) = (SystemTime::now(), Instant::now());
+    fn starting_at(wall: Timestamp) -> Self {
         Self {
-            wall: Timestamp::from(wall).as_micros(),
-            started,
+            wall: wall.as_micros(),
+            started: Instant::now(),
         }
     }
 
@@ -94,9 +118,18 @@ impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> Timestamp {
         Timestamp::again(match &self.counter {
-            Some(counter) => counter.now(ticks::read(), || self.system.read_both()),
-            None => self.system.read(),
+            Some(counter) => counter.now(ticks::read(), || {
+                let reading = self.system.read_both();
+                self.refresh_wall(reading.micros);
+                reading
+            }),
+            None => self.read_without_counter(),
         })
+    }
+
+    #[inline]
+    fn wall_offset(&self) -> i64 {
+        self.wall.get()
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {
@@ -116,7 +149,60 @@ impl Clock for SystemClock {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::time::Duration;
+
     use super::*;
+
+    /// Reads the clock until the offset has been measured since `stepped`, and returns the offset.
+    fn offset_after_step(clock: &SystemClock, stepped: &AtomicI64, step: i64) -> i64 {
+        stepped.store(step, Ordering::SeqCst);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while clock.wall_offset().abs_diff(step) > 1_000 && Instant::now() < deadline {
+            clock.now();
+        }
+        clock.wall_offset()
+    }
+
+    #[test]
+    fn wall_offset_follows_steps_and_now_does_not() {
+        const HOUR: i64 = 3_600_000_000;
+        let stepped = Arc::new(AtomicI64::new(0));
+        let step = Arc::clone(&stepped);
+        let clock = SystemClock::with_wall(move || {
+            Timestamp::from(SystemTime::now()).offset_by(step.load(Ordering::SeqCst))
+        });
+        let (start, started) = (clock.now(), Instant::now());
+        // Once while the counter is not trusted yet, and once when it is.
+        for pause in [0, 200] {
+            std::thread::sleep(Duration::from_millis(pause));
+            for step in [2 * HOUR, -2 * HOUR, 24 * HOUR, -24 * HOUR, 0] {
+                let offset = offset_after_step(&clock, &stepped, step);
+                assert!(offset.abs_diff(step) <= 1_000, "{offset} after {step}");
+                let (passed, elapsed) = (clock.now().duration_since(start), started.elapsed());
+                assert!(passed <= elapsed + Duration::from_millis(1), "{passed:?}");
+                assert!(clock.clone().wall_offset() == offset, "clones differ");
+            }
+        }
+    }
+
+    #[test]
+    fn wall_offset_is_fresh_for_the_first_reading_after_a_pause() {
+        let stepped = Arc::new(AtomicI64::new(0));
+        let step = Arc::clone(&stepped);
+        let clock = SystemClock::with_wall(move || {
+            Timestamp::from(SystemTime::now()).offset_by(step.load(Ordering::SeqCst))
+        });
+        clock.now();
+        stepped.store(7_200_000_000, Ordering::SeqCst);
+        // A measurement that the scheduler interrupted is repeated by a later reading.
+        let fresh = (0..20).any(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            clock.now();
+            clock.wall_offset().abs_diff(7_200_000_000) <= 1_000
+        });
+        assert!(fresh, "{}", clock.wall_offset());
+    }
 
     /// On this machine, whatever its counter is like: between two looks at the system's clock.
     #[test]

@@ -28,6 +28,7 @@ impl Gate {
         async move {
             loop {
                 for alert in alerts {
+                    let alert = alert.offset_by(clock.wall_offset());
                     tell(&mut callback, alert).await;
                 }
                 let Some(next) = next(&gate, &*clock, known).await else {

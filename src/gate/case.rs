@@ -113,22 +113,22 @@ impl<R: Deref<Target = Rules>> Case<R> {
         self.tier = tier;
     }
 
-    /// Sets the quotas that were set for this caller at run time.
+    /// Sets the quotas that were set for this caller at run time and apply at wall-clock time `wall`.
     #[inline]
-    pub(super) fn set_overrides(&mut self, overrides: Option<&Overrides>, now: Timestamp) {
+    pub(super) fn set_overrides(&mut self, overrides: Option<&Overrides>, wall: Timestamp) {
         if let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) {
-            self.override_with(overrides, now);
+            self.override_with(overrides, wall);
         }
     }
 
     #[cold]
-    fn override_with(&mut self, overrides: &Overrides, now: Timestamp) {
+    fn override_with(&mut self, overrides: &Overrides, wall: Timestamp) {
         let caller = self.caller();
         let mut found = Overridden::default();
         for (index, entry) in self.entries() {
             let counter = &self.rules.policy.line(entry).counter;
             let per = &self.plan().subjects[entry.subject];
-            let quota = quota_set_for(overrides, &caller, per, counter, now);
+            let quota = quota_set_for(overrides, &caller, per, counter, wall);
             found[index] = quota.and_then(|quota| self.with_label(entry, quota));
         }
         self.overridden = found.iter().any(Option::is_some).then(|| Arc::new(found));
@@ -318,13 +318,18 @@ impl<R: Deref<Target = Rules>> Case<R> {
         Ok(decision.with_charged(charged.map_or(0, |(place, _)| self.charges.costs[place])))
     }
 
-    /// Each quota with its label and how it stands.
+    /// Each quota with its label and how it stands. `wall_offset` converts the store's instants to
+    /// wall-clock time.
     pub(super) fn standings<'a>(
         &'a self,
         usages: &'a [Usage],
+        wall_offset: i64,
     ) -> impl Iterator<Item = Standing<'a>> {
         let entries = self.entries().zip(usages);
-        entries.filter_map(|(entry, usage)| Some(Standing::new(self.label(entry).ok()?, *usage)))
+        entries.filter_map(move |(entry, usage)| {
+            let label = self.label(entry).ok()?;
+            Some(Standing::new(label, usage.offset_by(wall_offset)))
+        })
     }
 
     /// The entry that speaks for all of them, with its place in the plan.

@@ -74,7 +74,10 @@ impl Gate {
                 let counted = Some(Arc::new(counted));
                 (admission.decision.clone(), Charge { counted })
             }
-            None => (Decision::of_nothing(self.clock.now()), Charge::nothing()),
+            None => (
+                Decision::of_nothing(self.clock.wall_now()),
+                Charge::nothing(),
+            ),
         }
     }
 }

@@ -34,7 +34,8 @@ impl Gate {
         let tab = rules
             .wrongs
             .tab(address.map(|address| address.group()), now);
-        let asking = Asking::new(*head, address.map(|address| address.ip()), now, &tab);
+        let ip = address.map(|address| address.ip());
+        let asking = Asking::new(*head, ip, self.wall(now), &tab);
         // Whoever can make a source panic is not to get its work for nothing.
         let identified = calmly(|| rules.chain().identify(&asking)).unwrap_or(Identified::Invalid);
         if matches!(identified, Identified::Invalid | Identified::Throttled) {
@@ -47,7 +48,7 @@ impl Gate {
             Identified::Invalid if tab.is_charged() || tab.charge() => match rules.on_invalid() {
                 OnInvalid::Anonymous => Ok(None),
                 OnInvalid::Reject => {
-                    let denial = Denial::unauthorized(*head, now);
+                    let denial = Denial::unauthorized(*head, self.wall(now));
                     Err(Box::new(self.render(&denial, rules.style())))
                 }
             },
@@ -77,8 +78,9 @@ impl Gate {
         denied: &Denied<'_>,
     ) -> Response<Bytes> {
         let usage = tab.denied().unwrap_or_default();
+        let usage = usage.offset_by(self.clock.wall_offset());
         let standing = Standing::new(rules.wrongs.label(), usage);
-        let denial = Denial::limited(*head, standing, denied.now);
+        let denial = Denial::limited(*head, standing, self.wall(denied.now));
         self.turn_away(&denial, denied, rules.style())
     }
 }

@@ -134,8 +134,9 @@ impl Gate {
         self.store.health()
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
+    /// Returns the time on the wall clock.
+    pub(crate) fn wall_now(&self) -> Timestamp {
+        self.clock.wall_now()
     }
 
     /// Looks something up in the policy that is in force.
@@ -234,14 +235,21 @@ impl Gate {
                 all(found.peek(self.local())).await.unwrap_or_default()
             }
         };
-        let at = verdicts.first().map_or(now, Verdict::at);
+        let offset = if found.degraded {
+            self.clock.wall_offset()
+        } else {
+            self.wall_offset()
+        };
+        let at = verdicts
+            .first()
+            .map(|verdict| verdict.at().offset_by(offset));
         let usages = verdicts.iter().flat_map(Verdict::usages);
         let limits = told.into_iter().zip(usages).map(|(limit, usage)| Limit {
-            usage: *usage,
+            usage: usage.offset_by(offset),
             ..limit
         });
         Inspected {
-            at,
+            at: at.unwrap_or_else(|| self.wall(now)),
             tier: rules.policy.tiers().name(tier).to_owned(),
             tier_known: self.knows_tier(&rules, asker.identity.as_deref()),
             exemption: asker.exemption,
@@ -328,7 +336,8 @@ impl Found<'_> {
     fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
         let overrides = self.gate.store.overrides();
         let set = overrides.and_then(|overrides| {
-            quota_set_for(overrides, &self.caller, of.per, &of.line.counter, self.now)
+            let wall = self.gate.wall(self.now);
+            quota_set_for(overrides, &self.caller, of.per, &of.line.counter, wall)
         });
         let is_set = set.is_some();
         let quota = set.unwrap_or(*of.line.quota(self.tier));

@@ -21,7 +21,8 @@ impl Gate {
             };
             let asked_at = clock.now();
             case.set_tier(tier);
-            case.set_overrides(store.overrides(), asked_at);
+            let wall = asked_at.offset_by(clock.wall_offset());
+            case.set_overrides(store.overrides(), wall);
             let answer = case.decide(&*store, asked_at);
             let verdict = answer.await;
             let trials = match &verdict {

@@ -6,16 +6,16 @@ use crate::error::{Error, Invalid};
 use crate::observe;
 use crate::store::{Answer, Override, Overrides};
 
-/// Whether nobody is counted for the time being, as said at run time.
+/// Returns whether maintenance that was started at run time is on at wall-clock time `wall`.
 #[inline]
-pub(super) fn is_on(overrides: Option<&Overrides>, now: Timestamp) -> bool {
-    overrides.is_some_and(|known| known.rests_until(now).is_some())
+pub(super) fn is_on(overrides: Option<&Overrides>, wall: Timestamp) -> bool {
+    overrides.is_some_and(|known| known.rests_until(wall).is_some())
 }
 
 impl Gate {
     /// Counts nobody until then.
     pub(crate) fn start_maintenance(&self, until: Timestamp) -> Answer<(), Error> {
-        let now = self.clock.now();
+        let now = self.clock.wall_now();
         if until <= now {
             let expected = format!("an instant that is to come; it is {now} now");
             return Answer::ready(Err(Invalid::new("maintenance", until, expected).into()));
@@ -44,7 +44,7 @@ impl Gate {
     /// Until when nobody is counted, and whether the policy says so. Of two that say it, the
     /// later one.
     pub(crate) fn maintenance_until(&self) -> Option<(Timestamp, bool)> {
-        let now = self.clock.now();
+        let now = self.clock.wall_now();
         let rules = self.rules.load();
         let said = rules.policy.overview().maintenance_until();
         let said = said.filter(|until| now < *until).map(|until| (until, true));

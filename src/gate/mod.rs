@@ -21,6 +21,7 @@ mod settle;
 mod shelf;
 mod short;
 mod single;
+mod stores;
 mod tell;
 mod tier;
 mod trial;
@@ -40,9 +41,9 @@ use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
 use crate::observe::{Allowed, Watch, Watching};
-use crate::policy::{Exemption, Policy, Taken};
+use crate::policy::{Policy, Taken};
 use crate::response::Render;
-use crate::store::{Answer, MemoryStore, Overrides, SharedStore, Store};
+use crate::store::{Answer, MemoryStore, Overrides, SharedStore, TimeSource};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
@@ -63,6 +64,8 @@ pub(crate) struct Gate {
     /// Counts while the store cannot answer. Made when it is first needed.
     local: OnceLock<MemoryStore>,
     clock: SharedClock,
+    /// Clock of the store's instants.
+    time: TimeSource,
     resolver: Option<TierResolver>,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
@@ -104,10 +107,11 @@ impl Gate {
         let rules = Rules::new(parts.policy, &parts.code, parts.file, None, &watch)?;
         Ok(Self {
             rules: Shelf::new(rules),
-            store: parts.store,
             local: OnceLock::new(),
             code: parts.code,
-            reloads: Reloads::new(parts.origin, now),
+            reloads: Reloads::new(parts.origin, parts.clock.wall_now()),
+            time: parts.store.use_clock(&parts.clock.to_any()),
+            store: parts.store,
             clock: parts.clock,
             resolver: parts.resolver,
             renderer: parts.renderer,
@@ -119,19 +123,6 @@ impl Gate {
     /// Whether handlers are told of the decision.
     pub(crate) const fn tells_handlers(&self) -> bool {
         self.tells_handlers
-    }
-
-    fn local(&self) -> &MemoryStore {
-        self.local.get_or_init(MemoryStore::new)
-    }
-
-    /// Where a case was decided.
-    fn store_of<R: Deref<Target = Rules>>(&self, case: &Case<R>) -> &dyn Store {
-        if case.is_local() {
-            self.local()
-        } else {
-            &*self.store
-        }
     }
 
     /// Asks whether a request may go on, and charges it if so.
@@ -167,9 +158,9 @@ impl Gate {
         if self.watch.is_due(now) {
             self.look(now);
         }
-        let overrides = self.store.overrides();
-        if rules.policy.rests(now) || maintenance::is_on(overrides, now) {
-            return self.exempt(Exemption::Maintenance, head);
+        let (overrides, wall) = (self.store.overrides(), self.wall(now));
+        if rules.policy.rests(wall) || maintenance::is_on(overrides, wall) {
+            return self.exempt_by_maintenance(head, now);
         }
         let address = rules.client_ip().locate(head);
         if address.is_none() {
@@ -207,7 +198,7 @@ impl Gate {
         match tier {
             TierAsked::Known(tier) if !case.has_trials() => {
                 case.set_tier(tier);
-                case.set_overrides(overrides, now);
+                case.set_overrides(overrides, wall);
                 self.judge(&case, rules, head, now)
             }
             tier => self.judge_later(case.keep(rules), case.trials(rules, head), tier),
@@ -278,7 +269,7 @@ impl Gate {
         }
     }
 
-    /// What follows from a decision. `verdict` is what several quotas said; `keep` makes of the
+    /// What follows from a decision, whose instants are still the store's. `verdict` is what several quotas said; `keep` makes of the
     /// case what goes on with the request.
     #[inline]
     pub(super) fn decided<R: Deref<Target = Rules>>(
@@ -289,6 +280,7 @@ impl Gate {
         (head, now): (&Head<'_>, Timestamp),
         keep: impl FnOnce() -> Case,
     ) -> Asked {
+        let decision = decision.on_wall(self.wall_offset_of(case));
         if decision.is_denied() {
             return Asked::Denied(self.deny(case, verdict, decision, head, now));
         }

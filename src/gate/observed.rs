@@ -14,6 +14,13 @@ impl Gate {
         Asked::Allowed(None)
     }
 
+    /// Admits a request without counting it, because of maintenance.
+    pub(super) fn exempt_by_maintenance(&self, head: &Head<'_>, now: Timestamp) -> Asked {
+        let why = Exemption::Maintenance.name();
+        self.watch.exempt_by_maintenance(why, head, now);
+        Asked::Allowed(None)
+    }
+
     /// Not counted, because nothing is for it, or nothing can.
     pub(super) fn uncounted(&self) -> Asked {
         self.watch.uncounted();
@@ -85,7 +92,8 @@ impl Gate {
     pub(crate) fn statistics(&self) -> Statistics {
         let now = self.clock.now();
         self.look(now);
-        self.watch.statistics(now)
+        let offset = self.clock.wall_offset();
+        self.watch.statistics(now).offset_by(offset)
     }
 }
 

@@ -19,7 +19,7 @@ impl Gate {
         let new = new.in_network(|address| rules.client_ip().group(address));
         // Nobody may ever list them, and those that are over would add up.
         if let Some(known) = self.store.overrides() {
-            known.sweep(self.clock.now());
+            known.sweep(self.clock.wall_now());
         }
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
         self.store.set_override(new).map(move |set| {
@@ -50,23 +50,24 @@ impl Gate {
     /// Those that apply.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let overrides = self.store.overrides();
-        let mut known = overrides.map_or_else(Vec::new, |known| known.list(self.clock.now()));
+        let mut known = overrides.map_or_else(Vec::new, |known| known.list(self.clock.wall_now()));
         known.retain(|known| !known.is_maintenance());
         known
     }
 }
 
-/// The quota that was set at run time for one of a caller's counters. First what is for the
+/// The quota that was set at run time for one of a caller's counters and applies at wall-clock time
+/// `wall`. First what is for the
 /// counter itself, then what is for the caller, then for what else is known of them.
 pub(super) fn quota_set_for(
     overrides: &Overrides,
     caller: &Caller<'_>,
     per: &Per,
     counter: &Counter,
-    now: Timestamp,
+    wall: Timestamp,
 ) -> Option<Quota> {
     let mut subjects = per.subject(caller).into_iter().chain(caller.subjects());
-    subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), now))
+    subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), wall))
 }
 
 /// A rule that somebody has named and that there is not, with those that there are.

@@ -31,7 +31,8 @@ impl Gate {
         now: Timestamp,
     ) -> Asked {
         self.heard(now);
-        let decision = Decision::of_one(usage, at);
+        let offset = self.wall_offset();
+        let decision = Decision::of_one(usage, at).on_wall(offset);
         Asked::Denied(self.refuse(bound, &[], decision, head, now))
     }
 

@@ -183,7 +183,7 @@ impl Gate {
         match replaced {
             Ok(()) => {
                 status.version += 1;
-                status.since = self.clock.now();
+                status.since = self.clock.wall_now();
                 status.problem = None;
             }
             Err(error) => {

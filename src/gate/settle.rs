@@ -28,12 +28,12 @@ impl Gate {
         };
         let mut own = None;
         if case.is_by_outcome() {
-            let mut one = of_one(*decision.usage(), decision.at());
+            let mut one = of_one(decision.store_usage(), decision.charged_at());
             let usages = verdict.as_deref_mut().unwrap_or(&mut one);
             let store = self.store_of(case);
             own = case.settle(usages, status, store, self.clock.now());
             if let (Some(_), Ok(settled)) = (&own, case.decision(usages)) {
-                *decision = settled;
+                *decision = settled.on_wall(decision.wall_offset());
             }
         }
         let tried = trials

@@ -135,10 +135,11 @@ impl Gate {
         if style.is_none() {
             return Asked::Allowed(None);
         }
+        let offset = self.wall_offset();
         Asked::Noted(Note {
             named: Arc::clone(named),
-            usage: *usage,
-            at: counted.at,
+            usage: usage.offset_by(offset),
+            at: counted.at.offset_by(offset),
             style,
             warns: allowed.warns,
         })

@@ -52,7 +52,7 @@ impl Gate {
         self.watch.store_failed(error, now);
         if case.needs_store() {
             self.watch.unavailable();
-            let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, now);
+            let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.wall(now));
             return Asked::Denied(self.render(&denial, case.rules().style()).into());
         }
         let Some(local) = case.locally(error.kind()) else {
@@ -89,7 +89,10 @@ impl Gate {
             return self.render(&denial, rules.style()).into();
         };
         let several: Vec<Standing<'_>> = match verdict {
-            Some(verdict) => case.standings(verdict.usages()).collect(),
+            Some(verdict) => {
+                let offset = decision.wall_offset();
+                case.standings(verdict.usages(), offset).collect()
+            }
             // A denial without a list is about the binding one.
             None => Vec::new(),
         };
@@ -152,7 +155,7 @@ impl Admission {
         match verdict {
             None => headers::annotate(style, headers, &report, [binding]),
             Some(verdict) => {
-                let quotas = case.standings(verdict.usages());
+                let quotas = case.standings(verdict.usages(), decision.wall_offset());
                 headers::annotate(style, headers, &report, quotas);
             }
         }

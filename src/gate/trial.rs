@@ -33,7 +33,7 @@ pub(super) async fn decide(
     for mut case in cases {
         let now = clock.now();
         case.set_tier(tier);
-        case.set_overrides(store.overrides(), now);
+        case.set_overrides(store.overrides(), now.offset_by(clock.wall_offset()));
         match case.decide(store, now).await {
             Ok(verdict) => trials.push(Trial { case, verdict }),
             Err(error) => watch.store_failed(&error, now),
@@ -107,7 +107,7 @@ impl Gate {
             Asked::Allowed(None) => Asked::Allowed(Some(Box::new(Admission {
                 case,
                 verdict: None,
-                decision: Decision::of_nothing(self.clock.now()),
+                decision: Decision::of_nothing(self.clock.wall_now()),
                 trials,
             }))),
             other => other,

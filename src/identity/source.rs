@@ -121,7 +121,7 @@ impl<'a> Asking<'a> {
         self.address
     }
 
-    /// The present.
+    /// Returns the present, on the wall clock.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.now

@@ -122,7 +122,7 @@ impl<'a> Ask<'a> {
             Ok(known) => known,
             Err(answer) => answer.wait()?,
         };
-        Ok(decided(usage, at, self.cost))
+        Ok(decided(usage, at, self.cost).on_wall(self.limiter.inner.wall_offset()))
     }
 
     /// Asks again when there is room, for as long as `within`.
@@ -146,15 +146,15 @@ impl<'a> Ask<'a> {
 
     pub(super) fn ask(&self) -> Answer<Decision, Error> {
         let cost = self.cost;
-        match self.only_check() {
-            Some(check) => match self.ask_one(&check) {
-                Ok((usage, at)) => Answer::ready(Ok(decided(usage, at, cost))),
-                Err(answer) => answer.map(move |answer| {
-                    let (usage, at) = answer?;
-                    Ok(decided(usage, at, cost))
-                }),
-            },
-            None => self.ask_all(),
+        let Some(check) = self.only_check() else {
+            return self.ask_all();
+        };
+        let known = self.ask_one(&check);
+        let offset = self.limiter.inner.wall_offset();
+        let decided = move |(usage, at)| decided(usage, at, cost).on_wall(offset);
+        match known {
+            Ok(known) => Answer::ready(Ok(decided(known))),
+            Err(answer) => answer.map(move |answer| Ok(decided(answer?))),
         }
     }
 
@@ -213,13 +213,14 @@ impl<'a> Ask<'a> {
             Verb::Record => store.record(&batch, now),
         };
         let (verb, cost) = (self.verb, self.cost);
+        let offset = self.limiter.inner.wall_offset();
         let note = move |decision: Decision| {
             let charged = match verb {
                 Verb::Check if decision.is_allowed() => cost,
                 Verb::Check | Verb::Peek => 0,
                 Verb::Record => cost,
             };
-            decision.with_charged(charged)
+            decision.with_charged(charged).on_wall(offset)
         };
         // Read where it lies, if it is there: a verdict is large.
         if let Some(Ok(verdict)) = answer.as_ready() {

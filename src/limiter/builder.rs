@@ -84,11 +84,16 @@ impl LimiterBuilder {
             }
             counters.push(counter);
         }
+        let (store, clock) = (
+            self.store.unwrap_or_default(),
+            self.clock.unwrap_or_default(),
+        );
         Ok(Limiter {
             inner: Arc::new(Inner {
                 counters: counters.into(),
-                store: self.store.unwrap_or_default(),
-                clock: self.clock.unwrap_or_default(),
+                time: store.use_clock(&clock.to_any()),
+                store,
+                clock,
             }),
         })
     }

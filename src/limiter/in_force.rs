@@ -69,7 +69,10 @@ impl Limiter {
     /// What applies to a subject, unless the call says otherwise.
     pub(super) fn in_force(&self, subject: &Subject<'_>, now: Timestamp) -> InForce<'static> {
         match self.known_overrides() {
-            Some(overrides) => self.overridden(overrides, subject, now),
+            Some(overrides) => {
+                let wall = now.offset_by(self.inner.clock.wall_offset());
+                self.overridden(overrides, subject, wall)
+            }
             None => InForce::Own,
         }
     }
@@ -79,7 +82,7 @@ impl Limiter {
         &self,
         overrides: &Overrides,
         subject: &Subject<'_>,
-        now: Timestamp,
+        wall: Timestamp,
     ) -> InForce<'static> {
         // As overrides are kept: addresses that were written as text are addresses.
         let subject = &subject.with_addresses();
@@ -91,7 +94,7 @@ impl Limiter {
             .collect();
         let set = |counter: &Counter| {
             of.iter()
-                .find_map(|of| overrides.find(of, counter.rule(), counter.quota(), now))
+                .find_map(|of| overrides.find(of, counter.rule(), counter.quota(), wall))
         };
         let found: Vec<Option<Quota>> = self.counters().iter().map(set).collect();
         if found.iter().all(Option::is_none) {

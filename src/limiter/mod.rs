@@ -16,7 +16,7 @@ use crate::decision::{Decision, Verdict};
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::quota::IntoQuota;
-use crate::store::{Answer, SharedStore, Store};
+use crate::store::{Answer, SharedStore, Store, TimeSource};
 
 pub use self::ask::Ask;
 use self::ask::Verb;
@@ -68,6 +68,16 @@ struct Inner {
     counters: Box<[Counter]>,
     store: SharedStore,
     clock: SharedClock,
+    /// Clock of the store's instants.
+    time: TimeSource,
+}
+
+impl Inner {
+    /// Returns the microseconds to add to the store's instants to get wall-clock time.
+    #[inline]
+    fn wall_offset(&self) -> i64 {
+        self.time.wall_offset(&self.clock)
+    }
 }
 
 impl Limiter {
@@ -142,9 +152,11 @@ impl Limiter {
     pub fn standing<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<Verdict, Error> {
         let (subject, now) = (key.into(), self.inner.clock.now());
         let in_force = self.in_force(&subject, now);
-        self.with_batch(&subject, &in_force, 0, |store, batch| {
+        let offset = self.inner.wall_offset();
+        let verdict = self.with_batch(&subject, &in_force, 0, |store, batch| {
             store.peek(batch, now)
-        })
+        });
+        verdict.map(move |verdict| Ok(verdict?.offset_by(offset)))
     }
 
     /// Takes back what `decision` has [`charged`](Decision::charged) `key`, as far as it still
@@ -177,7 +189,12 @@ impl Limiter {
     ) -> Answer<(), Error> {
         let subject = key.into();
         let in_force = self.in_force(&subject, self.inner.clock.now());
-        self.give_back_under(&subject, &in_force, decision.charged(), decision.at())
+        self.give_back_under(
+            &subject,
+            &in_force,
+            decision.charged(),
+            decision.charged_at(),
+        )
     }
 
     /// Forgets what this limiter has counted for `key`.

@@ -35,7 +35,7 @@ impl Limiter {
         }
         // Nobody may ever list them, and those that are over would add up.
         if let Some(known) = self.inner.store.overrides() {
-            known.sweep(self.inner.clock.now());
+            known.sweep(self.inner.clock.wall_now());
         }
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
         self.inner.store.set_override(new).map(move |set| {
@@ -65,7 +65,7 @@ impl Limiter {
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
         let known = self.inner.store.overrides();
-        let mut all = known.map_or_else(Vec::new, |known| known.list(self.inner.clock.now()));
+        let mut all = known.map_or_else(Vec::new, |known| known.list(self.inner.clock.wall_now()));
         all.retain(|known| known.rule() == self.rule());
         all
     }

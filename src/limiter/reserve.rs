@@ -252,7 +252,7 @@ impl Reservation {
     fn give_back(&self, cost: u64) -> Answer<(), Error> {
         let subject = self.subject.as_subject();
         self.limiter
-            .give_back_under(&subject, &self.in_force, cost, self.decision.at())
+            .give_back_under(&subject, &self.in_force, cost, self.decision.charged_at())
     }
 }
 

@@ -36,12 +36,13 @@ impl Limiter {
             counters,
             store,
             clock,
+            ..
         } = &*self.inner;
         if let ([counter], SharedStore::Memory(memory)) = (&**counters, store)
             && memory.has_no_overrides()
             && let Some((usage, at)) = charge(memory, counter, clock.now())
         {
-            return Ok(decided(usage, at, cost));
+            return Ok(decided(usage, at, cost).on_wall(self.inner.wall_offset()));
         }
         self.charge_at_length(value, cost)
     }

@@ -8,6 +8,7 @@ mod told {
 
     use tracing::Level;
 
+    use crate::observe::shorten::{MAX_METHOD, MAX_TEXT, shorten};
     use crate::observe::thin::Untold;
     use crate::observe::{Alert, Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
 
@@ -21,7 +22,8 @@ mod told {
     }
 
     pub(in crate::observe) fn unknown_tier(name: &str) {
-        tracing::warn!(target: "tollgate", tier = name, "unknown tier, taken for the default one");
+        let tier = &*shorten(name, MAX_TEXT);
+        tracing::warn!(target: "tollgate", tier, "unknown tier, taken for the default one");
     }
 
     /// Whether anybody listens to what is told of denials, so that it is worth thinning.
@@ -32,6 +34,11 @@ mod told {
     /// Whether anybody listens to warnings, and to what rules would do that are tried out.
     pub(in crate::observe) fn hears_warnings() -> bool {
         tracing::enabled!(target: "tollgate", Level::INFO)
+    }
+
+    /// Returns whether anything listens to audit events.
+    pub(in crate::observe) fn hears_audit() -> bool {
+        tracing::enabled!(target: "tollgate::audit", Level::INFO)
     }
 
     /// Whether anybody listens to what is told of every request.
@@ -47,8 +54,8 @@ mod told {
             tracing::$level!(
                 target: "tollgate",
                 policy = exceeded.policy,
-                endpoint = exceeded.endpoint,
-                method = exceeded.head.method().as_str(),
+                endpoint = &*shorten(exceeded.endpoint, MAX_TEXT),
+                method = &*shorten(exceeded.head.method().as_str(), MAX_METHOD),
                 limit = exceeded.limit,
                 used = exceeded.used,
                 window = exceeded.window,
@@ -85,8 +92,8 @@ mod told {
         tracing::info!(
             target: "tollgate",
             policy = exceeded.policy,
-            endpoint = exceeded.endpoint,
-            method = exceeded.head.method().as_str(),
+            endpoint = &*shorten(exceeded.endpoint, MAX_TEXT),
+            method = &*shorten(exceeded.head.method().as_str(), MAX_METHOD),
             limit = exceeded.limit,
             used = exceeded.used,
             remaining = exceeded.limit.saturating_sub(exceeded.used),
@@ -103,8 +110,8 @@ mod told {
         tracing::debug!(
             target: "tollgate",
             policy = exceeded.policy,
-            endpoint = exceeded.endpoint,
-            method = exceeded.head.method().as_str(),
+            endpoint = &*shorten(exceeded.endpoint, MAX_TEXT),
+            method = &*shorten(exceeded.head.method().as_str(), MAX_METHOD),
             limit = exceeded.limit,
             used = exceeded.used,
             remaining = exceeded.limit.saturating_sub(exceeded.used),
@@ -114,14 +121,33 @@ mod told {
         );
     }
 
-    /// A request was not counted. Where somebody decided that for a person or for a while, it is
-    /// for the audit.
-    pub(in crate::observe) fn exempt(why: &'static str, is_audited: bool, head: &Head<'_>) {
-        let (endpoint, method) = (head.path(), head.method().as_str());
+    /// Emits that a request was not counted. Exemptions of a caller, and maintenance, go to the audit
+    /// target. `untold` is the number of events of this kind that were left out since the last one.
+    pub(in crate::observe) fn exempt(
+        why: &'static str,
+        is_audited: bool,
+        untold: u64,
+        head: &Head<'_>,
+    ) {
+        let endpoint = LazyCell::new(|| shorten(head.path(), MAX_TEXT));
+        let method = LazyCell::new(|| shorten(head.method().as_str(), MAX_METHOD));
         if is_audited {
-            tracing::info!(target: "tollgate::audit", why, endpoint, method, "rate_limit_exempt");
+            tracing::info!(
+                target: "tollgate::audit",
+                why,
+                endpoint = &**endpoint,
+                method = &**method,
+                untold,
+                "rate_limit_exempt"
+            );
         } else {
-            tracing::debug!(target: "tollgate", why, endpoint, method, "rate_limit_exempt");
+            tracing::debug!(
+                target: "tollgate",
+                why,
+                endpoint = &**endpoint,
+                method = &**method,
+                "rate_limit_exempt"
+            );
         }
     }
 
@@ -225,7 +251,10 @@ mod told {
     }
     pub(in crate::observe) fn warned(_: &Exceeded<'_>, _: &str, _: Untold) {}
     pub(in crate::observe) fn allowed(_: &Exceeded<'_>, _: &str) {}
-    pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: &Head<'_>) {}
+    pub(in crate::observe) const fn hears_audit() -> bool {
+        false
+    }
+    pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: u64, _: &Head<'_>) {}
     pub(in crate::observe) fn overridden(_: &str, _: Option<&Quota>, _: Option<Timestamp>) {}
     pub(in crate::observe) fn maintenance(_: Option<Timestamp>) {}
     pub(in crate::observe) fn reloaded(_: u64) {}

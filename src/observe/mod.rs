@@ -20,6 +20,7 @@ mod look;
 mod metric;
 mod pseudonym;
 mod ring;
+mod shorten;
 mod statistics;
 mod tally;
 mod tell;
@@ -48,6 +49,8 @@ use self::violations::{Violations, Waiting};
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
 pub use self::metric::{METRICS, Metric, MetricKind};
 pub(crate) use self::pseudonym::Pseudonyms;
+#[cfg(all(feature = "admin", feature = "tracing"))]
+pub(crate) use self::shorten::{MAX_TEXT, shorten};
 pub use self::statistics::{
     Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Span, Statistics, Totals,
 };
@@ -84,6 +87,7 @@ pub(crate) struct Watch {
     denials: Thinning,
     warnings: Thinning,
     trials: Thinning,
+    maintenance: Thinning,
     troubles: Troubles,
     metrics: metric::OfLayer,
     /// What the store had to let go of when it was last looked at.
@@ -98,6 +102,9 @@ impl Watch {
 
     /// The same warning is told of so often.
     const TELLS_OF_WARNINGS_EVERY: Duration = Duration::from_mins(1);
+
+    /// Requests during maintenance leave one event in this time.
+    const MAINTENANCE_EVENT_EVERY: Duration = Duration::from_secs(10);
 
     pub(crate) fn new(watching: Watching, now: Timestamp) -> Self {
         Self {
@@ -118,6 +125,7 @@ impl Watch {
             denials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
             warnings: Thinning::new(Self::TELLS_OF_WARNINGS_EVERY),
             trials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
+            maintenance: Thinning::new(Self::MAINTENANCE_EVENT_EVERY),
             troubles: Troubles::default(),
             metrics: metric::OfLayer::default(),
             evicted: AtomicU64::new(0),

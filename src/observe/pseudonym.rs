@@ -1,5 +1,6 @@
 //! What callers are called in logs.
 
+use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::fmt::{self, Write as _};
 use std::hash::BuildHasher;
@@ -7,6 +8,7 @@ use std::net::IpAddr;
 
 use sha2::{Digest, Sha256};
 
+use super::shorten::{MAX_TEXT, shorten};
 use crate::key::{Subject, Value};
 
 /// How callers are called where people read logs.
@@ -34,7 +36,7 @@ impl Pseudonyms {
     }
 
     /// `user#9f86d081884c7d65`, or `user=alice` where they are plain. Several dimensions are
-    /// joined by commas; everybody together is `all`.
+    /// joined by commas; everybody together is `all`. At most 256 bytes: what is longer is cut.
     pub(super) fn of(&self, subject: &Subject<'_>) -> String {
         let mut name = String::new();
         for (dimension, value) in subject.dimensions() {
@@ -50,7 +52,10 @@ impl Pseudonyms {
         if name.is_empty() {
             name.push_str("all");
         }
-        name
+        match shorten(&name, MAX_TEXT) {
+            Cow::Borrowed(_) => name,
+            Cow::Owned(cut) => cut,
+        }
     }
 }
 
@@ -145,5 +150,9 @@ mod tests {
         let member = Subject::from([("group", "g"), ("user", "u")]);
         assert_eq!(plain(member), "group=g,user=u");
         assert_eq!(plain(Subject::all()), "all");
+        let long = "x".repeat(8_000);
+        let cut = plain(Subject::from([("user", &*long)]));
+        assert!(cut.starts_with("user=xxx") && cut.ends_with('…'), "{cut}");
+        assert!(cut.len() <= MAX_TEXT);
     }
 }

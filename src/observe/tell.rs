@@ -194,11 +194,26 @@ impl Watch {
 
     /// A request was not counted, since it is exempt.
     pub(crate) fn exempt(&self, why: &'static str, is_audited: bool, head: &Head<'_>) {
+        self.count_exempt(why);
+        event::exempt(why, is_audited, 0, head);
+    }
+
+    /// Counts a request that is exempt because of maintenance. Its audit event is sampled: during
+    /// maintenance every request would leave one.
+    pub(crate) fn exempt_by_maintenance(&self, why: &'static str, head: &Head<'_>, now: Timestamp) {
+        self.count_exempt(why);
+        if event::hears_audit()
+            && let Some(untold) = self.maintenance.tells(0, now)
+        {
+            event::exempt(why, true, untold.same, head);
+        }
+    }
+
+    fn count_exempt(&self, why: &'static str) {
         if self.counts {
             self.exempt.once_more();
             metric::exempt(why);
         }
-        event::exempt(why, is_audited, head);
     }
 
     /// A request was not counted, since nothing is for it, or nothing can.

@@ -266,6 +266,14 @@ impl Quota {
         self.is_blocked() || self.is_unlimited()
     }
 
+    /// Returns whether its windows are days or months of the calendar, which follow the wall clock.
+    #[inline]
+    pub(crate) fn is_calendar(&self) -> bool {
+        self.algorithm == Algorithm::FixedWindow
+            && self.window.is_calendar()
+            && !self.counts_nothing()
+    }
+
     /// The grain of time of this quota, a power of ten of microseconds. Capacity comes free at
     /// multiples of it.
     #[must_use]

@@ -92,6 +92,16 @@ impl Window {
         }
     }
 
+    /// Returns whether it is whole days or months: a fixed window of this length is aligned to the
+    /// calendar.
+    #[inline]
+    pub(crate) const fn is_calendar(self) -> bool {
+        match self.0 {
+            Length::Span(micros) => micros >= DAY && micros.is_multiple_of(DAY),
+            Length::Months(_) => true,
+        }
+    }
+
     /// How many calendar months it is; 0 if it is a span of time.
     #[cfg(feature = "redis")]
     pub(crate) const fn in_months(self) -> u32 {

@@ -22,7 +22,7 @@ pub enum StoreHealth {
     /// It does not answer, and what it should decide is decided without it.
     #[non_exhaustive]
     Degraded {
-        /// Since when.
+        /// Since when, on the wall clock.
         since: Timestamp,
         /// What is wrong, in words for people.
         why: Arc<str>,

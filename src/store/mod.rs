@@ -17,12 +17,13 @@ mod overrides;
 mod redis;
 mod shared;
 mod siphash;
+mod wall;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::batch::{Batch, Check};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, SharedClock, Timestamp};
 use crate::decision::{Usage, Verdict};
 use crate::error::StoreError;
 use crate::key::Subject;
@@ -47,8 +48,9 @@ pub(crate) use self::shared::SharedStore;
 /// [`Answer::ready`]; one that must wait (a network) returns [`Answer::pending`] with a future
 /// that owns what it needs.
 ///
-/// `now` is the caller's clock. A store with a clock of its own, shared by a fleet, may decide
-/// by that one; [`Verdict::at`] says which instant it was. A clock that goes back means that
+/// `now` is the monotonic time of the caller's [`Clock`]. A store with a clock of its own, shared by
+/// a fleet, may decide by that one: [`Verdict::at`] is the instant of the decision, and
+/// [`use_clock`](Store::use_clock) returns which clock it is from. A clock that goes back means that
 /// no time has passed.
 ///
 /// Anyone can write a store: [`State`](crate::algorithm::State) has the arithmetic, and the
@@ -127,6 +129,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Answer::ready(Ok(false))
     }
 
+    /// Receives the clock whose `now` is passed to the other methods. Called once by each layer and
+    /// each limiter that is built with this store.
+    ///
+    /// A store that decides at the `now` of its callers keeps the clock of the first call, and
+    /// evaluates calendar windows at the wall-clock time ([`Clock::wall_offset`]). A store that
+    /// ignores it counts days and months from midnight UTC by the wall clock at program start. A
+    /// decorator forwards the call.
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        let _ = clock;
+        TimeSource::Caller
+    }
+
     /// Whether it answers at present, as far as is known without asking. For those who watch.
     fn health(&self) -> StoreHealth {
         StoreHealth::Healthy
@@ -136,6 +150,29 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// watch, once a second.
     fn in_memory(&self) -> Option<InMemory> {
         None
+    }
+}
+
+/// Clock of the instants in a store's answers ([`Verdict::at`], [`Usage::reset_at`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeSource {
+    /// The monotonic `now` that the caller passes. The caller converts it to wall-clock time where
+    /// it is shown.
+    #[default]
+    Caller,
+    /// A wall clock of the store's own, such as `TIME` of a Redis server.
+    Store,
+}
+
+impl TimeSource {
+    /// Returns the microseconds to add to instants of this source to get wall-clock time.
+    #[inline]
+    pub(crate) fn wall_offset(self, clock: &SharedClock) -> i64 {
+        match self {
+            Self::Caller => clock.wall_offset(),
+            Self::Store => 0,
+        }
     }
 }
 
@@ -198,6 +235,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
         (**self).remove_override(subject, rule)
+    }
+
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        (**self).use_clock(clock)
     }
 
     fn health(&self) -> StoreHealth {

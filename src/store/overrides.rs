@@ -108,7 +108,7 @@ impl Override {
         self
     }
 
-    /// Only until then.
+    /// Limits the override to the time before `until`, on the wall clock.
     pub fn until(mut self, until: Timestamp) -> Self {
         self.until = Some(until);
         self
@@ -138,7 +138,7 @@ impl Override {
         self.until
     }
 
-    /// Whether it still applies.
+    /// Returns whether it has ended at `now`, which is wall-clock time.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
@@ -254,7 +254,7 @@ impl Overrides {
         self.len.load(Ordering::Acquire) == 0
     }
 
-    /// Until when nobody is counted, if that is still to come.
+    /// Returns until when maintenance lasts, if that is after `now`, which is wall-clock time.
     #[inline]
     pub(crate) fn rests_until(&self, now: Timestamp) -> Option<Timestamp> {
         let until = Timestamp::from_micros(self.rests_until.load(Ordering::Acquire));
@@ -287,7 +287,8 @@ impl Overrides {
         });
     }
 
-    /// Those that still apply, in no particular order. Those that do not are dropped.
+    /// Returns the overrides that apply at `now`, which is wall-clock time, in no particular order.
+    /// Drops those that have ended.
     #[must_use]
     pub fn list(&self, now: Timestamp) -> Vec<Override> {
         self.sweep(now);

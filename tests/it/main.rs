@@ -37,4 +37,5 @@ mod store_contract;
 mod stores;
 mod tier;
 mod vectors;
+mod wall_clock;
 mod wire;

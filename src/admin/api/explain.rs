@@ -31,7 +31,7 @@ pub(super) fn explained(
     identity: Option<Identity>,
     ip: Option<std::net::IpAddr>,
 ) -> Result<Explained, Invalid> {
-    let mut inquiry = Inquiry::new(request)?.at(gate.now());
+    let mut inquiry = Inquiry::new(request)?.at(gate.wall_now());
     if let Some(identity) = identity {
         inquiry = inquiry.identity(identity);
     }

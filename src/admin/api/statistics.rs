@@ -68,7 +68,7 @@ impl From<&Statistics> for Figures {
             denied_the_day_before: of.denied_the_day_before(),
             last_hour: of.last_hour().iter().map(Into::into).collect(),
             last_day: of.last_day().iter().map(Into::into).collect(),
-            endpoints: of.endpoints().iter().take(MOST).map(Into::into).collect(),
+            endpoints: endpoints(of),
             policies: of.policies().iter().take(MOST).map(Into::into).collect(),
             offenders: of.offenders().iter().map(Into::into).collect(),
             violators: of.violators().into(),
@@ -133,17 +133,31 @@ struct ToldEndpoint {
     denied: u64,
     denied_last_hour: u64,
     denied_last_day: u64,
+    /// Share of the denials of all endpoints in the last day, those included that are not listed;
+    /// 0 if there were none.
+    denied_share: f64,
     average_remaining: Option<f64>,
 }
 
-impl From<&EndpointStatistics> for ToldEndpoint {
-    fn from(of: &EndpointStatistics) -> Self {
+fn endpoints(of: &Statistics) -> Vec<ToldEndpoint> {
+    let denied = of.denied_last_day();
+    let listed = of.endpoints().iter().take(MOST);
+    listed
+        .map(|endpoint| ToldEndpoint::new(endpoint, denied))
+        .collect()
+}
+
+impl ToldEndpoint {
+    /// `all` is the number of denials of all endpoints in the last day.
+    #[expect(clippy::cast_precision_loss, reason = "it is a share")]
+    fn new(of: &EndpointStatistics, all: u64) -> Self {
         Self {
             name: of.name().to_owned(),
             allowed: of.allowed(),
             denied: of.denied(),
             denied_last_hour: of.denied_last_hour(),
             denied_last_day: of.denied_last_day(),
+            denied_share: of.denied_last_day() as f64 / all.max(1) as f64,
             average_remaining: of.average_remaining(),
         }
     }

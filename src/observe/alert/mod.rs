@@ -113,6 +113,16 @@ pub struct Alert {
 }
 
 impl Alert {
+    /// Returns this alert with its instants moved by `micros` microseconds, from monotonic time to
+    /// wall-clock time.
+    pub(crate) fn offset_by(self, micros: i64) -> Self {
+        Self {
+            since: self.since.offset_by(micros),
+            resolved_at: self.resolved_at.map(|at| at.offset_by(micros)),
+            ..self
+        }
+    }
+
     /// What it is about.
     #[must_use]
     pub const fn kind(&self) -> AlertKind {

@@ -113,7 +113,7 @@ impl EndpointStatistics {
         self.denied_last_hour
     }
 
-    /// Denied within the last day, in steps of an hour.
+    /// Returns the denials of [the last day](crate::observe::Statistics::last_day).
     #[must_use]
     pub const fn denied_last_day(&self) -> u64 {
         self.denied_last_day

@@ -49,6 +49,24 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Returns these statistics with all instants moved by `micros` microseconds: the statistics are
+    /// kept in monotonic time and shown in wall-clock time.
+    pub(crate) fn offset_by(mut self, micros: i64) -> Self {
+        let instants = [&mut self.at, &mut self.since].into_iter();
+        let spans = self.last_hour.iter_mut().chain(&mut self.last_day);
+        let offenders = self.offenders.iter_mut();
+        for instant in instants
+            .chain(spans.map(|span| &mut span.from))
+            .chain(offenders.map(|offender| &mut offender.last_seen))
+            .chain(&mut self.store_failing_since)
+        {
+            *instant = instant.offset_by(micros);
+        }
+        let alerts = self.alerts.into_iter();
+        self.alerts = alerts.map(|alert| alert.offset_by(micros)).collect();
+        self
+    }
+
     /// When they were made.
     #[must_use]
     pub const fn at(&self) -> Timestamp {

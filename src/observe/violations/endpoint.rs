@@ -1,8 +1,7 @@
 //! What is kept of one endpoint.
 
-use std::time::Duration;
-
 use super::offenders::{STEP, STEPS};
+use super::{DAY, QUARTER};
 use crate::clock::Timestamp;
 use crate::observe::ring::Ring;
 use crate::observe::tally::Tally;
@@ -10,7 +9,9 @@ use crate::observe::tally::Tally;
 /// The denials of an endpoint over a day, and how much its callers had left over an hour.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    by_hour: Ring<24>,
+    /// In the same steps as the denials of all endpoints together, so that a share of those is never
+    /// more than 1.
+    by_quarter: Ring<DAY>,
     by_step: Ring<STEPS>,
     /// What was counted when each of the last steps began.
     marks: [Mark; STEPS],
@@ -35,7 +36,7 @@ impl Mark {
 impl Default for Endpoint {
     fn default() -> Self {
         Self {
-            by_hour: Ring::new(Duration::from_hours(1)),
+            by_quarter: Ring::new(QUARTER),
             by_step: Ring::new(STEP),
             marks: [Mark::default(); STEPS],
             newest: 0,
@@ -45,7 +46,7 @@ impl Default for Endpoint {
 
 impl Endpoint {
     pub(super) fn deny(&mut self, now: Timestamp) {
-        self.by_hour.add(now, 1);
+        self.by_quarter.add(now, 1);
         self.by_step.add(now, 1);
     }
 
@@ -71,7 +72,7 @@ impl Endpoint {
     }
 
     pub(super) fn denied_last_day(&self, now: Timestamp) -> u64 {
-        self.by_hour.total(now)
+        self.by_quarter.total(now)
     }
 
     /// How much requests had left on average over the last hour. Those that were denied had

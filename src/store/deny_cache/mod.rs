@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use self::changes::Slot;
 use self::memory::Memory;
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, TimeSource};
 use crate::batch::{Batch, Check};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::decision::{Usage, Verdict};
 use crate::error::{Invalid, StoreError};
 use crate::key::Subject;
@@ -212,6 +212,10 @@ impl Store for DenyCache {
 
     fn health(&self) -> StoreHealth {
         self.store.health()
+    }
+
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.store.use_clock(clock)
     }
 
     fn in_memory(&self) -> Option<InMemory> {

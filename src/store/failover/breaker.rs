@@ -127,7 +127,10 @@ impl Breaker {
     /// Not well from the first failure on, until it has answered.
     pub(super) fn health(&self) -> StoreHealth {
         match &*lock(&self.failing) {
-            Some(failing) => StoreHealth::degraded(failing.since, &failing.why),
+            Some(failing) => {
+                let since = failing.since.offset_by(self.clock.wall_offset());
+                StoreHealth::degraded(since, &failing.why)
+            }
             None => StoreHealth::Healthy,
         }
     }

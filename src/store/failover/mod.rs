@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 
 use self::breaker::Breaker;
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, TimeSource};
 use crate::batch::{Batch, Check};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::decision::{Usage, Verdict};
@@ -182,6 +182,10 @@ impl Store for Failover {
             StoreHealth::Healthy => self.store.health(),
             degraded => degraded,
         }
+    }
+
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.store.use_clock(clock)
     }
 
     fn in_memory(&self) -> Option<InMemory> {

@@ -30,9 +30,9 @@ use self::terms::can_be_leased;
 use self::told::Told;
 use super::by_print::ByPrint;
 use super::fingerprint::{RequestPrint, Secret};
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth};
+use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, TimeSource};
 use crate::batch::{Batch, Check};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::decision::{Usage, Verdict};
 use crate::error::StoreError;
 use crate::key::Subject;
@@ -347,6 +347,10 @@ impl Store for Leased {
 
     fn health(&self) -> StoreHealth {
         self.shared.store.health()
+    }
+
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.shared.store.use_clock(clock)
     }
 
     fn in_memory(&self) -> Option<InMemory> {

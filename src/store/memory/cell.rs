@@ -8,6 +8,9 @@
 //!          buckets, log     where on the heap
 //! ```
 //!
+//! A fixed window of days or months is marked in the bits of the tick power: its time is wall-clock
+//! time.
+//!
 //! `time` is when the counter is worth nothing any more, from which the windows find where
 //! they started. A token bucket needs the instant it was filled until. Its end follows from how
 //! fast it refills: the amount of its quota, as a divisor in 16 bits that is rounded up. So a
@@ -59,6 +62,9 @@ const TICKS: [u64; 16] = {
     }
     ticks
 };
+/// Marks a fixed window that ends on the wall clock. Only token buckets have a tick power, so the bit
+/// is free.
+const CALENDAR: u64 = 1 << POWER_AT;
 /// Where the rank is. All of it is that of those who are blocked.
 const RANK: u64 = 15 << RANK_AT;
 /// What is the same in the first word of all cells that count in the same way.
@@ -129,6 +135,11 @@ impl Cell {
 
     pub(super) fn rank(&self) -> Rank {
         Rank((self.words[0] >> RANK_AT & 15) as u8)
+    }
+
+    /// Returns whether [`expires_at`](Self::expires_at) is wall-clock time.
+    pub(super) fn is_calendar(&self) -> bool {
+        is_kind(&self.words, Kind::Fixed) && self.words[0] & CALENDAR != 0
     }
 
     /// When the counter is worth no more than a fresh one. Of a token bucket up to 0.4 % and
@@ -250,12 +261,10 @@ impl Small for FixedWindow {
 
     #[inline]
     fn write(self, quota: &Quota, now: u64) -> Words {
+        let rank = Rank::of(self.used(quota, now), quota);
+        let calendar = if quota.is_calendar() { CALENDAR } else { 0 };
         [
-            first_word(
-                self.end,
-                Kind::Fixed,
-                Rank::of(self.used(quota, now), quota),
-            ),
+            first_word(self.end, Kind::Fixed, rank) | calendar,
             self.count,
         ]
     }
@@ -270,6 +279,7 @@ impl Small for FixedWindow {
         {
             rank = Rank::of(count, quota).bits();
         }
+        // Calendar windows do not come here: the mark need not be kept.
         [self.end | rank | (Kind::Fixed as u64) << KIND_AT, count]
     }
 

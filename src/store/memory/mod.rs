@@ -12,15 +12,17 @@ mod table;
 mod weigh;
 
 use std::fmt;
+use std::sync::Arc;
 use std::thread;
 
 use self::locked::{Locked, Tables as _};
-use self::table::Table;
+use self::table::{Common, Table};
 use self::weigh::Mode;
 use super::fingerprint::{Fingerprint, Secret};
-use super::{Answer, InMemory, Override, Overrides, Store};
+use super::wall::WallTime;
+use super::{Answer, InMemory, Override, Overrides, Store, TimeSource};
 use crate::batch::{Batch, Check, MAX_CHECKS};
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::decision::{Usage, Verdict};
 use crate::error::{Invalid, StoreError};
 use crate::key::Subject;
@@ -59,6 +61,7 @@ pub struct MemoryStore {
     /// two of one batch would meet on the same counter there.
     overflow: [Fingerprint; MAX_CHECKS],
     capacity: usize,
+    common: Arc<Common>,
     keys: AtomicUsize,
     /// The shard whose turn it is to be swept by whoever comes along.
     next_to_sweep: AtomicUsize,
@@ -259,6 +262,11 @@ impl Store for MemoryStore {
         Some(&self.overrides)
     }
 
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.common.wall.set(clock);
+        TimeSource::Caller
+    }
+
     fn set_override(&self, new: Override) -> Answer<()> {
         self.overrides.set(new);
         Answer::ready(Ok(()))
@@ -340,12 +348,17 @@ impl MemoryStoreBuilder {
         } else {
             mean / 16 + 8 * mean.isqrt()
         };
-        let shard = || Shard(Mutex::new(Table::with_limit(mean + slack)));
+        let common = Arc::new(Common {
+            limit: mean + slack,
+            wall: WallTime::default(),
+        });
+        let shard = || Shard(Mutex::new(Table::new(Arc::clone(&common))));
         MemoryStore {
             shards: (0..shards).map(|_| shard()).collect(),
             overflow: std::array::from_fn(|number| secret.reserved(number as u64)),
             secret,
             capacity: self.capacity,
+            common,
             keys: AtomicUsize::new(0),
             next_to_sweep: AtomicUsize::new(0),
             evicted: AtomicU64::new(0),

@@ -67,7 +67,7 @@ impl MemoryStore {
         let gone = match victim.and_then(|victim| table.find(victim)) {
             None => table.insert(tag, words),
             Some(place) => {
-                if table.cell(place).expires_at() > table.latest {
+                if !table.has_expired(table.cell(place), table.latest) {
                     self.evicted.fetch_add(1, Ordering::Relaxed);
                 }
                 1 + table.replace(place, tag, words)

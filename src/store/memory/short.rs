@@ -71,6 +71,8 @@ impl MemoryStore {
                 let now = table.latest.max(now.as_micros());
                 Some((Usage::without_counting(quota, now)?, Timestamp::again(now)))
             }
+            // Calendar windows need the wall clock.
+            Algorithm::FixedWindow if quota.is_calendar() => None,
             Algorithm::FixedWindow => self.charge_there::<FixedWindow>(table, tag, charge),
             Algorithm::SlidingBuckets | Algorithm::SlidingLog => None,
         }

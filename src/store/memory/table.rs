@@ -6,10 +6,13 @@
 //! behind, so a search ends at the first bucket that is not full, and nothing is ever marked
 //! as deleted.
 
+use std::sync::Arc;
+
 use super::bucket::{Bucket, CELLS, occupied};
 use super::cell::{Cell, Rank, Words};
 use super::heap::Heap;
 use crate::store::fingerprint::Tag;
+use crate::store::wall::{WallTime, moved};
 
 /// Where a cell is. Good until the table changes.
 #[derive(Clone, Copy, Default)]
@@ -18,8 +21,15 @@ pub(super) struct Place {
     slot: usize,
 }
 
+/// What all tables of a store have in common.
+#[derive(Debug, Default)]
+pub(super) struct Common {
+    /// The most cells that one table may keep; growing stops there.
+    pub(super) limit: usize,
+    pub(super) wall: WallTime,
+}
+
 /// Together with its lock, one cache line.
-#[derive(Default)]
 pub(super) struct Table {
     buckets: Box<[Bucket]>,
     /// The latest instant it has seen: a clock that goes back stands still here.
@@ -28,18 +38,43 @@ pub(super) struct Table {
     owed: u32,
     hand: u32,
     len: usize,
-    /// The most cells it may keep; growing stops there.
-    limit: usize,
+    common: Arc<Common>,
     /// States that do not fit into a cell.
     pub(super) heap: Heap,
 }
 
 impl Table {
-    pub(super) fn with_limit(limit: usize) -> Self {
+    pub(super) fn new(common: Arc<Common>) -> Self {
         Self {
-            limit,
-            ..Self::default()
+            buckets: Box::default(),
+            latest: 0,
+            owed: 0,
+            hand: 0,
+            len: 0,
+            common,
+            heap: Heap::default(),
         }
+    }
+
+    /// Returns the offset of the wall clock for a charge at `now`, in microseconds.
+    pub(super) fn wall_offset_at(&self, now: u64) -> i64 {
+        self.common.wall.offset_at(now)
+    }
+
+    /// Returns whether the wall clock was stepped after a charge at `charged_at`.
+    pub(super) fn has_stepped_since(&self, charged_at: u64) -> bool {
+        self.common.wall.has_stepped_since(charged_at)
+    }
+
+    /// Returns whether a cell is worth no more than a fresh one at `now`. The end of a calendar
+    /// window is wall-clock time: by `now` alone, a window would reopen after a step back.
+    pub(super) fn has_expired(&self, cell: &Cell, now: u64) -> bool {
+        let now = if cell.is_calendar() {
+            moved(now, self.common.wall.offset())
+        } else {
+            now
+        };
+        cell.expires_at() <= now
     }
 
     pub(super) fn len(&self) -> usize {
@@ -48,13 +83,13 @@ impl Table {
 
     /// Whether it keeps as many cells as it may.
     pub(super) fn is_full(&self) -> bool {
-        self.len >= self.limit
+        self.len >= self.common.limit
     }
 
     pub(super) fn clear(&mut self) {
         *self = Self {
             latest: self.latest,
-            ..Self::with_limit(self.limit)
+            ..Self::new(Arc::clone(&self.common))
         };
     }
 
@@ -167,7 +202,7 @@ impl Table {
     /// times on average until a table is as large as it gets, from one end to the other.
     fn grow(&mut self) -> usize {
         let expired = occupied(&self.buckets)
-            .filter(|cell| cell.expires_at() <= self.latest)
+            .filter(|cell| self.has_expired(cell, self.latest))
             .count();
         if expired > self.len / 8 {
             // Where counters come and go all the time, the table stays as it is: one made to
@@ -181,14 +216,14 @@ impl Table {
     /// A table with room for `cells`, without what has expired.
     fn rebuild(&mut self, cells: usize) -> usize {
         // Beyond the limit there is room for a few cells that must not be refused.
-        let most = self.limit + self.limit / 64 + 64;
+        let most = self.common.limit + self.common.limit / 64 + 64;
         let wanted = cells.min(most.max(self.len + 1)) * 16;
         let count = wanted.div_ceil(13 * CELLS);
         let mut buckets = vec![Bucket::default(); count].into_boxed_slice();
         let old = std::mem::take(&mut self.buckets);
         let before = std::mem::take(&mut self.len);
         for cell in occupied(&old) {
-            if cell.expires_at() <= self.latest {
+            if self.has_expired(cell, self.latest) {
                 self.free(cell);
             } else {
                 Self::place(&mut buckets, *cell);
@@ -271,7 +306,7 @@ impl Table {
                 if cell.is_empty() || spared(cell.tag) {
                     continue;
                 }
-                if cell.expires_at() <= now {
+                if self.has_expired(cell, now) {
                     return Some(cell.tag);
                 }
                 let less = best.is_none_or(|(rank, _)| cell.rank() < rank);
@@ -362,7 +397,7 @@ impl Table {
             let cells = &table.buckets[bucket].cells;
             cells
                 .iter()
-                .position(|cell| !cell.is_empty() && cell.expires_at() <= table.latest)
+                .position(|cell| !cell.is_empty() && table.has_expired(cell, table.latest))
         };
         while let Some(slot) = expired(self) {
             self.remove(Place { bucket, slot });
@@ -398,7 +433,10 @@ mod tests {
     /// each time a little too small for the next.
     #[test]
     fn counters_that_come_and_go_leave_the_table_as_it_is() {
-        let mut table = Table::with_limit(1_000_000);
+        let mut table = Table::new(Arc::new(Common {
+            limit: 1_000_000,
+            ..Common::default()
+        }));
         for number in 0..100 {
             add(&mut table, number, 10);
         }

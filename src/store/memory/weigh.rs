@@ -10,7 +10,8 @@ use crate::algorithm::token_bucket::TokenBucket;
 use crate::batch::Check;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
-use crate::quota::Algorithm;
+use crate::quota::{Algorithm, Quota};
+use crate::store::wall::moved;
 
 /// When to charge.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,11 +42,13 @@ pub(super) fn weigh(
     if let Some(usage) = Usage::without_counting(check.quota(), now) {
         return usage;
     }
+    // A calendar window is counted in wall-clock time. What is returned is on the time line of `now`.
+    let (instant, offset) = calendar_time(table, check.quota(), now);
     let cell = place.map(|place| table.cell(place));
     let words = cell.map(|cell| cell.words).unwrap_or_default();
     let mut small = |step: fn(&mut Words, &Check<'_>, u64, Mode) -> (Usage, bool)| {
         let mut words = words;
-        let (usage, changed) = step(&mut words, check, now, mode);
+        let (usage, changed) = step(&mut words, check, instant, mode);
         if changed {
             *write = Write::Cell(words);
         }
@@ -54,11 +57,22 @@ pub(super) fn weigh(
     match check.quota().algorithm() {
         Algorithm::TokenBucket => small(charge_small::<TokenBucket>),
         Algorithm::SlidingWindow => small(charge_small::<SlidingWindow>),
-        Algorithm::FixedWindow => small(charge_small::<FixedWindow>),
+        Algorithm::FixedWindow => small(charge_small::<FixedWindow>).offset_by(-offset),
         Algorithm::SlidingBuckets | Algorithm::SlidingLog => {
             weigh_heap(table, cell, check, now, mode, write)
         }
     }
+}
+
+/// Returns the instant at which a quota is counted, and how many microseconds it is ahead of `now`:
+/// wall-clock time for calendar windows, else `now`.
+#[inline]
+fn calendar_time(table: &Table, quota: &Quota, now: u64) -> (u64, i64) {
+    if !quota.is_calendar() {
+        return (now, 0);
+    }
+    let offset = table.wall_offset_at(now);
+    (moved(now, offset), offset)
 }
 
 /// Says how a counter stands without the check, and what it would say to it.
@@ -79,8 +93,10 @@ pub(super) fn step_plain(words: Words, check: &Check<'_>, now: u64) -> Result<(W
     match check.quota().algorithm() {
         Algorithm::TokenBucket => step_of::<TokenBucket>(words, check, now),
         Algorithm::SlidingWindow => step_of::<SlidingWindow>(words, check, now),
-        // Those that count nothing are of this algorithm, too.
-        Algorithm::FixedWindow if !check.quota().counts_nothing() => {
+        // Quotas that count nothing have this algorithm, too. Calendar windows need the wall clock.
+        Algorithm::FixedWindow
+            if !check.quota().counts_nothing() && !check.quota().is_calendar() =>
+        {
             step_of::<FixedWindow>(words, check, now)
         }
         _ => Err(End::Unknown),
@@ -217,8 +233,15 @@ pub(super) fn give_back(
     if Usage::without_counting(check.quota(), now).is_some() {
         return;
     }
+    let (instant, offset) = calendar_time(table, check.quota(), now);
+    if check.quota().is_calendar() && table.has_stepped_since(charged_at) {
+        return;
+    }
     match table.cell(place).kind() {
-        Some(Kind::Fixed) => give_back_small::<FixedWindow>(table, place, check, charged_at, now),
+        Some(Kind::Fixed) => {
+            let charged_at = moved(charged_at, offset);
+            give_back_small::<FixedWindow>(table, place, check, charged_at, instant);
+        }
         Some(Kind::Sliding) => {
             give_back_small::<SlidingWindow>(table, place, check, charged_at, now);
         }

@@ -16,6 +16,7 @@ use super::{RedisStore, Shared};
 use crate::clock::SystemClock;
 use crate::error::Invalid;
 use crate::store::Overrides;
+use crate::store::wall::WallTime;
 
 /// Settings of a [`RedisStore`]; nothing is checked before [`build`](RedisStoreBuilder::build).
 #[derive(Clone)]
@@ -78,12 +79,13 @@ impl RedisStoreBuilder {
         self
     }
 
-    /// Goes by the clock of whoever asks, and not by the server's.
+    /// Decides by the callers' clocks instead of the server's `TIME`.
     ///
     /// For tests that move time with a [`ManualClock`](crate::ManualClock), and for services on
-    /// which a script may not call `TIME`. The clocks of a fleet then have to agree: a counter goes
-    /// by the one that is furthest ahead, and a key is forgotten a minute after the last clock
-    /// needs it.
+    /// which a script must not call `TIME`. All windows, rate windows included, then follow the wall
+    /// clocks of the processes, because monotonic time cannot be compared between machines. The
+    /// clocks of a fleet have to agree: a counter goes by the one that is furthest ahead, and a key
+    /// is deleted a minute after the last clock needs it.
     pub fn by_callers_clock(mut self) -> Self {
         self.by_callers_clock = true;
         self
@@ -157,6 +159,7 @@ impl RedisStoreBuilder {
             prefix,
             deadline: self.deadline,
             by_callers_clock: self.by_callers_clock,
+            wall: WallTime::default(),
             overrides: Overrides::new(),
             seen: Seen::default(),
         });

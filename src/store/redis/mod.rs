@@ -42,9 +42,10 @@ use self::request::{Reading, Request};
 use self::script::Verb;
 use self::servers::Servers;
 use self::trouble::Trouble;
-use super::{Answer, Override, Overrides, Store};
+use super::wall::WallTime;
+use super::{Answer, Override, Overrides, Store, TimeSource};
 use crate::batch::Batch;
-use crate::clock::{Clock as _, SystemClock, Timestamp};
+use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::decision::Verdict;
 use crate::error::StoreError;
 use crate::key::Subject;
@@ -156,6 +157,8 @@ struct Shared {
     prefix: Prefix,
     deadline: Duration,
     by_callers_clock: bool,
+    /// Wall-clock time of the callers, if it is their clock that counts.
+    wall: WallTime,
     overrides: Overrides,
     seen: Seen,
 }
@@ -182,6 +185,9 @@ impl RedisStore {
         read: impl FnOnce(&Reading, &[u8]) -> Option<T> + Send + 'static,
         unasked: impl FnOnce(&Reading) -> T,
     ) -> Answer<T> {
+        // Processes share these counters. Their monotonic time lines have nothing in common, so they
+        // go by their wall clocks.
+        let now = self.shared.wall.at(now);
         let clock = self.shared.by_callers_clock.then_some(now);
         let prefix = &self.shared.prefix;
         let (request, reading) = Request::new(verb, batch, clock, charged_at, prefix);
@@ -213,7 +219,8 @@ impl RedisStore {
     }
 
     fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        let unasked = move |reading: &Reading| reading.without_asking(now);
+        let at = self.shared.wall.at(now);
+        let unasked = move |reading: &Reading| reading.without_asking(at);
         self.ask(
             verb,
             batch,
@@ -281,7 +288,7 @@ impl Store for RedisStore {
     /// Redis drops what has expired by itself. Only by the caller's clock there is something to do.
     fn sweep(&self, now: Timestamp) -> Answer<usize> {
         if self.shared.by_callers_clock {
-            self.drop_expired(now)
+            self.drop_expired(self.shared.wall.at(now))
         } else {
             Answer::ready(Ok(0))
         }
@@ -289,6 +296,11 @@ impl Store for RedisStore {
 
     fn overrides(&self) -> Option<&Overrides> {
         Some(&self.shared.overrides)
+    }
+
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.shared.wall.set(clock);
+        TimeSource::Store
     }
 
     fn set_override(&self, new: Override) -> Answer<()> {

@@ -1,7 +1,7 @@
 //! What the page does when answers come late, or are not what it knows.
 
 use serde_json::json;
-use tollgate::policy::{Policy, Tiers};
+use tollgate::policy::{Policy, Rule, Tiers};
 
 use super::{Served, TOKEN};
 use crate::browser::Browser;
@@ -100,5 +100,34 @@ async fn whose_tier_nobody_knows_has_none_that_was_chosen_for_another() {
         (&json!("team"), &json!(true))
     );
     assert_eq!(browser.complaints(), [""; 0]);
+    browser.close().await;
+}
+
+/// More endpoints than the API lists. The share of the listed ones alone would be 23 %.
+#[tokio::test(flavor = "multi_thread")]
+async fn most_denied_endpoint_is_shown_with_its_share_of_all_denials() {
+    let mut policy = Policy::builder().everyone("1000/hour");
+    for number in 0..120 {
+        let rule = Rule::new("blocked").name(format!("rule-{number}"));
+        policy = policy.endpoint(format!("GET /e{number}"), rule);
+    }
+    let served = Served::new(policy).await;
+    for number in 0..120 {
+        let denials = if number == 7 { 30 } else { 1 };
+        for _ in 0..denials {
+            let answer = served.send(&format!("GET /e{number}"), "alice").await;
+            assert_eq!(answer.status, 429);
+        }
+    }
+    let told = served.get("statistics").await.json();
+    assert_eq!(told["denied_last_day"], 149);
+    assert_eq!(told["endpoints"].as_array().unwrap().len(), 100);
+    assert_eq!(told["endpoints"][0]["name"], "GET /e7");
+    let share = told["endpoints"][0]["denied_share"].as_f64().unwrap();
+    assert!((share - 30.0 / 149.0).abs() < 1e-9, "{share}");
+    let mut browser = signed_in(&served).await;
+    browser.until_says("#worst-endpoint", "GET /e7").await;
+    let share = browser.text("#worst-share").await.replace('\u{a0}', " ");
+    assert_eq!(share, "30 denials, 20 % of all");
     browser.close().await;
 }

@@ -4,12 +4,15 @@ mod alerts;
 #[cfg(all(feature = "metrics", feature = "tracing"))]
 mod ask_back;
 #[cfg(feature = "tracing")]
+mod bounded;
+#[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "metrics")]
 mod figures;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod ops;
+mod shares;
 mod statistics;
 
 use std::net::{IpAddr, Ipv4Addr};

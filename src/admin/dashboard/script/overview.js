@@ -37,10 +37,9 @@ function showHeadline(told) {
     change.classList.add(by > 0 ? 'worse' : 'better');
   }
   const worst = told.endpoints.find((endpoint) => endpoint.denied_last_day > 0);
-  const all = told.endpoints.reduce((sum, endpoint) => sum + endpoint.denied_last_day, 0);
   byId('worst-endpoint').textContent = worst ? named(worst.name) : 'None';
   byId('worst-share').textContent = worst
-    ? `${plural(worst.denied_last_day, 'denial')}, ${percent(worst.denied_last_day / all)} of all`
+    ? `${plural(worst.denied_last_day, 'denial')}, ${percent(worst.denied_share)} of all`
     : 'Nobody was denied';
   const share = told.ordinary_denied;
   byId('ordinary').textContent = share === null ? '–' : percent(share);
