@@ -71,6 +71,29 @@ mod told {
         tell_of_limit!(warn, "rate_limit_exceeded", exceeded, identity, untold);
     }
 
+    /// Reports why a credential is not accepted.
+    pub(in crate::observe) fn token_refused(reason: &'static str) {
+        tracing::debug!(target: "tollgate", reason, "rate_limit_token_refused");
+    }
+
+    /// Reports a request that is rejected before it is counted.
+    pub(in crate::observe) fn rejected(
+        reason: &'static str,
+        head: &Head<'_>,
+        request_id: &str,
+        untold: Untold,
+    ) {
+        tracing::warn!(
+            target: "tollgate",
+            reason,
+            method = head.method().as_str(),
+            request_id,
+            untold = untold.same,
+            untold_others = untold.others,
+            "rate_limit_rejected"
+        );
+    }
+
     /// A rule that is only tried out would have turned a request away.
     pub(in crate::observe) fn would_exceed<'a>(
         exceeded: impl FnOnce() -> Exceeded<'a>,
@@ -223,6 +246,8 @@ mod told {
         _: Untold,
     ) {
     }
+    pub(in crate::observe) fn token_refused(_: &'static str) {}
+    pub(in crate::observe) fn rejected(_: &'static str, _: &Head<'_>, _: &str, _: Untold) {}
     pub(in crate::observe) fn warned(_: &Exceeded<'_>, _: &str, _: Untold) {}
     pub(in crate::observe) fn allowed(_: &Exceeded<'_>, _: &str) {}
     pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: &Head<'_>) {}

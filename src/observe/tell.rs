@@ -215,11 +215,29 @@ impl Watch {
         metric::unavailable();
     }
 
-    /// A request showed credentials that are wrong.
+    /// Reports a request without an accepted credential and with one that is not accepted.
     #[cold]
-    pub(crate) fn invalid_credentials(&self) {
+    pub(crate) fn invalid_credentials(&self, reason: &'static str) {
         self.invalid_credentials.fetch_add(1, Ordering::Relaxed);
-        metric::invalid_credentials();
+        metric::invalid_credentials(reason);
+        event::token_refused(reason);
+    }
+
+    /// Reports a request that is rejected before it is counted. The event is sampled by reason.
+    #[cold]
+    pub(crate) fn rejected(
+        &self,
+        reason: &'static str,
+        head: &Head<'_>,
+        request_id: &str,
+        now: Timestamp,
+    ) {
+        metric::rejected(reason);
+        if event::hears_denials()
+            && let Some(untold) = self.rejections.tells(self.hasher.hash_one(reason), now)
+        {
+            event::rejected(reason, head, request_id, untold);
+        }
     }
 
     /// How long a decision took.

@@ -230,10 +230,11 @@ impl Policy {
         endpoint: usize,
         identity: Option<&Identity>,
     ) -> Result<usize, Exemption> {
-        match identity.and_then(|identity| self.exempt.by_identity(identity)) {
-            Some(exemption) => Err(exemption),
-            None => Ok(self.by_endpoint[endpoint][usize::from(identity.is_some())]),
+        if let Some(exemption) = identity.and_then(|identity| self.exempt.by_identity(identity)) {
+            return Err(exemption);
         }
+        let is_authenticated = identity.is_some_and(Identity::is_authenticated);
+        Ok(self.by_endpoint[endpoint][usize::from(is_authenticated)])
     }
 
     /// The plan of whoever is not known, if it is the same whatever they ask for, but for

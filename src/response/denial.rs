@@ -22,16 +22,19 @@ pub enum DenialKind {
     Unavailable,
     /// The credentials are wrong, and the policy says not to take their bearer for anonymous.
     Unauthorized,
+    /// The credentials can be read in several ways: header lines that differ, tokens of
+    /// different users, too many tokens.
+    AmbiguousCredentials,
 }
 
 impl DenialKind {
-    /// The status that says so: 429, 503, 401.
+    /// Returns the HTTP status: 429, 503 or 401.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Limited => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Unauthorized | Self::AmbiguousCredentials => StatusCode::UNAUTHORIZED,
         }
     }
 
@@ -42,6 +45,7 @@ impl DenialKind {
             Self::Limited => "RATE_LIMIT_EXCEEDED",
             Self::Unavailable => "RATE_LIMIT_UNAVAILABLE",
             Self::Unauthorized => "INVALID_CREDENTIALS",
+            Self::AmbiguousCredentials => "AMBIGUOUS_CREDENTIALS",
         }
     }
 }
@@ -124,6 +128,12 @@ impl<'a> Denial<'a> {
     #[must_use]
     pub fn unauthorized(head: Head<'a>, at: Timestamp) -> Self {
         Self::new(DenialKind::Unauthorized, head, at)
+    }
+
+    /// The credentials can be read in several ways.
+    #[must_use]
+    pub fn ambiguous_credentials(head: Head<'a>, at: Timestamp) -> Self {
+        Self::new(DenialKind::AmbiguousCredentials, head, at)
     }
 
     #[inline]

@@ -67,6 +67,9 @@ fn body(denial: &Denial<'_>) -> Bytes {
         DenialKind::Limited => r#"{"error":{"code":"RATE_LIMIT_EXCEEDED","message":""#,
         DenialKind::Unavailable => r#"{"error":{"code":"RATE_LIMIT_UNAVAILABLE","message":""#,
         DenialKind::Unauthorized => r#"{"error":{"code":"INVALID_CREDENTIALS","message":""#,
+        DenialKind::AmbiguousCredentials => {
+            r#"{"error":{"code":"AMBIGUOUS_CREDENTIALS","message":""#
+        }
     });
     json.inside(|out| message::write(denial, out));
     details(denial, &mut json);
@@ -125,6 +128,7 @@ mod tests {
         let wait = std::time::Duration::from_secs(1);
         for denial in [
             Denial::unauthorized(head, at),
+            Denial::ambiguous_credentials(head, at),
             Denial::unavailable(head, wait, at),
         ] {
             let start = format!(r#"{{"error":{{"code":"{}","#, denial.kind().code());

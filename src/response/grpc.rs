@@ -61,7 +61,7 @@ impl Render for Grpc {
         let status = match denial.kind() {
             DenialKind::Limited => "8",
             DenialKind::Unavailable => "14",
-            DenialKind::Unauthorized => "16",
+            DenialKind::Unauthorized | DenialKind::AmbiguousCredentials => "16",
         };
         headers.insert(GRPC_STATUS, HeaderValue::from_static(status));
         if let Ok(message) = HeaderValue::try_from(percent_encode(&denial.message())) {

@@ -152,9 +152,10 @@ impl<'a> Asked<'a> {
         let category = endpoint.and_then(|endpoint| endpoint.category);
         // Of the two that are global, first the one that is for this caller.
         let [anonymous, authenticated] = about.globals;
-        let globals = match self.caller.identity {
-            Some(_) => [authenticated, anonymous],
-            None => [anonymous, authenticated],
+        let globals = if self.caller.is_authenticated() {
+            [authenticated, anonymous]
+        } else {
+            [anonymous, authenticated]
         };
         let always_on = about.always_on.iter().copied();
         let before = own.into_iter().chain(category);
@@ -189,7 +190,7 @@ impl<'a> Asked<'a> {
             let without_global = endpoint.is_some_and(|endpoint| endpoint.without_global);
             let why = match about.kind {
                 RuleKind::Global if without_global => WhyNot::WithoutGlobal,
-                RuleKind::Global if self.caller.identity.is_some() => WhyNot::OnlyAnonymous,
+                RuleKind::Global if self.caller.is_authenticated() => WhyNot::OnlyAnonymous,
                 RuleKind::Global => WhyNot::OnlyAuthenticated,
                 _ => WhyNot::Replaced,
             };

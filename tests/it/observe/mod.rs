@@ -3,6 +3,8 @@
 mod alerts;
 #[cfg(all(feature = "metrics", feature = "tracing"))]
 mod ask_back;
+#[cfg(all(feature = "jwt", feature = "metrics", feature = "tracing"))]
+mod credentials;
 #[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "metrics")]
