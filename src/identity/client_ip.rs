@@ -107,7 +107,7 @@ impl ClientIp {
     /// On its own, so that the other kind of address is not taken to pieces together with it.
     #[inline(never)]
     fn group_of_v6(&self, peer: Ipv6Addr) -> IpAddr {
-        self.group(self.fold(IpAddr::V6(peer)))
+        self.group(IpAddr::V6(peer))
     }
 
     /// The address that the headers of a trusted peer tell, if they do, and whether it is that
@@ -164,11 +164,11 @@ impl ClientIp {
         self.nat64.fold(ip)
     }
 
-    /// Returns the network that counts as one client. `ip` is folded.
+    /// Returns what counts as one client: the folded address, or the network of an IPv6 address.
     #[inline]
     pub(crate) fn group(&self, ip: IpAddr) -> IpAddr {
-        match ip {
-            IpAddr::V4(_) => ip,
+        match self.fold(ip) {
+            folded @ IpAddr::V4(_) => folded,
             IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & self.ipv6_mask)),
         }
     }

@@ -1,9 +1,11 @@
 //! NAT64 addresses are folded to IPv4 wherever an address is compared or counted.
 
+use std::net::IpAddr;
+
 use http::Request;
 use tollgate::identity::{ClientIp, ClientIpBuilder, ForwardedHeader, PeerAddr};
 use tollgate::policy::Policy;
-use tollgate::{Head, ManualClock, RateLimitLayer};
+use tollgate::{Head, ManualClock, Override, RateLimitLayer};
 
 use crate::layer::{Answer, echo, send_from};
 
@@ -12,7 +14,7 @@ const OWN: &str = "2001:db8:64::/96";
 
 fn client(builder: ClientIpBuilder, peer: &str, header: (&str, &str)) -> String {
     let mut request = Request::get("/").header(header.0, header.1);
-    let peer = PeerAddr((peer.parse::<std::net::IpAddr>().unwrap(), 1).into());
+    let peer = PeerAddr((peer.parse::<IpAddr>().unwrap(), 1).into());
     request.extensions_mut().unwrap().insert(peer);
     let request = request.body(()).unwrap();
     let client_ip = builder.build().unwrap();
@@ -158,4 +160,16 @@ async fn exempt_networks_contain_nat64_addresses() {
             assert_eq!(remaining(&answer).is_none(), is_exempt, "{network} {peer}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_override_for_a_nat64_address_applies() {
+    let builder = RateLimitLayer::builder("100/hour").clock(ManualClock::new());
+    let limits = builder.build().unwrap();
+    let ip: IpAddr = "64:ff9b::203.0.113.9".parse().unwrap();
+    let new = Override::new([("ip", ip)], "global", "7/hour").unwrap();
+    limits.set_override(new).await.unwrap();
+    let app = echo().layer(limits);
+    let answer = send_from(&app, "203.0.113.9:1", "GET /", &[]).await;
+    assert_eq!(remaining(&answer), Some(6));
 }

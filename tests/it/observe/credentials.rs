@@ -85,9 +85,9 @@ fn rejected_requests_have_a_metric_and_a_sampled_event() {
             let headers = [("authorization", first), ("authorization", second)];
             assert_eq!(send(&scene, &headers).await, 401);
         }
-        let long = format!("Bearer {}", "x".repeat(17 << 10));
+        let large = format!("Bearer {}", "x".repeat(17 << 10));
         for _ in 0..3 {
-            assert_eq!(send(&scene, &[("authorization", &long)]).await, 401);
+            assert_eq!(send(&scene, &[("authorization", &large)]).await, 401);
         }
         scene.clock.advance(std::time::Duration::from_secs(10));
         let with_id = [
