@@ -353,16 +353,20 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// How many wrong credentials one address may show before they are not looked at any more:
-    /// verifying them costs time. `60/minute`, if nothing is said.
-    pub fn invalid_credentials(mut self, quota: impl IntoQuota) -> Self {
+    /// How many requests with wrong credentials one client IP may send. Default: `60/minute`.
+    ///
+    /// Further requests *with a wrong credential* get 429, with the policy
+    /// `ip:invalid-credentials:1m`. Requests with a valid credential, or with none, are not
+    /// affected. Expired tokens are not charged. Clients without a known address are not limited.
+    pub fn failed_auth_quota(mut self, quota: impl IntoQuota) -> Self {
         let quota = quota.into_quota();
-        let quota = quota.map_err(|wrong| wrong.within("invalid_credentials"));
-        self.code.invalid_credentials = self.problems.note(quota);
+        let quota = quota.map_err(|wrong| wrong.within("failed_auth_quota"));
+        self.code.failed_auth_quota = self.problems.note(quota);
         self
     }
 
-    /// Answers 401 to wrong credentials. If this is not said, whoever shows them is anonymous.
+    /// Answers 401 to credentials that are not accepted. Default: such a caller is
+    /// unauthenticated; [the security guide](crate::docs::security) says when that is safe.
     pub fn reject_invalid_credentials(mut self) -> Self {
         self.code.on_invalid = Some(OnInvalid::Reject);
         self

@@ -1,6 +1,6 @@
 //! Networks as people write them: `10.0.0.0/8`, or one address.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net};
@@ -26,16 +26,46 @@ pub(crate) fn parse(field: &'static str, text: &str, instead: &str) -> Result<Ip
     Ok(network)
 }
 
-/// Addresses are compared in their canonical form, so networks are kept in it.
+/// Folds a network of mapped or NAT64 addresses: addresses are compared in their folded form.
 fn unmapped(network: IpNet) -> IpNet {
     if let IpNet::V6(v6) = network
-        && let Some(address) = v6.addr().to_ipv4_mapped()
+        && let Some(address) = to_ipv4(v6.addr())
         && let Some(length) = v6.prefix_len().checked_sub(96)
-        && let Ok(v4) = Ipv4Net::new(address, length)
+        && let Some(v4) = v4(address, length)
     {
-        return IpNet::V4(v4);
+        return v4;
     }
     network
+}
+
+/// The well-known NAT64 prefix `64:ff9b::/96` (RFC 6052), its upper 96 bits.
+const WELL_KNOWN_NAT64: u128 = 0x0064_ff9b_u128 << 64;
+
+/// Returns the IPv4 address that is mapped into an IPv6 address (`::ffff:0:0/96`) or translated by
+/// the well-known NAT64 prefix (`64:ff9b::/96`).
+pub(crate) fn to_ipv4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let (upper, v4) = split_96(ip);
+    (upper == WELL_KNOWN_NAT64 || ip.to_ipv4_mapped().is_some()).then_some(v4)
+}
+
+/// Returns the IPv4 address that [`to_ipv4`] finds, else the address itself.
+pub(crate) fn fold(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => ip,
+        IpAddr::V6(v6) => to_ipv4(v6).map_or(ip, IpAddr::V4),
+    }
+}
+
+/// Splits an IPv6 address into its upper 96 bits and the rest as an IPv4 address.
+pub(crate) const fn split_96(ip: Ipv6Addr) -> (u128, Ipv4Addr) {
+    let bits = ip.to_bits();
+    let [.., a, b, c, d] = bits.to_be_bytes();
+    (bits >> 32, Ipv4Addr::new(a, b, c, d))
+}
+
+/// Returns an IPv4 network.
+pub(crate) fn v4(address: Ipv4Addr, length: u8) -> Option<IpNet> {
+    Ipv4Net::new(address, length).ok().map(IpNet::V4)
 }
 
 #[cfg(test)]
@@ -51,6 +81,8 @@ mod tests {
             ("fd00::1/8", "fd00::/8"),
             ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
             ("::ffff:10.0.0.1", "10.0.0.1/32"),
+            ("64:ff9b::10.0.0.0/104", "10.0.0.0/8"),
+            ("64:ff9b:1::/96", "64:ff9b:1::/96"),
         ] {
             assert_eq!(parse("network", text, "").unwrap().to_string(), shown);
         }
@@ -66,7 +98,13 @@ mod tests {
 
     #[test]
     fn the_whole_world_is_none() {
-        for text in ["0.0.0.0/0", "10.0.0.0/0", "::/0", "::ffff:0.0.0.0/96"] {
+        for text in [
+            "0.0.0.0/0",
+            "10.0.0.0/0",
+            "::/0",
+            "::ffff:0.0.0.0/96",
+            "64:ff9b::/96",
+        ] {
             let refused = parse("network", text, "do this").unwrap_err();
             assert_eq!(refused.value(), text);
             assert!(refused.to_string().contains("do this"), "{refused}");

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// An authenticated caller: named dimensions, a tier, roles.
+/// Verified facts about a caller: named dimensions, a tier, roles.
 ///
-/// Only verified facts belong here. Whoever asks without any is anonymous, and known by
-/// address.
+/// The first dimension is the primary one: quotas count per its value, unless a rule says
+/// otherwise. An [`unauthenticated`](Self::unauthenticated) identity has no primary dimension:
+/// such a caller is limited by client IP.
 ///
 /// ```
 /// use tollgate::Identity;
@@ -16,8 +17,9 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Identity {
-    /// The first is whom quotas count per, where a rule does not say otherwise.
+    /// If `is_authenticated`, the first is the primary one, and there is at least one.
     dimensions: Vec<(Box<str>, Box<str>)>,
+    is_authenticated: bool,
     /// The name of the first together with the issuer: what counters know it by.
     issued: Option<Box<str>>,
     tier: Option<Box<str>>,
@@ -44,6 +46,31 @@ impl Identity {
     pub fn new(dimension: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             dimensions: vec![(dimension.into().into(), value.into().into())],
+            is_authenticated: true,
+            issued: None,
+            tier: None,
+            roles: Vec::new(),
+        }
+    }
+
+    /// An unauthenticated caller with verified facts, such as the tenant and the roles of a
+    /// token that names no user.
+    ///
+    /// The caller gets the plan of unauthenticated callers and is limited by client IP.
+    /// Exemptions by role and rules per tenant apply. The tier does not: it is always the
+    /// default tier.
+    ///
+    /// ```
+    /// use tollgate::Identity;
+    ///
+    /// let service = Identity::unauthenticated().role("service_role");
+    /// assert!(!service.is_authenticated());
+    /// assert_eq!(service.primary(), None);
+    /// ```
+    pub const fn unauthenticated() -> Self {
+        Self {
+            dimensions: Vec::new(),
+            is_authenticated: false,
             issued: None,
             tier: None,
             roles: Vec::new(),
@@ -84,10 +111,14 @@ impl Identity {
     /// assert_eq!(alice.get("user"), Some("alice"));
     /// assert_eq!(alice.issuer(), Some("https://id.acme.dev"));
     /// ```
+    ///
+    /// Without effect on an [`unauthenticated`](Self::unauthenticated) identity.
     pub fn of_issuer(mut self, issuer: impl AsRef<str>) -> Self {
-        // Rules cannot name a dimension with an `@`, so none is ever taken for this one.
-        let name = format!("{}@{}", self.dimensions[0].0, issuer.as_ref());
-        self.issued = Some(name.into());
+        if let Some((name, _)) = self.primary() {
+            // Rules cannot name a dimension with an `@`, so none is ever taken for this one.
+            let name = format!("{name}@{}", issuer.as_ref());
+            self.issued = Some(name.into());
+        }
         self
     }
 
@@ -103,32 +134,44 @@ impl Identity {
         self
     }
 
-    /// The dimension that the caller is known by, and its value.
+    /// Returns the dimension that the caller is known by and its value; `None` if the caller is
+    /// [unauthenticated](Self::unauthenticated).
+    #[inline]
     #[must_use]
-    pub fn primary(&self) -> (&str, &str) {
-        let (name, value) = &self.dimensions[0];
-        (name, value)
+    pub fn primary(&self) -> Option<(&str, &str)> {
+        if !self.is_authenticated {
+            return None;
+        }
+        let (name, value) = self.dimensions.first()?;
+        Some((name, value))
+    }
+
+    /// Whether there is a [primary](Self::primary) dimension that quotas count per.
+    #[inline]
+    #[must_use]
+    pub const fn is_authenticated(&self) -> bool {
+        self.is_authenticated
     }
 
     /// Who has named the caller, where that [could be several](Self::of_issuer).
     #[must_use]
     pub fn issuer(&self) -> Option<&str> {
-        let after = self.dimensions[0].0.len() + 1;
+        let after = self.primary()?.0.len() + 1;
         self.issued.as_deref()?.get(after..)
     }
 
     /// Like [`primary`](Self::primary), with the issuer: what tells callers apart.
     #[inline]
-    pub(crate) fn told_apart_by(&self) -> (&str, &str) {
-        let (name, value) = self.primary();
-        (self.issued.as_deref().unwrap_or(name), value)
+    pub(crate) fn told_apart_by(&self) -> Option<(&str, &str)> {
+        let (name, value) = self.primary()?;
+        Some((self.issued.as_deref().unwrap_or(name), value))
     }
 
     /// What counters know a dimension by, and its value.
     #[inline]
     pub(crate) fn counted<'a>(&'a self, dimension: &'a str) -> Option<(&'a str, &'a str)> {
-        if *self.dimensions[0].0 == *dimension {
-            return Some(self.told_apart_by());
+        if self.primary().is_some_and(|(name, _)| name == dimension) {
+            return self.told_apart_by();
         }
         self.get(dimension).map(|value| (dimension, value))
     }
@@ -167,6 +210,7 @@ impl fmt::Debug for Identity {
         let names: Vec<&str> = self.dimensions().map(|(name, _)| name).collect();
         f.debug_struct("Identity")
             .field("dimensions", &names)
+            .field("is_authenticated", &self.is_authenticated)
             .field("issued", &self.issued)
             .field("tier", &self.tier)
             .field("roles", &self.roles)

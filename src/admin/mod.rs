@@ -72,7 +72,8 @@
 //! Everything that an operator changes leaves an event `rate_limit_admin` (target
 //! `tollgate::audit`), with `action`, `rule`, `request_id` and, if
 //! [somebody says it](Admin::actor_with), `actor`; never with whose limits they were. A wrong token
-//! leaves `rate_limit_admin_wrong_token`; that is at most as often as they are listened to.
+//! leaves `rate_limit_admin_wrong_token`, at most [as often](Admin::failed_auth_quota) as wrong
+//! tokens are allowed. Further ones get 429; the right token is accepted at any time.
 //!
 //! # What is not promised
 //!

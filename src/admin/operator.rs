@@ -42,7 +42,7 @@ use crate::response::RequestId;
 pub struct Admin {
     layer: RateLimitLayer,
     entrance: Entrance,
-    wrong_tokens: Result<Quota, Invalid>,
+    failed_auth_quota: Result<Quota, Invalid>,
     actor: Option<Box<ActorFn>>,
 }
 
@@ -60,7 +60,7 @@ impl Admin {
         Self {
             layer: layer.clone(),
             entrance: Entrance::Unsaid,
-            wrong_tokens: Quota::per_minute(10),
+            failed_auth_quota: Quota::per_minute(10),
             actor: None,
         }
     }
@@ -79,11 +79,13 @@ impl Admin {
         self
     }
 
-    /// How many wrong tokens one address may show before it is not listened to for a while; ten a
-    /// minute, if this is not said. Counted in the memory of each process.
-    pub fn wrong_tokens(mut self, quota: impl IntoQuota) -> Self {
+    /// How many wrong tokens one client IP may send. Default: `10/minute`. Counted in the memory of
+    /// each process.
+    ///
+    /// Further wrong tokens get 429. The right token is accepted at any time.
+    pub fn failed_auth_quota(mut self, quota: impl IntoQuota) -> Self {
         let quota = quota.into_quota();
-        self.wrong_tokens = quota.map_err(|wrong| wrong.within("wrong tokens"));
+        self.failed_auth_quota = quota.map_err(|wrong| wrong.within("failed_auth_quota"));
         self
     }
 
@@ -112,7 +114,7 @@ impl Admin {
                 None
             }
         };
-        let wrong = problems.note(self.wrong_tokens);
+        let wrong = problems.note(self.failed_auth_quota);
         let wrong = problems.or(wrong.unwrap_or_else(Quota::unlimited))?;
         let desk = Desk {
             page: Page::new(token.is_none()),

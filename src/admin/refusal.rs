@@ -56,8 +56,8 @@ impl Refusal {
     /// Too many wrong tokens from one address.
     pub(super) fn too_many_tokens(wait: u64) -> Self {
         let message = format!(
-            "Too many wrong tokens came from this address. Until {wait} seconds have passed, none \
-             is looked at, not even the right one."
+            "Too many wrong tokens came from this address. The right one is accepted; wrong ones \
+             get this answer for another {wait} seconds."
         );
         let status = StatusCode::TOO_MANY_REQUESTS;
         Self::new(status, "RATE_LIMIT_EXCEEDED", message)

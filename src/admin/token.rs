@@ -1,4 +1,4 @@
-//! The token that operators show, and those who guess.
+//! The token of the admin API, and the limit for wrong ones.
 
 use std::fmt;
 use std::hint::black_box;
@@ -64,7 +64,7 @@ impl fmt::Debug for Token {
 pub(super) struct Doorkeeper {
     /// None if everybody is let in.
     token: Option<Token>,
-    /// Wrong ones, per address.
+    /// Wrong tokens per client IP.
     wrong: Limiter,
 }
 
@@ -83,10 +83,12 @@ impl Doorkeeper {
         Ok(Self { token, wrong })
     }
 
-    /// Whether whoever shows these headers may come in.
+    /// Checks the token of a request.
     ///
-    /// An address that has shown too many wrong tokens is not listened to at all: were the right
-    /// one still taken, guessing would not have been slowed down.
+    /// The right token is accepted at any time: wrong ones must not lock the operator out. A
+    /// client IP that has sent too many wrong tokens gets 429 for further wrong ones. Clients
+    /// without a known address are not limited. Guessing is made hopeless by the length of the
+    /// token, not by this limit.
     pub(super) fn admit(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<(), Refusal> {
         let Some(token) = &self.token else {
             return Ok(());
@@ -96,29 +98,27 @@ impl Doorkeeper {
                 "This needs the admin token, in the header `Authorization: Bearer …`.",
             ));
         };
-        let origin = from.map_or(Value::Text("unknown"), Value::Address);
-        let origin = Subject::named(("ip", origin));
-        // First a look and later the charge, so that many right ones at once do not get into each
-        // other's way. Who guesses on several connections gains a few guesses by it, once.
-        let decision = self.wrong.peek(origin).wait().map_err(Refusal::from)?;
-        if decision.is_denied() {
-            let wait = decision.retry_after().unwrap_or_default();
-            return Err(Refusal::too_many_tokens(retry_after_secs(wait)));
-        }
         if token.is(shown) {
             return Ok(());
         }
-        let charged = self.wrong.record(origin).wait();
-        charged.map(drop).map_err(Refusal::from)?;
+        if let Some(from) = from {
+            let client = Subject::named(("ip", Value::Address(from)));
+            let decision = self.wrong.check(client).wait().map_err(Refusal::from)?;
+            if decision.is_denied() {
+                let wait = decision.retry_after().unwrap_or_default();
+                return Err(Refusal::too_many_tokens(retry_after_secs(wait)));
+            }
+        }
         audit::wrong_token(RequestId::of(headers).as_str());
         Err(Refusal::unauthorized("This is not the admin token."))
     }
 }
 
-/// The token in a request. Of two headers nobody knows which one is meant.
+/// Returns the token of a request. Header lines that differ are ambiguous, and therefore none.
 fn shown(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let only = values.next().filter(|_| values.next().is_none())?;
+    let first = values.next()?;
+    let only = values.all(|value| value == first).then_some(first)?;
     let (scheme, token) = only.to_str().ok()?.split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("bearer")
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_bearer_is_a_token() {
+    fn lines_that_differ_are_no_token() {
         let shown_by = |values: &[&str]| {
             let values = values
                 .iter()
@@ -167,6 +167,8 @@ mod tests {
         };
         assert_eq!(shown_by(&["Bearer abc"]).as_deref(), Some("abc"));
         assert_eq!(shown_by(&["bEARER   abc"]).as_deref(), Some("abc"));
+        let twice = ["Bearer abc", "Bearer abc"];
+        assert_eq!(shown_by(&twice).as_deref(), Some("abc"));
         for none in [&[][..], &["Basic abc"], &["abc"], &["Bearer a", "Bearer b"]] {
             assert_eq!(shown_by(none), None, "{none:?}");
         }

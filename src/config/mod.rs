@@ -94,7 +94,7 @@
 //! disabled_until = "2026-12-01T06:00:00Z"   # limits come back by themselves
 //!
 //! [identity]
-//! invalid_credentials = "60/minute" # wrong ones, per address
+//! failed_auth_quota = "60/minute"   # wrong credentials, per client IP
 //! on_invalid = "anonymous"          # or reject, with a 401
 //!
 //! [identity.jwt]

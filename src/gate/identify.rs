@@ -1,24 +1,27 @@
-//! Who asks, and what becomes of those who lie.
+//! The identity of a caller, or the rejection of its credentials.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
 
-use super::wrongs::Tab;
 use super::{Gate, OnInvalid, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
+use crate::decision::Usage;
 use crate::head::Head;
 use crate::headers::Standing;
-use crate::identity::{Asking, Budget, ClientAddress, Identified, Identify};
+use crate::identity::{Asking, ClientAddress, Identified, Identify, InvalidReason};
 use crate::observe::Denied;
 use crate::policy::Caller;
 use crate::response::Denial;
 use crate::who::Identity;
 
 impl Gate {
-    /// Who asks: somebody verified, or nobody that is known. Or a refusal.
+    /// Returns the verified identity, `None` if there is none, or a rejection.
+    ///
+    /// Every credential is verified first. Only if none is accepted and one is wrong, the client
+    /// IP is charged for it: a valid credential is never rejected because of wrong ones.
     #[inline]
     pub(super) fn identify(
         &self,
@@ -31,55 +34,80 @@ impl Gate {
         if rules.chain().is_empty() {
             return Ok(None);
         }
-        let tab = rules
-            .wrongs
-            .tab(address.map(|address| address.group()), now);
         let ip = address.map(|address| address.ip());
-        let asking = Asking::new(*head, ip, self.wall(now), &tab);
-        // Whoever can make a source panic is not to get its work for nothing.
-        let identified = calmly(|| rules.chain().identify(&asking)).unwrap_or(Identified::Invalid);
-        if matches!(identified, Identified::Invalid | Identified::Throttled) {
-            self.watch.invalid_credentials();
-        }
+        let asking = Asking::new(*head, ip, self.wall(now));
+        // A request that makes a source panic is treated as one with a wrong credential.
+        let identified = calmly(|| rules.chain().identify(&asking))
+            .unwrap_or(Identified::Invalid(InvalidReason::Custom));
+        let group = address.map(|address| address.group());
         match identified {
             Identified::Known(identity) => Ok(Some(identity)),
             Identified::Absent => Ok(None),
-            // Also those count that were too wrong to be looked at closely.
-            Identified::Invalid if tab.is_charged() || tab.charge() => match rules.on_invalid() {
-                OnInvalid::Anonymous => Ok(None),
-                OnInvalid::Reject => {
-                    let denial = Denial::unauthorized(*head, self.wall(now));
-                    Err(Box::new(self.render(&denial, rules.style())))
-                }
-            },
-            Identified::Invalid | Identified::Throttled => {
-                let ip = address.map(|address| address.group());
-                let caller = Caller { identity: None, ip };
-                let denied = Denied {
-                    endpoint: &rules.endpoints[endpoint],
-                    policy: &rules.wrongs_tally,
-                    caller: caller.known_by(),
-                    address: ip,
-                    counter: rules.wrongs.counter(),
-                    until: None,
-                    now,
-                };
-                Err(Box::new(self.too_many_wrongs(rules, head, &tab, &denied)))
+            Identified::Invalid(reason) => {
+                self.invalid(reason, rules, endpoint, head, address, now)?;
+                Ok(None)
+            }
+            Identified::Ambiguous => {
+                let denial = Denial::ambiguous_credentials(*head, self.wall(now));
+                let reason = "ambiguous-credentials";
+                Err(Box::new(self.reject(rules, &denial, reason, group, now)))
+            }
+            Identified::TooLarge => {
+                let denial = Denial::unauthorized(*head, self.wall(now));
+                let reason = "token-too-large";
+                Err(Box::new(self.reject(rules, &denial, reason, group, now)))
             }
         }
     }
 
+    /// Charges a wrong credential, and returns the response if the request is rejected.
     #[cold]
-    fn too_many_wrongs(
+    fn invalid(
+        &self,
+        reason: InvalidReason,
+        rules: &Rules,
+        endpoint: usize,
+        head: &Head<'_>,
+        address: Option<ClientAddress>,
+        now: Timestamp,
+    ) -> Result<(), Box<Response<Bytes>>> {
+        self.watch.invalid_credentials(reason.as_str());
+        let ip = address.map(|address| address.group());
+        if reason.is_charged()
+            && let Err(usage) = rules.failed_auth.charge(ip, now)
+        {
+            let caller = Caller { identity: None, ip };
+            let denied = Denied {
+                endpoint: &rules.endpoints[endpoint],
+                policy: &rules.failed_auth_tally,
+                caller: caller.known_by(),
+                address: ip,
+                counter: rules.failed_auth.counter(),
+                until: None,
+                now,
+            };
+            return Err(Box::new(
+                self.too_many_failures(rules, head, usage, &denied),
+            ));
+        }
+        match rules.on_invalid() {
+            OnInvalid::Anonymous => Ok(()),
+            OnInvalid::Reject => {
+                let denial = Denial::unauthorized(*head, self.wall(now));
+                Err(Box::new(self.render(&denial, rules.style())))
+            }
+        }
+    }
+
+    fn too_many_failures(
         &self,
         rules: &Rules,
         head: &Head<'_>,
-        tab: &Tab<'_>,
+        usage: Usage,
         denied: &Denied<'_>,
     ) -> Response<Bytes> {
-        let usage = tab.denied().unwrap_or_default();
         let usage = usage.offset_by(self.clock.wall_offset());
-        let standing = Standing::new(rules.wrongs.label(), usage);
+        let standing = Standing::new(rules.failed_auth.label(), usage);
         let denial = Denial::limited(*head, standing, self.wall(denied.now));
         self.turn_away(&denial, denied, rules.style())
     }

@@ -68,7 +68,7 @@ impl Asker {
     /// Somebody an operator asks about.
     pub(crate) fn new(identity: Option<Identity>, ip: Option<IpAddr>, gate: &Gate) -> Self {
         let rules = gate.rules.load();
-        let ip = ip.map(|ip| ip.to_canonical());
+        let ip = ip.map(|ip| rules.client_ip().fold(ip));
         let by_name = rules.policy.plan_for(0, identity.as_ref()).err();
         let by_network = ip.and_then(|ip| rules.policy.exempts_network(ip));
         let exemption = gate.maintenance().or(by_network).or(by_name);
@@ -97,8 +97,8 @@ impl Asker {
 
     /// What the caller is known by: `user`, `ip`.
     pub(crate) fn known_by(&self) -> &str {
-        let identity = self.identity.as_deref();
-        identity.map_or(Identity::IP, |identity| identity.primary().0)
+        let primary = self.identity.as_deref().and_then(Identity::primary);
+        primary.map_or(Identity::IP, |(name, _)| name)
     }
 }
 
@@ -176,9 +176,11 @@ impl Gate {
         address.map(|address| address.group())
     }
 
-    /// The network that an address counts as.
-    pub(crate) fn network_of(&self, ip: IpAddr) -> IpAddr {
-        self.rules.load().client_ip().group(ip.to_canonical())
+    /// Returns an address in its folded form, and the network that it counts as.
+    pub(crate) fn client_of(&self, ip: IpAddr) -> (IpAddr, IpAddr) {
+        let rules = self.rules.load();
+        let ip = rules.client_ip().fold(ip);
+        (ip, rules.client_ip().group(ip))
     }
 
     /// Who asks, found in the way of all requests; or what those are told who show wrong

@@ -4,6 +4,7 @@ mod alerts;
 mod asked;
 mod case;
 mod charge;
+mod failed_auth;
 mod identify;
 #[cfg(feature = "admin")]
 mod inspect;
@@ -26,7 +27,6 @@ mod stores;
 mod tell;
 mod tier;
 mod trial;
-mod wrongs;
 
 use std::fmt;
 use std::ops::Deref;

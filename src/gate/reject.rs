@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use bytes::Bytes;
+use http::Response;
+
 use super::{Asked, Gate, Rules};
 use crate::clock::Timestamp;
 use crate::head::Head;
@@ -20,20 +23,34 @@ impl Gate {
         head: &Head<'_>,
         now: Timestamp,
     ) -> Asked {
-        let message = rejection.message();
+        let (message, at) = (rejection.message(), self.wall(now));
         let denial = match rejection {
-            PathRejection::TooLong => Denial::path_too_long(*head, message, now),
-            _ => Denial::invalid_path(*head, message, now),
+            PathRejection::TooLong => Denial::path_too_long(*head, message, at),
+            _ => Denial::invalid_path(*head, message, at),
         };
+        let reason = rejection.reason();
+        Asked::Denied(self.reject(rules, &denial, reason, ip, now).into())
+    }
+
+    /// Reports and renders the rejection of a request that is not counted. `ip` is the group of the
+    /// client IP, `now` an instant of the monotonic clock.
+    #[cold]
+    pub(super) fn reject(
+        &self,
+        rules: &Rules,
+        denial: &Denial<'_>,
+        reason: &'static str,
+        ip: Option<IpAddr>,
+        now: Timestamp,
+    ) -> Response<Bytes> {
         let caller = Caller { identity: None, ip };
-        let rejected = Rejected {
-            reason: rejection.reason(),
-            head: *head,
+        self.watch.rejected(&Rejected {
+            reason,
+            head: denial.head(),
             caller: caller.known_by(),
             request_id: denial.request_id().as_str(),
             now,
-        };
-        self.watch.rejected(&rejected);
-        Asked::Denied(self.render(&denial, rules.style()).into())
+        });
+        self.render(denial, rules.style())
     }
 }

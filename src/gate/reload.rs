@@ -201,7 +201,7 @@ impl Gate {
             change.policy,
             &self.code,
             change.file,
-            Some(&self.rules.load().wrongs),
+            Some(&self.rules.load().failed_auth),
             &self.watch,
         )?;
         self.rules.store(Arc::new(rules));

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::OnInvalid;
+use super::failed_auth::FailedAuthLimiter;
 use super::labels::Labels;
 use super::short::Short;
-use super::wrongs::Wrongs;
 use crate::error::Problems;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
@@ -21,11 +21,11 @@ pub(crate) struct Rules {
     pub(super) labels: Labels,
     /// One for each endpoint of the policy, and at last one for what matches none.
     pub(super) endpoints: Box<[Arc<Tally>]>,
-    /// What is counted of wrong credentials.
-    pub(super) wrongs_tally: Arc<Tally>,
+    /// What is counted of requests that `failed_auth` denies.
+    pub(super) failed_auth_tally: Arc<Tally>,
     /// One for each of the policy's terms.
     pub(super) messages: Box<[Option<Template>]>,
-    pub(super) wrongs: Wrongs,
+    pub(super) failed_auth: FailedAuthLimiter,
     around: Around,
     /// If all requests are counted alike.
     pub(super) short: Option<Short>,
@@ -39,7 +39,7 @@ pub(crate) struct Rules {
 pub(crate) struct Said {
     pub(crate) client_ip: Option<ClientIp>,
     pub(crate) chain: Chain,
-    pub(crate) invalid_credentials: Option<Quota>,
+    pub(crate) failed_auth_quota: Option<Quota>,
     pub(crate) on_invalid: Option<OnInvalid>,
     pub(crate) style: Option<HeaderStyle>,
 }
@@ -66,19 +66,19 @@ impl Around {
 }
 
 impl Rules {
-    /// `wrongs` are those that were counted so far.
+    /// `failed_auth` is the limiter of the snapshot before, whose counters are kept.
     pub(super) fn new(
         policy: Policy,
         code: &Said,
         file: Said,
-        wrongs: Option<&Wrongs>,
+        failed_auth: Option<&FailedAuthLimiter>,
         watch: &Arc<Watch>,
     ) -> Result<Self, Problems> {
-        let wrong_ones = code.invalid_credentials.or(file.invalid_credentials);
-        let wrong_ones = wrong_ones.map_or_else(|| Quota::per_minute(60), Ok)?;
-        let wrongs = match wrongs {
-            Some(known) => known.with_quota(wrong_ones)?,
-            None => Wrongs::new(wrong_ones)?,
+        let quota = code.failed_auth_quota.or(file.failed_auth_quota);
+        let quota = quota.map_or_else(|| Quota::per_minute(60), Ok)?;
+        let failed_auth = match failed_auth {
+            Some(before) => before.with_quota(quota)?,
+            None => FailedAuthLimiter::new(quota)?,
         };
         let mut problems = Problems::default();
         let messages = policy
@@ -103,10 +103,10 @@ impl Rules {
             labels: Labels::new(&policy, watch),
             short: short.and_then(|endpoint| Short::new(&policy, endpoint)),
             endpoints,
-            wrongs_tally: watch.policies().of(wrongs.label().as_str()),
+            failed_auth_tally: watch.policies().of(failed_auth.label().as_str()),
             policy,
             messages,
-            wrongs,
+            failed_auth,
             around,
             file,
         })

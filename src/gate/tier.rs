@@ -33,7 +33,8 @@ impl Gate {
                 self.watch.unknown_tier(name);
                 return Asked::Known(TierTable::DEFAULT);
             }
-            TierOf::Unsaid | TierOf::Anonymous => {}
+            TierOf::Anonymous => return Asked::Known(TierTable::DEFAULT),
+            TierOf::Unsaid => {}
         }
         let (Some(resolver), Some(identity)) = (&self.resolver, identity) else {
             return Asked::Known(TierTable::DEFAULT);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use http::HeaderName;
 use sha2::{Digest, Sha256};
 
+use super::invalid_reason::InvalidReason;
 use super::line::{Line, header_name};
 use super::source::{Asking, Identified, Identify};
 use crate::error::Invalid;
@@ -32,8 +33,9 @@ use crate::who::Identity;
 /// # Ok::<(), tollgate::Invalid>(())
 /// ```
 ///
-/// Keys themselves are kept nowhere: neither in an identity nor in a counter. Two lines of
-/// the header, an empty key and one over 8 KiB are invalid.
+/// Keys themselves are kept nowhere: neither in an identity nor in a counter. Header lines that
+/// differ are [ambiguous](Identified::Ambiguous), identical ones count as one, and a key over 16
+/// KiB is [too large](Identified::TooLarge): such a request gets 401. An empty value is no key.
 pub struct ApiKey {
     name: HeaderName,
     check: Check,
@@ -45,14 +47,16 @@ enum Check {
     Any,
 }
 
+/// The largest key that is verified, in bytes: as for tokens.
+const MAX_LENGTH: usize = 16 << 10;
+
+const WRONG: Identified = Identified::Invalid(InvalidReason::ApiKey);
+
 type Closure = dyn Fn(&str) -> Option<Identity> + Send + Sync;
 
 impl ApiKey {
-    const MAX_LENGTH: usize = 8 << 10;
-
-    /// Keys in the header `name`, verified by `verify`: it gives `None` for a key that is
-    /// wrong. It is asked for every request, and not at all for an address that has sent too
-    /// many wrong ones.
+    /// Keys in the header `name`, verified by `verify`, which returns `None` for a wrong key. It
+    /// is called for every request with a key: it should be fast and must not block.
     pub fn header(
         name: &str,
         verify: impl Fn(&str) -> Option<Identity> + Send + Sync + 'static,
@@ -71,9 +75,9 @@ impl ApiKey {
         let mut known = HashMap::new();
         for key in keys {
             let key = key.as_ref();
-            if key.is_empty() || key.len() > Self::MAX_LENGTH {
+            if key.is_empty() || key.len() > MAX_LENGTH {
                 let length = format!("{} bytes", key.len());
-                return Err(Invalid::new("API key", length, "1 to 8192 bytes"));
+                return Err(Invalid::new("API key", length, "1 to 16384 bytes"));
             }
             let digest = digest(key.as_bytes());
             known.insert(digest, Arc::new(anonymous(&digest)));
@@ -99,26 +103,25 @@ impl Identify for ApiKey {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
         let key = match Line::of(&asking.head(), &self.name) {
             Line::Absent => return Identified::Absent,
-            Line::Ambiguous => return Identified::Invalid,
-            Line::Only(line) => line,
+            Line::Different => return Identified::Ambiguous,
+            Line::Only(line) | Line::Identical(line) => line,
         };
-        if key.is_empty() || key.len() > Self::MAX_LENGTH {
-            return Identified::Invalid;
+        if key.is_empty() {
+            return Identified::Absent;
+        }
+        if key.len() > MAX_LENGTH {
+            return Identified::TooLarge;
         }
         match &self.check {
             Check::Closure(verify) => {
                 let Ok(key) = str::from_utf8(key) else {
-                    return Identified::Invalid;
+                    return WRONG;
                 };
-                if !asking.may_verify() {
-                    return Identified::Throttled;
-                }
-                verify(key).map_or(Identified::Invalid, Identified::known)
+                verify(key).map_or(WRONG, Identified::known)
             }
-            // A digest costs less than asking whether it may be made.
             Check::Known(known) => match known.get(&digest(key)) {
                 Some(identity) => Identified::Known(Arc::clone(identity)),
-                None => Identified::Invalid,
+                None => WRONG,
             },
             Check::Any => Identified::known(anonymous(&digest(key))),
         }

@@ -2,28 +2,32 @@
 
 use std::sync::Arc;
 
-use super::source::{Asking, Identified, Identify};
+use super::invalid_reason::InvalidReason;
+use super::source::{Asking, Identified, Identify, has_empty_subject};
+use crate::who::Identity;
 
-/// Sources, asked in order: the first that knows the caller wins.
+/// Sources, asked in order: the first that accepts a credential applies.
 ///
-/// Wrong credentials do not end the walk: a request may carry an expired token and a good API
-/// key. Nor does a source that was not allowed to look ([`Identified::Throttled`]): a later one
-/// may have nothing to verify. If no later source knows the caller, that is what is told.
+/// An invalid credential does not end the search: a request may carry an expired token and a
+/// valid API key. It is reported only if no source accepts a credential, once per request.
+/// Neither does a verified token without a user: it applies only if no other source knows the
+/// caller.
 ///
-/// Each source pays for itself. What a wrong token has cost stays charged, also if a good key
-/// comes with it, and the key is not charged for the token.
+/// Tokens are the exception to the order. If several sources read tokens
+/// ([`Identify::is_token_source`]), all tokens of the request are verified, at most 4. Tokens of
+/// different users make the request [ambiguous](Identified::Ambiguous).
 ///
 /// ```
 /// use tollgate::Identity;
 /// use tollgate::identity::{Authenticated, Chain, Custom};
 ///
-/// let who = Chain::new()
+/// let chain = Chain::new()
 ///     .then(Authenticated::identity())
 ///     .then(Custom::new(|head| head.header("x-device").map(|id| Identity::new("device", id))));
-/// assert_eq!(who.len(), 2);
+/// assert_eq!(chain.len(), 2);
 /// ```
 ///
-/// An empty chain knows nobody.
+/// With an empty chain, every caller is unauthenticated.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Chain {
@@ -38,13 +42,13 @@ impl Chain {
         }
     }
 
-    /// Asks `source` after those before it.
+    /// Adds a source at the end.
     pub fn then(mut self, source: impl Identify) -> Self {
         self.sources.push(Arc::new(source));
         self
     }
 
-    /// Asks those of the other chain after its own.
+    /// Adds the sources of another chain at the end.
     pub(crate) fn followed_by(mut self, other: &Self) -> Self {
         self.sources.extend(other.sources.iter().map(Arc::clone));
         self
@@ -65,22 +69,75 @@ impl Chain {
 
 impl Identify for Chain {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
-        let mut so_far = Identified::Absent;
+        let mut best = Best::default();
         for source in &self.sources {
-            let found = match source.identify(asking) {
-                // Whoever is known by nothing would share a counter with all others like it.
-                Identified::Known(identity) if identity.primary().1.is_empty() => {
-                    Identified::Invalid
+            // A user is known from a token: only other tokens can contradict it.
+            if asking.has_token_of_user() && !source.is_token_source() {
+                continue;
+            }
+            match source.identify(asking) {
+                Identified::Absent => {}
+                Identified::Known(identity) if has_empty_subject(&identity) => {
+                    best.invalid.get_or_insert(InvalidReason::Custom);
                 }
-                found => found,
-            };
-            asking.settle(&found);
-            match (&found, &so_far) {
-                (Identified::Known(_), _) => return found,
-                (Identified::Absent, _) | (Identified::Invalid, Identified::Throttled) => {}
-                (Identified::Invalid | Identified::Throttled, _) => so_far = found,
+                Identified::Known(identity) => {
+                    if !best.add(identity) {
+                        return Identified::Ambiguous;
+                    }
+                    let is_final = best.known.is_some() && !asking.has_token_of_user();
+                    if is_final {
+                        break;
+                    }
+                }
+                Identified::Invalid(reason) => best.add_invalid(reason),
+                rejected @ (Identified::Ambiguous | Identified::TooLarge) => return rejected,
             }
         }
-        so_far
+        best.into_identified()
+    }
+
+    fn is_token_source(&self) -> bool {
+        self.sources.iter().any(Identify::is_token_source)
+    }
+}
+
+/// The best that several credentials of one request amount to.
+#[derive(Default)]
+pub(super) struct Best {
+    /// The authenticated caller.
+    known: Option<Arc<Identity>>,
+    /// The first verified identity without a subject.
+    unauthenticated: Option<Arc<Identity>>,
+    /// Why a credential was not accepted: the first reason that is charged, else the first.
+    invalid: Option<InvalidReason>,
+}
+
+impl Best {
+    /// Adds a verified identity. Returns `false` if it is another caller than the one before.
+    pub(super) fn add(&mut self, identity: Arc<Identity>) -> bool {
+        if !identity.is_authenticated() {
+            self.unauthenticated.get_or_insert(identity);
+            return true;
+        }
+        if let Some(known) = &self.known {
+            return known.told_apart_by() == identity.told_apart_by();
+        }
+        self.known = Some(identity);
+        true
+    }
+
+    pub(super) fn add_invalid(&mut self, reason: InvalidReason) {
+        let is_charged = self.invalid.is_some_and(InvalidReason::is_charged);
+        if self.invalid.is_none() || (!is_charged && reason.is_charged()) {
+            self.invalid = Some(reason);
+        }
+    }
+
+    pub(super) fn into_identified(self) -> Identified {
+        match (self.known.or(self.unauthenticated), self.invalid) {
+            (Some(identity), _) => Identified::Known(identity),
+            (None, Some(reason)) => Identified::Invalid(reason),
+            (None, None) => Identified::Absent,
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
 
 use http::HeaderName;
 
+use super::forwarded_header::ForwardedHeader;
 use super::line::Line;
+use super::nat64::Nat64;
 use super::networks::{Trusted, network};
 use super::{forwarded, peer};
 use crate::error::Invalid;
@@ -51,7 +52,8 @@ const MAX_HOPS: usize = 128;
 /// peer as they are. Several lines, a list or garbage are not its work: then the peer counts.
 ///
 /// IPv6 addresses are [grouped](ClientAddress::group) by /64, because that is what one
-/// customer has. IPv4 mapped into IPv6 is IPv4.
+/// customer has. IPv4-mapped addresses and NAT64 addresses (`64:ff9b::/96` and
+/// [configured prefixes](ClientIpBuilder::nat64_prefixes)) are folded to IPv4.
 #[derive(Clone, Debug)]
 pub struct ClientIp {
     trusted: Trusted,
@@ -59,6 +61,7 @@ pub struct ClientIp {
     /// Its name, ready to be looked up by.
     name: HeaderName,
     ipv6_mask: u128,
+    nat64: Nat64,
 }
 
 impl ClientIp {
@@ -72,7 +75,8 @@ impl ClientIp {
     #[inline]
     #[must_use]
     pub fn locate(&self, head: &Head<'_>) -> Option<ClientAddress> {
-        let (ip, is_proxy) = match peer::of(head) {
+        let peer = peer::told(head).map(|address| self.fold(address.ip()));
+        let (ip, is_proxy) = match peer {
             Some(peer) if !self.trusted.contains(peer) => (peer, false),
             Some(peer) => self.vouched_for(head).unwrap_or((peer, true)),
             // Who believes everybody also believes a peer without address: a Unix socket.
@@ -103,7 +107,7 @@ impl ClientIp {
     /// On its own, so that the other kind of address is not taken to pieces together with it.
     #[inline(never)]
     fn group_of_v6(&self, peer: Ipv6Addr) -> IpAddr {
-        self.group(IpAddr::V6(peer).to_canonical())
+        self.group(IpAddr::V6(peer))
     }
 
     /// The address that the headers of a trusted peer tell, if they do, and whether it is that
@@ -113,8 +117,10 @@ impl ClientIp {
             ForwardedHeader::XForwardedFor => self.walk(head, forwarded::node),
             ForwardedHeader::Forwarded => self.walk(head, forwarded::forwarded_for),
             _ => match Line::of(head, &self.name) {
-                Line::Only(line) => forwarded::node(line).map(|address| (address, false)),
-                Line::Absent | Line::Ambiguous => None,
+                Line::Only(line) => {
+                    forwarded::node(line).map(|address| (self.fold(address), false))
+                }
+                Line::Absent | Line::Identical(_) | Line::Different => None,
             },
         }
     }
@@ -139,7 +145,7 @@ impl ClientIp {
             if element.trim_ascii().is_empty() {
                 continue;
             }
-            let Some(hop) = address(element) else {
+            let Some(hop) = address(element).map(|hop| self.fold(hop)) else {
                 return nearest.map(|hop| (hop, true));
             };
             nearest = Some(hop);
@@ -151,10 +157,18 @@ impl ClientIp {
         nearest.map(|hop| (hop, false))
     }
 
+    /// Returns the IPv4 address that a mapped or NAT64 address stands for, else the address
+    /// itself.
+    #[inline]
+    pub(crate) fn fold(&self, ip: IpAddr) -> IpAddr {
+        self.nat64.fold(ip)
+    }
+
+    /// Returns what counts as one client: the folded address, or the network of an IPv6 address.
     #[inline]
     pub(crate) fn group(&self, ip: IpAddr) -> IpAddr {
-        match ip {
-            IpAddr::V4(_) => ip,
+        match self.fold(ip) {
+            folded @ IpAddr::V4(_) => folded,
             IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & self.ipv6_mask)),
         }
     }
@@ -168,6 +182,7 @@ impl Default for ClientIp {
             header: ForwardedHeader::default(),
             name: ForwardedHeader::default().into(),
             ipv6_mask: mask(ClientIpBuilder::IPV6_PREFIX),
+            nat64: Nat64::default(),
         }
     }
 }
@@ -187,6 +202,7 @@ pub struct ClientIpBuilder {
     trust_all: bool,
     header: ForwardedHeader,
     ipv6_prefix: u8,
+    nat64_prefixes: Vec<String>,
 }
 
 impl ClientIpBuilder {
@@ -216,6 +232,21 @@ impl ClientIpBuilder {
         self
     }
 
+    /// Prefixes of NAT64 gateways besides the well-known `64:ff9b::/96`: IPv6 networks of 96
+    /// bits, such as `64:ff9b:1::/96`, at most 16. Addresses in them are folded to IPv4. Adds to
+    /// those named before.
+    ///
+    /// Name only prefixes that your own network translates: a client that can send from such an
+    /// address can choose its IPv4 address.
+    ///
+    /// Write exempt networks of a policy as IPv4: the addresses are folded before they are
+    /// compared.
+    pub fn nat64_prefixes(mut self, prefixes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let prefixes = prefixes.into_iter().map(Into::into);
+        self.nat64_prefixes.extend(prefixes);
+        self
+    }
+
     /// Believes the header whoever sends it. **Every client can then pick its own address**,
     /// and a fresh counter with it, unless something else keeps all of them from reaching
     /// this server directly and clears the header first.
@@ -226,11 +257,12 @@ impl ClientIpBuilder {
 
     /// Checks the settings.
     pub fn build(self) -> Result<ClientIp, Invalid> {
+        let nat64 = Nat64::new(&self.nat64_prefixes)?;
         let networks: Vec<_> = self
             .trusted_proxies
             .iter()
-            .map(|text| network(text))
-            .collect::<Result<_, _>>()?;
+            .map(|text| Ok(nat64.fold_network(network(text)?)))
+            .collect::<Result<_, Invalid>>()?;
         if !(1..=128).contains(&self.ipv6_prefix) {
             return Err(Invalid::new(
                 "IPv6 prefix",
@@ -247,6 +279,7 @@ impl ClientIpBuilder {
             header: self.header,
             name: self.header.into(),
             ipv6_mask: mask(self.ipv6_prefix),
+            nat64,
         })
     }
 }
@@ -258,6 +291,7 @@ impl Default for ClientIpBuilder {
             trust_all: false,
             header: ForwardedHeader::default(),
             ipv6_prefix: Self::IPV6_PREFIX,
+            nat64_prefixes: Vec::new(),
         }
     }
 }
@@ -271,7 +305,7 @@ pub struct ClientAddress {
 }
 
 impl ClientAddress {
-    /// The address itself. Never IPv4 mapped into IPv6.
+    /// The address itself. IPv4-mapped and NAT64 addresses are folded to IPv4.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         self.ip
@@ -298,82 +332,6 @@ impl fmt::Debug for ClientAddress {
         f.write_str(match self.ip {
             IpAddr::V4(_) => "ClientAddress(IPv4)",
             IpAddr::V6(_) => "ClientAddress(IPv6)",
-        })
-    }
-}
-
-/// The header in which proxies tell the client's address.
-///
-/// ```
-/// use tollgate::identity::ForwardedHeader;
-///
-/// let header: ForwardedHeader = "CF-Connecting-IP".parse()?;
-/// assert_eq!(header, ForwardedHeader::CfConnectingIp);
-/// assert!("x-forwarded".parse::<ForwardedHeader>().is_err());
-/// # Ok::<(), tollgate::Invalid>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ForwardedHeader {
-    /// `X-Forwarded-For`: a list, each proxy appends whom it saw.
-    #[default]
-    XForwardedFor,
-    /// `Forwarded` (RFC 7239): the same, with `for=`.
-    Forwarded,
-    /// `X-Real-IP`: one address, by nginx.
-    XRealIp,
-    /// `CF-Connecting-IP`: one address, by Cloudflare.
-    CfConnectingIp,
-    /// `True-Client-IP`: one address, by Akamai and Cloudflare.
-    TrueClientIp,
-}
-
-impl ForwardedHeader {
-    const ALL: [Self; 5] = [
-        Self::XForwardedFor,
-        Self::Forwarded,
-        Self::XRealIp,
-        Self::CfConnectingIp,
-        Self::TrueClientIp,
-    ];
-
-    /// The name of the header, in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::XForwardedFor => "x-forwarded-for",
-            Self::Forwarded => "forwarded",
-            Self::XRealIp => "x-real-ip",
-            Self::CfConnectingIp => "cf-connecting-ip",
-            Self::TrueClientIp => "true-client-ip",
-        }
-    }
-}
-
-impl fmt::Display for ForwardedHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl From<ForwardedHeader> for HeaderName {
-    fn from(header: ForwardedHeader) -> Self {
-        Self::from_static(header.as_str())
-    }
-}
-
-/// The name of the header, in upper or lower case.
-impl FromStr for ForwardedHeader {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let named = |header: &Self| header.as_str().eq_ignore_ascii_case(text.trim());
-        Self::ALL.into_iter().find(named).ok_or_else(|| {
-            Invalid::new(
-                "forwarding header",
-                text,
-                "x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip or true-client-ip",
-            )
         })
     }
 }

@@ -23,8 +23,8 @@ use crate::who::Identity;
 /// # let _ = who;
 /// ```
 ///
-/// If the closure panics, the request goes on, with wrong credentials: no other source is
-/// asked, and it counts as [`Identified::Invalid`] does.
+/// If the closure panics, no other source is asked, and the request is treated as one with a
+/// wrong credential ([`InvalidReason::Custom`](super::InvalidReason::Custom)).
 pub struct Custom {
     closure: Box<Closure>,
 }

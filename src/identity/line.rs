@@ -1,30 +1,42 @@
-//! A header that may stand there once.
+//! A header of which there may be one value.
 
 use http::HeaderName;
 
 use crate::error::Invalid;
 use crate::head::Head;
 
-/// What stands in a header of which there must be one line at most.
+/// The lines of a header that must not have several values.
 pub(super) enum Line<'a> {
     Absent,
     Only(&'a [u8]),
-    /// More than one: whoever reads the first and whoever reads the last disagree.
-    Ambiguous,
+    /// Several lines with one value.
+    Identical(&'a [u8]),
+    /// Several lines that differ: a reader of the first and a reader of the last disagree.
+    Different,
 }
 
 impl<'a> Line<'a> {
     pub(super) fn of(head: &Head<'a>, name: &HeaderName) -> Self {
         let mut lines = head.headers().get_all(name).iter();
-        match (lines.next(), lines.next()) {
-            (None, _) => Self::Absent,
-            (Some(line), None) => Self::Only(line.as_bytes()),
-            (Some(_), Some(_)) => Self::Ambiguous,
+        let Some(first) = lines.next() else {
+            return Self::Absent;
+        };
+        let (mut is_only, first) = (true, first.as_bytes());
+        for line in lines {
+            if line.as_bytes() != first {
+                return Self::Different;
+            }
+            is_only = false;
+        }
+        if is_only {
+            Self::Only(first)
+        } else {
+            Self::Identical(first)
         }
     }
 }
 
-/// The name of a header, in upper or lower case.
+/// Parses the name of a header, in upper or lower case.
 pub(super) fn header_name(field: &'static str, name: &str) -> Result<HeaderName, Invalid> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
         let shown: String = name.chars().take(64).collect();

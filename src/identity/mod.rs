@@ -30,8 +30,8 @@
 //! # Ok::<(), tollgate::Invalid>(())
 //! ```
 //!
-//! Wrong credentials never pick a counter: who shows a forged token is anonymous, and counted
-//! by address.
+//! A credential that is not accepted never selects a counter: its caller is unauthenticated and
+//! limited by client IP.
 //!
 //! [`Identity`]: crate::Identity
 
@@ -41,9 +41,12 @@ mod chain;
 mod client_ip;
 mod custom;
 mod forwarded;
+mod forwarded_header;
+mod invalid_reason;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod line;
+mod nat64;
 mod networks;
 mod peer;
 mod source;
@@ -52,10 +55,12 @@ mod user_header;
 pub use self::api_key::ApiKey;
 pub use self::authenticated::Authenticated;
 pub use self::chain::Chain;
-pub use self::client_ip::{ClientAddress, ClientIp, ClientIpBuilder, ForwardedHeader};
+pub use self::client_ip::{ClientAddress, ClientIp, ClientIpBuilder};
 pub use self::custom::Custom;
+pub use self::forwarded_header::ForwardedHeader;
+pub use self::invalid_reason::InvalidReason;
 #[cfg(feature = "jwt")]
 pub use self::jwt::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
 pub use self::peer::PeerAddr;
-pub use self::source::{Asking, Budget, Identified, Identify};
+pub use self::source::{Asking, Identified, Identify};
 pub use self::user_header::UserIdHeader;

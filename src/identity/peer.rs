@@ -1,6 +1,6 @@
 //! Who is at the other end of the connection.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use crate::head::Head;
 
@@ -37,15 +37,9 @@ impl From<SocketAddr> for PeerAddr {
     }
 }
 
-/// The peer's address in canonical form, if anybody has told it.
+/// The peer's address, if anybody has told it.
 ///
 /// The most explicit first; each lookup that fails costs a few nanoseconds.
-#[inline]
-pub(super) fn of(head: &Head<'_>) -> Option<IpAddr> {
-    told(head).map(|address| address.ip().to_canonical())
-}
-
-/// The peer's address, if anybody has told it.
 #[inline]
 pub(super) fn told<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
     let told = head.extension::<PeerAddr>().map(|peer| &peer.0);

@@ -1,49 +1,74 @@
 //! What every source of identity has in common.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::invalid_reason::InvalidReason;
 use crate::clock::Timestamp;
 use crate::head::Head;
 use crate::who::Identity;
 
-/// Finds out who is asking, from the head of a request.
+/// Finds the identity of a caller from the head of a request.
 ///
-/// Sources form a chain: the first that knows the caller wins.
+/// Sources form a [chain](super::Chain): the first that accepts a credential applies.
 pub trait Identify: fmt::Debug + Send + Sync + 'static {
-    /// Who is asking, as far as this source can tell.
+    /// Returns what this source finds in the request.
     fn identify(&self, asking: &Asking<'_>) -> Identified;
+
+    /// Whether this source reads tokens, of which one request may carry several. Default:
+    /// `false`.
+    ///
+    /// After one token source has accepted a token, a chain also asks the token sources that
+    /// follow: a request with tokens of different users is
+    /// [ambiguous](Identified::Ambiguous).
+    fn is_token_source(&self) -> bool {
+        false
+    }
 }
 
-/// What a source found out.
+/// What a source found.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Identified {
-    /// There is nothing here for this source to look at.
+    /// The request has no credential for this source.
     Absent,
-    /// A verified caller.
+    /// A verified identity. It may be [unauthenticated](Identity::unauthenticated): then a later
+    /// source that knows the caller applies.
     Known(Arc<Identity>),
-    /// Credentials that are wrong: forged, expired, garbage. They never pick a counter.
-    Invalid,
-    /// Not looked at: too many wrong credentials have come from this address.
-    Throttled,
+    /// A credential that is not accepted. It never selects a counter.
+    Invalid(InvalidReason),
+    /// Credentials that can be read in several ways: header lines that differ, tokens of
+    /// different users, too many tokens. The application may read them in another way, so the
+    /// request gets 401 with the code `AMBIGUOUS_CREDENTIALS`.
+    Ambiguous,
+    /// A credential over the size limit. It is not looked at; the request gets 401 with the code
+    /// `INVALID_CREDENTIALS`.
+    TooLarge,
 }
 
 impl Identified {
-    /// Known, or invalid if the caller would be known by an empty value: all of those would
-    /// share one counter.
+    /// Known; invalid if the primary dimension is empty, because all such callers would share
+    /// one counter.
     #[must_use]
     pub fn known(identity: Identity) -> Self {
         Self::known_shared(Arc::new(identity))
     }
 
     pub(super) fn known_shared(identity: Arc<Identity>) -> Self {
-        if identity.primary().1.is_empty() {
-            return Self::Invalid;
+        if has_empty_subject(&identity) {
+            return Self::Invalid(InvalidReason::Custom);
         }
         Self::Known(identity)
     }
+}
+
+/// Whether the primary dimension has no value.
+pub(super) fn has_empty_subject(identity: &Identity) -> bool {
+    identity
+        .primary()
+        .is_some_and(|(_, value)| value.is_empty())
 }
 
 /// A source that is shared.
@@ -51,61 +76,64 @@ impl<I: Identify + ?Sized> Identify for Arc<I> {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
         (**self).identify(asking)
     }
+
+    fn is_token_source(&self) -> bool {
+        (**self).is_token_source()
+    }
 }
 
-/// Nobody is known.
+/// No source: every caller is unauthenticated.
 impl Identify for () {
     fn identify(&self, _: &Asking<'_>) -> Identified {
         Identified::Absent
     }
 }
 
-/// What wrong credentials may cost.
-///
-/// A closure is one, too: it says whether there is room, and nothing is given back.
-pub trait Budget {
-    /// Charges in advance for credentials that are about to be verified; whether there was
-    /// room.
-    fn charge(&self) -> bool;
-
-    /// Gives back what was charged since the last time that anything was given back or kept:
-    /// the credentials were right.
-    fn forgive(&self) {}
-
-    /// Keeps what was charged since then: the credentials were wrong.
-    fn keep(&self) {}
-}
-
-impl<F: Fn() -> bool> Budget for F {
-    fn charge(&self) -> bool {
-        self()
-    }
-}
-
-/// A request whose sender is to be found out.
-#[derive(Clone, Copy)]
+/// A request whose caller is to be identified, and the tokens that were found in it so far.
 pub struct Asking<'a> {
     head: Head<'a>,
     address: Option<IpAddr>,
     now: Timestamp,
-    budget: &'a dyn Budget,
+    tokens: RefCell<Tokens<'a>>,
+}
+
+/// The tokens of one request.
+#[derive(Default)]
+struct Tokens<'a> {
+    /// Distinct values in the order in which they were found, and whether a source has accepted
+    /// them.
+    #[cfg(feature = "jwt")]
+    found: [Option<(&'a [u8], bool)>; MAX_TOKENS],
+    /// Whether an accepted token names a user.
+    has_user: bool,
+    #[cfg(not(feature = "jwt"))]
+    of: std::marker::PhantomData<&'a [u8]>,
+}
+
+/// The most distinct tokens that are verified for one request.
+#[cfg(feature = "jwt")]
+const MAX_TOKENS: usize = 4;
+
+/// What is known of a token when it is found.
+#[cfg(feature = "jwt")]
+pub(super) enum Registered {
+    /// It has to be verified; its index.
+    New(usize),
+    /// Another source has accepted it.
+    Accepted,
+    /// The request has too many tokens.
+    TooMany,
 }
 
 impl<'a> Asking<'a> {
-    /// `address` is the client's; `budget` is charged before costly work such as verifying a
-    /// signature, and has no room when too many wrong credentials have come from there.
+    /// A request from the client IP `address`, at the time `now`.
     #[must_use]
-    pub fn new(
-        head: Head<'a>,
-        address: Option<IpAddr>,
-        now: Timestamp,
-        budget: &'a dyn Budget,
-    ) -> Self {
+    pub fn new(head: Head<'a>, address: Option<IpAddr>, now: Timestamp) -> Self {
         Self {
             head,
             address,
             now,
-            budget,
+            tokens: RefCell::default(),
         }
     }
 
@@ -127,20 +155,37 @@ impl<'a> Asking<'a> {
         self.now
     }
 
-    /// To be asked, once, before credentials are verified at a cost. If it says no, the answer
-    /// is [`Identified::Throttled`].
-    #[must_use]
-    pub fn may_verify(&self) -> bool {
-        self.budget.charge()
+    /// Registers a token that was found in the request.
+    #[cfg(feature = "jwt")]
+    pub(super) fn register_token(&self, token: &'a [u8]) -> Registered {
+        let mut tokens = self.tokens.borrow_mut();
+        for (index, place) in tokens.found.iter_mut().enumerate() {
+            match place {
+                Some((found, true)) if *found == token => return Registered::Accepted,
+                Some((found, false)) if *found == token => return Registered::New(index),
+                Some(_) => {}
+                None => {
+                    *place = Some((token, false));
+                    return Registered::New(index);
+                }
+            }
+        }
+        Registered::TooMany
     }
 
-    /// Settles what a source was charged, by what it found. To be done before the next one is
-    /// asked: neither pays for the other, and neither is excused by it.
-    pub(super) fn settle(&self, found: &Identified) {
-        match found {
-            Identified::Known(_) | Identified::Absent => self.budget.forgive(),
-            Identified::Invalid | Identified::Throttled => self.budget.keep(),
+    /// Notes that a source has accepted a registered token, and whether it names a user.
+    #[cfg(feature = "jwt")]
+    pub(super) fn accept_token(&self, index: usize, has_user: bool) {
+        let mut tokens = self.tokens.borrow_mut();
+        if let Some((_, is_accepted)) = &mut tokens.found[index] {
+            *is_accepted = true;
         }
+        tokens.has_user |= has_user;
+    }
+
+    /// Whether a source has accepted a token that names a user.
+    pub(super) fn has_token_of_user(&self) -> bool {
+        self.tokens.borrow().has_user
     }
 }
 

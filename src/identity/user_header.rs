@@ -2,6 +2,7 @@
 
 use http::HeaderName;
 
+use super::invalid_reason::InvalidReason;
 use super::line::{Line, header_name};
 use super::source::{Asking, Identified, Identify};
 use crate::error::Invalid;
@@ -21,8 +22,8 @@ use crate::who::Identity;
 /// # Ok::<(), tollgate::Invalid>(())
 /// ```
 ///
-/// The value is 1 to 256 visible ASCII characters on exactly one line; anything else is
-/// invalid.
+/// The value is 1 to 256 visible ASCII characters; anything else is invalid. Lines that differ
+/// are [ambiguous](Identified::Ambiguous): the request gets 401. Identical lines count as one.
 #[derive(Clone, Debug)]
 pub struct UserIdHeader {
     name: HeaderName,
@@ -43,14 +44,14 @@ impl Identify for UserIdHeader {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
         let id = match Line::of(&asking.head(), &self.name) {
             Line::Absent => return Identified::Absent,
-            Line::Ambiguous => return Identified::Invalid,
-            Line::Only(line) => line,
+            Line::Different => return Identified::Ambiguous,
+            Line::Only(line) | Line::Identical(line) => line,
         };
         let fine =
             !id.is_empty() && id.len() <= Self::MAX_LENGTH && id.iter().all(u8::is_ascii_graphic);
         match str::from_utf8(id) {
             Ok(id) if fine => Identified::known(Identity::user(id)),
-            _ => Identified::Invalid,
+            _ => Identified::Invalid(InvalidReason::Custom),
         }
     }
 }

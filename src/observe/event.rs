@@ -80,6 +80,11 @@ mod told {
         tell_of_limit!(warn, "rate_limit_exceeded", exceeded, identity, untold);
     }
 
+    /// Reports why a credential is not accepted.
+    pub(in crate::observe) fn token_refused(reason: &'static str) {
+        tracing::debug!(target: "tollgate", reason, "rate_limit_token_refused");
+    }
+
     /// A rule that is only tried out would have turned a request away.
     pub(in crate::observe) fn would_exceed<'a>(
         exceeded: impl FnOnce() -> Exceeded<'a>,
@@ -89,19 +94,14 @@ mod told {
         tell_of_limit!(info, "rate_limit_dry_run", exceeded, identity, untold);
     }
 
-    /// A request was rejected before anything was counted. The path is cut.
+    /// Reports a request that is rejected before anything is counted.
     #[cold]
     pub(in crate::observe) fn rejected(rejected: &Rejected<'_>, identity: &str, untold: Untold) {
-        /// Bytes of a path that are logged.
-        const MAX_PATH_BYTES: usize = 256;
-
-        let path = rejected.head.path();
-        let cut = &path[..path.floor_char_boundary(MAX_PATH_BYTES)];
         tracing::warn!(
             target: "tollgate",
             reason = rejected.reason,
-            endpoint = cut,
-            method = rejected.head.method().as_str(),
+            endpoint = &*shorten(rejected.head.path(), MAX_TEXT),
+            method = &*shorten(rejected.head.method().as_str(), MAX_METHOD),
             request_id = rejected.request_id,
             identity,
             untold = untold.same,
@@ -275,6 +275,7 @@ mod told {
     ) {
     }
     pub(in crate::observe) fn rejected(_: &Rejected<'_>, _: &str, _: Untold) {}
+    pub(in crate::observe) fn token_refused(_: &'static str) {}
     pub(in crate::observe) fn warned(_: &Exceeded<'_>, _: &str, _: Untold) {}
     pub(in crate::observe) fn allowed(_: &Exceeded<'_>, _: &str) {}
     pub(in crate::observe) const fn hears_audit() -> bool {

@@ -259,11 +259,12 @@ impl Watch {
         metric::unavailable();
     }
 
-    /// A request showed credentials that are wrong.
+    /// Reports a request without an accepted credential and with one that is not accepted.
     #[cold]
-    pub(crate) fn invalid_credentials(&self) {
+    pub(crate) fn invalid_credentials(&self, reason: &'static str) {
         self.invalid_credentials.fetch_add(1, Ordering::Relaxed);
-        metric::invalid_credentials();
+        metric::invalid_credentials(reason);
+        event::token_refused(reason);
     }
 
     /// How long a decision took.

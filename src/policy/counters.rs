@@ -27,9 +27,10 @@ impl Policy {
         caller: &Caller<'a>,
     ) -> impl Iterator<Item = CounterOf<'a>> {
         let [anonymous, authenticated] = self.about.globals;
-        let (its_global, other) = match caller.identity {
-            Some(_) => (authenticated, anonymous),
-            None => (anonymous, authenticated),
+        let (its_global, other) = if caller.is_authenticated() {
+            (authenticated, anonymous)
+        } else {
+            (anonymous, authenticated)
         };
         let for_others = other.filter(|other| Some(*other) != its_global);
         let rules = self.about.rules.iter().enumerate();

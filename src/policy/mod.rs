@@ -240,7 +240,8 @@ impl Policy {
 
     #[inline]
     fn plan_number(&self, endpoint: usize, identity: Option<&Identity>) -> usize {
-        self.by_endpoint[endpoint][usize::from(identity.is_some())]
+        let is_authenticated = identity.is_some_and(Identity::is_authenticated);
+        self.by_endpoint[endpoint][usize::from(is_authenticated)]
     }
 
     /// The plan of whoever is not known, if it is the same whatever they ask for, but for

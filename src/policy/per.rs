@@ -165,11 +165,8 @@ impl<'a> Caller<'a> {
     /// Whom rules count that do not say otherwise.
     #[inline]
     pub(crate) fn known_by(&self) -> Subject<'a> {
-        match self.identity {
-            Some(identity) => {
-                let (name, value) = identity.told_apart_by();
-                Subject::named((name, Value::Text(value)))
-            }
+        match self.identity.and_then(Identity::told_apart_by) {
+            Some((name, value)) => Subject::named((name, Value::Text(value))),
             None => Subject::named((Identity::IP, self.address())),
         }
     }
@@ -186,8 +183,14 @@ impl<'a> Caller<'a> {
 
     /// What the caller is known by.
     fn who(&self) -> &'a str {
-        self.identity
-            .map_or(Identity::IP, |identity| identity.primary().0)
+        let primary = self.identity.and_then(Identity::primary);
+        primary.map_or(Identity::IP, |(name, _)| name)
+    }
+
+    /// Whether the caller has the plan of authenticated callers.
+    #[inline]
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.identity.is_some_and(Identity::is_authenticated)
     }
 
     /// A dimension, by the name that counters know it by, and its value.

@@ -177,7 +177,8 @@ impl TierTable {
     /// identity.
     #[inline]
     pub(crate) fn of<'i>(&self, identity: Option<&'i Identity>) -> TierOf<'i> {
-        let Some(identity) = identity else {
+        // Neither the token nor the table gives a tier to a caller without a subject.
+        let Some(identity) = identity.filter(|identity| identity.is_authenticated()) else {
             return TierOf::Anonymous;
         };
         if let Some(tier) = self.assigned(identity) {

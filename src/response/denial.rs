@@ -26,16 +26,19 @@ pub enum DenialKind {
     InvalidPath,
     /// The path is too long to be limited.
     PathTooLong,
+    /// The credentials can be read in several ways: header lines that differ, tokens of
+    /// different users, too many tokens.
+    AmbiguousCredentials,
 }
 
 impl DenialKind {
-    /// The status that says so: 429, 503, 401, 400, 414.
+    /// Returns the HTTP status: 429, 503, 401, 400 or 414.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Limited => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Unauthorized | Self::AmbiguousCredentials => StatusCode::UNAUTHORIZED,
             Self::InvalidPath => StatusCode::BAD_REQUEST,
             Self::PathTooLong => StatusCode::URI_TOO_LONG,
         }
@@ -50,6 +53,7 @@ impl DenialKind {
             Self::Unauthorized => "INVALID_CREDENTIALS",
             Self::InvalidPath => "INVALID_PATH",
             Self::PathTooLong => "PATH_TOO_LONG",
+            Self::AmbiguousCredentials => "AMBIGUOUS_CREDENTIALS",
         }
     }
 }
@@ -135,6 +139,12 @@ impl<'a> Denial<'a> {
     #[must_use]
     pub fn unauthorized(head: Head<'a>, at: Timestamp) -> Self {
         Self::new(DenialKind::Unauthorized, head, at)
+    }
+
+    /// The credentials can be read in several ways.
+    #[must_use]
+    pub fn ambiguous_credentials(head: Head<'a>, at: Timestamp) -> Self {
+        Self::new(DenialKind::AmbiguousCredentials, head, at)
     }
 
     /// Sets the message of a request that is rejected without a limit.

@@ -69,6 +69,9 @@ fn body(denial: &Denial<'_>) -> Bytes {
         DenialKind::Unauthorized => r#"{"error":{"code":"INVALID_CREDENTIALS","message":""#,
         DenialKind::InvalidPath => r#"{"error":{"code":"INVALID_PATH","message":""#,
         DenialKind::PathTooLong => r#"{"error":{"code":"PATH_TOO_LONG","message":""#,
+        DenialKind::AmbiguousCredentials => {
+            r#"{"error":{"code":"AMBIGUOUS_CREDENTIALS","message":""#
+        }
     });
     json.inside(|out| message::write(denial, out));
     details(denial, &mut json);
@@ -129,6 +132,7 @@ mod tests {
             Denial::unauthorized(head, at),
             Denial::invalid_path(head, "no", at),
             Denial::path_too_long(head, "no", at),
+            Denial::ambiguous_credentials(head, at),
             Denial::unavailable(head, wait, at),
         ] {
             let start = format!(r#"{{"error":{{"code":"{}","#, denial.kind().code());

@@ -14,7 +14,8 @@ use crate::headers::header_value;
 const HEADERS: usize = 12;
 
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const BEARER: HeaderValue = HeaderValue::from_static(r#"Bearer error="invalid_token""#);
+const INVALID_TOKEN: HeaderValue = HeaderValue::from_static(r#"Bearer error="invalid_token""#);
+const INVALID_REQUEST: HeaderValue = HeaderValue::from_static(r#"Bearer error="invalid_request""#);
 
 /// A response with this body.
 pub(super) fn answer(status: StatusCode, kind: HeaderValue, body: Bytes) -> Response<Bytes> {
@@ -42,6 +43,7 @@ pub(super) fn with_headers(status: StatusCode, headers: HeaderMap, body: Bytes) 
 /// | `X-Request-Id` | always |
 /// | `Retry-After` | if the status is 429 or 503, and waiting helps |
 /// | `WWW-Authenticate: Bearer error="invalid_token"` | if the status is 401 and credentials were wrong |
+/// | `WWW-Authenticate: Bearer error="invalid_request"` | if the status is 401 and credentials were ambiguous |
 ///
 /// So a renderer that answers 200 stays a plain 200.
 pub fn finish(response: &mut Response<Bytes>, denial: &Denial<'_>) {
@@ -55,9 +57,13 @@ pub fn finish(response: &mut Response<Bytes>, denial: &Denial<'_>) {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
             retry_after(headers, denial);
         }
-        StatusCode::UNAUTHORIZED if denial.kind() == DenialKind::Unauthorized => {
-            add(headers, WWW_AUTHENTICATE, || Some(BEARER));
-        }
+        StatusCode::UNAUTHORIZED => match denial.kind() {
+            DenialKind::Unauthorized => add(headers, WWW_AUTHENTICATE, || Some(INVALID_TOKEN)),
+            DenialKind::AmbiguousCredentials => {
+                add(headers, WWW_AUTHENTICATE, || Some(INVALID_REQUEST));
+            }
+            _ => {}
+        },
         _ => {}
     }
 }

@@ -61,7 +61,7 @@ impl Render for Grpc {
         let status = match denial.kind() {
             DenialKind::Limited => "8",
             DenialKind::Unavailable => "14",
-            DenialKind::Unauthorized => "16",
+            DenialKind::Unauthorized | DenialKind::AmbiguousCredentials => "16",
             DenialKind::InvalidPath | DenialKind::PathTooLong => "3",
         };
         headers.insert(GRPC_STATUS, HeaderValue::from_static(status));

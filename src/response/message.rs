@@ -24,6 +24,10 @@ const UNAUTHORIZED: &[Piece] = &[Piece::literal(
     "The credentials that came with this request are not valid.",
 )];
 
+const AMBIGUOUS_CREDENTIALS: &[Piece] = &[Piece::literal(
+    "This request carries several credentials that contradict each other. Please send one.",
+)];
+
 /// What most denials say, put together without a look at each piece.
 fn usual(denial: &Denial<'_>, out: &mut impl Sink) {
     out.plain("Rate limit exceeded. Please try again in ");
@@ -50,6 +54,7 @@ pub(super) fn write(denial: &Denial<'_>, out: &mut impl Sink) {
         DenialKind::InvalidPath | DenialKind::PathTooLong => {
             return out.text(denial.detail().unwrap_or_default());
         }
+        DenialKind::AmbiguousCredentials => AMBIGUOUS_CREDENTIALS,
     };
     fill(pieces, denial, out);
 }

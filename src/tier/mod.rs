@@ -131,9 +131,13 @@ impl TierResolver {
     }
 
     /// The tier of a caller: at once if it is known, else when it has been looked up, which
-    /// takes no longer than the deadline.
+    /// takes no longer than the deadline. An [unauthenticated](Identity::unauthenticated) caller
+    /// has the default tier; nothing is looked up.
     pub fn tier(&self, identity: &Arc<Identity>, now: Timestamp) -> TierAnswer {
-        let slot = self.slot(identity);
+        let Some(subject) = identity.told_apart_by() else {
+            return TierAnswer::Ready(None);
+        };
+        let slot = self.slot(subject);
         match slot.look(now, || self.depart(identity, now)) {
             Look::Fresh(tier) => TierAnswer::Ready(tier),
             Look::Flying(flight) => self.await_landing(slot, flight),
@@ -152,9 +156,9 @@ impl TierResolver {
         self.len() == 0
     }
 
-    fn slot(&self, identity: &Identity) -> Arc<Slot> {
+    fn slot(&self, subject: (&str, &str)) -> Arc<Slot> {
         let slots = &self.shared.slots;
-        let sought = Sought(identity.told_apart_by());
+        let sought = Sought(subject);
         if let Some(slot) = slots.get(&sought) {
             return slot;
         }

@@ -7,30 +7,31 @@ mod client_ip;
 pub(crate) mod forge;
 #[cfg(feature = "jwt")]
 mod jwt_settings;
-#[cfg(all(feature = "jwt", feature = "tracing"))]
+mod nat64;
+#[cfg(feature = "jwt")]
 mod refused_tokens;
+#[cfg(feature = "jwt")]
+mod several_tokens;
 mod sources;
 #[cfg(feature = "jwt")]
 mod tokens;
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use http::Request;
-use tollgate::identity::{Asking, Identified, Identify};
+use tollgate::identity::{Asking, Identified, Identify, InvalidReason};
 use tollgate::{Head, Identity, Timestamp};
 
 /// The present of these tests: 2025-01-01.
 pub(crate) const NOW: u64 = 1_735_689_600;
 
-/// What a source was asked, and answered.
+/// What a source found in a request.
 struct Asked {
     found: Identified,
-    /// How often it wanted to know whether it may verify.
-    verifications: u32,
 }
 
 impl Asked {
+    #[track_caller]
     fn known(self) -> Arc<Identity> {
         match self.found {
             Identified::Known(identity) => identity,
@@ -41,7 +42,35 @@ impl Asked {
     #[track_caller]
     fn is_invalid(&self) {
         let found = &self.found;
-        assert!(matches!(found, Identified::Invalid), "found {found:?}");
+        assert!(matches!(found, Identified::Invalid(_)), "found {found:?}");
+    }
+
+    #[track_caller]
+    fn is_invalid_for(&self, reason: InvalidReason) {
+        match &self.found {
+            Identified::Invalid(found) => assert_eq!(*found, reason),
+            other => panic!("expected {reason:?}, found {other:?}"),
+        }
+    }
+
+    /// Verified, without a user.
+    #[track_caller]
+    fn unauthenticated(self) -> Arc<Identity> {
+        let identity = self.known();
+        assert_eq!(identity.primary(), None);
+        identity
+    }
+
+    #[track_caller]
+    fn is_ambiguous(&self) {
+        let found = &self.found;
+        assert!(matches!(found, Identified::Ambiguous), "found {found:?}");
+    }
+
+    #[track_caller]
+    fn is_too_large(&self) {
+        let found = &self.found;
+        assert!(matches!(found, Identified::TooLarge), "found {found:?}");
     }
 
     #[track_caller]
@@ -52,24 +81,12 @@ impl Asked {
 }
 
 fn ask_at(source: &dyn Identify, request: &Request<()>, now: Timestamp) -> Asked {
-    ask_if(source, request, now, true)
+    let found = source.identify(&Asking::new(Head::of(request), None, now));
+    Asked { found }
 }
 
 fn ask(source: &dyn Identify, request: &Request<()>) -> Asked {
     ask_at(source, request, Timestamp::from_secs(NOW))
-}
-
-fn ask_if(source: &dyn Identify, request: &Request<()>, now: Timestamp, may: bool) -> Asked {
-    let verifications = Cell::new(0);
-    let afford = || {
-        verifications.set(verifications.get() + 1);
-        may
-    };
-    let found = source.identify(&Asking::new(Head::of(request), None, now, &afford));
-    Asked {
-        found,
-        verifications: verifications.get(),
-    }
 }
 
 fn request(headers: &[(&str, &str)]) -> Request<()> {

@@ -60,7 +60,7 @@ fn identify(jwt: &Jwt, requests: &[Request<()>], times: usize, now: Timestamp) -
     let started = Instant::now();
     for _ in 0..times {
         for request in requests {
-            let asking = Asking::new(Head::of(request), None, now, &|| true);
+            let asking = Asking::new(Head::of(request), None, now);
             let identified = black_box(jwt.identify(&asking));
             assert!(matches!(identified, Identified::Known(_)));
         }

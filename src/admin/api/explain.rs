@@ -36,7 +36,8 @@ pub(super) fn explained(
         inquiry = inquiry.identity(identity);
     }
     if let Some(ip) = ip {
-        inquiry = inquiry.ip(ip).counted_as(gate.network_of(ip));
+        let (ip, group) = gate.client_of(ip);
+        inquiry = inquiry.ip(ip).counted_as(group);
     }
     Ok(gate.with_policy(|policy| Explained::from(&policy.explain(&inquiry))))
 }

@@ -12,7 +12,7 @@ use crate::quota::Quota;
 pub(super) struct Identity<'a> {
     pub(super) said: Spot<'a>,
     /// With the algorithm that it is counted by.
-    pub(super) invalid_credentials: Option<Quota>,
+    pub(super) failed_auth_quota: Option<Quota>,
     /// Whether the names of secrets were looked up, and are names.
     pub(super) with_keys: bool,
 }
@@ -39,8 +39,8 @@ impl Identity<'_> {
                     section.remark("secret_env: this may be the secret itself, so it is not shown");
                 }
                 _ => {
-                    let written = match self.invalid_credentials {
-                        Some(own) if name == "invalid_credentials" => quota(&own),
+                    let written = match self.failed_auth_quota {
+                        Some(own) if name == "failed_auth_quota" => quota(&own),
                         _ => written(&value),
                     };
                     let default = shape.field(name).and_then(|field| field.default);

@@ -80,7 +80,7 @@ impl Config {
     pub fn to_toml(&self) -> Result<String, Problems> {
         let identity = self.identity.as_ref().map(|said| Identity {
             said: Spot::root(said),
-            invalid_credentials: self.around.invalid_credentials,
+            failed_auth_quota: self.around.failed_auth_quota,
             with_keys: self.source.surroundings().with_keys,
         });
         print(&self.rules, self.headers(), identity.as_ref())

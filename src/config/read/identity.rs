@@ -32,13 +32,13 @@ impl Reading<'_> {
         if let Some(header) = header {
             chain = chain.then(header);
         }
-        let wrong = identity.get("invalid_credentials");
+        let failed_auth = identity.get("failed_auth_quota");
         Said {
             chain,
             client_ip: identity
                 .get("ip")
                 .and_then(|ip| client_ip(&ip, self.findings)),
-            invalid_credentials: wrong.and_then(|wrong| self.quota(&wrong, self.algorithm)),
+            failed_auth_quota: failed_auth.and_then(|quota| self.quota(&quota, self.algorithm)),
             on_invalid: match text(&identity, "on_invalid") {
                 Some("reject") => Some(OnInvalid::Reject),
                 Some("anonymous") => Some(OnInvalid::Anonymous),
@@ -87,6 +87,15 @@ fn client_ip(spot: &Spot<'_>, findings: &mut Findings) -> Option<ClientIp> {
         let alone = ClientIp::builder().trusted_proxies([network]).build();
         is_fine &= findings.note(&proxy, alone).is_some();
         builder = builder.trusted_proxies([network]);
+    }
+    let prefixes = spot.get("nat64_prefixes");
+    for prefix in prefixes.iter().flat_map(Spot::items) {
+        let Some(text) = prefix.text() else {
+            continue;
+        };
+        let alone = ClientIp::builder().nat64_prefixes([text]).build();
+        is_fine &= findings.note(&prefix, alone).is_some();
+        builder = builder.nat64_prefixes([text]);
     }
     if let Some(header) = choice::<ForwardedHeader>(spot, "header") {
         builder = builder.header(header);

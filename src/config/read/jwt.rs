@@ -86,6 +86,12 @@ impl Reading<'_> {
             let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
             add(&remember, Box::new(move |jwt| jwt.remember(tokens)));
         }
+        if let Some(size) = spot.get("max_token_bytes")
+            && let Some(bytes) = size.whole()
+        {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            add(&size, Box::new(move |jwt| jwt.max_token_bytes(bytes)));
+        }
         if let Some(leeway) = spot.get("leeway")
             && let Some(text) = leeway.text()
         {

@@ -214,11 +214,12 @@ static IDENTITY: Table = Table::of(&[
     )
     .called(&["user_header"]),
     Field::new(
-        "invalid_credentials",
+        "failed_auth_quota",
         Kind::Quota,
-        "How many wrong credentials an address may show before they are not looked at any more.",
+        "How many requests with wrong credentials one client IP may send. Further wrong ones get 429; valid ones are not affected.",
     )
-    .or("\"60/minute\""),
+    .or("\"60/minute\"")
+    .called(&["invalid_credentials"]),
     Field::new("on_invalid", Kind::Choice(ON_INVALID), "Whether wrong credentials make a caller anonymous, or get a 401.")
         .or("\"anonymous\""),
 ]);
@@ -266,9 +267,9 @@ static JWT: Table = Table::of(&[
     Field::new(
         "leeway",
         Kind::Text("a length of time such as `\"30s\"`"),
-        "How far clocks may differ.",
+        "How far clocks may differ. Set it to the leeway of the application.",
     )
-    .or("\"30s\""),
+    .or("\"60s\""),
     Field::new(
         "cookie",
         Kind::Text("the name of a cookie"),
@@ -300,6 +301,12 @@ static JWT: Table = Table::of(&[
         "How many verified tokens are remembered.",
     )
     .or("10000"),
+    Field::new(
+        "max_token_bytes",
+        Kind::Whole("1 to 1048576 bytes"),
+        "The largest token that is verified. A request with a larger one gets 401.",
+    )
+    .or("16384"),
 ]);
 
 static DIMENSIONS: Table = Table::named("dimension", Kind::Text(CLAIM), "The claim that names it.");
@@ -323,4 +330,10 @@ static IP: Table = Table::of(&[
         "How many bits of an IPv6 address make one client.",
     )
     .or("64"),
+    Field::new(
+        "nat64_prefixes",
+        Kind::Texts("an IPv6 network of 96 bits such as `\"64:ff9b:1::/96\"`"),
+        "Prefixes of NAT64 gateways besides `64:ff9b::/96`. Addresses in them are folded to IPv4.",
+    )
+    .called(&["nat64_prefix", "nat64"]),
 ]);

@@ -23,13 +23,17 @@ pub struct JwtBuilder {
     reading: Reading,
     leeway: Duration,
     place: Place,
+    max_token_bytes: usize,
     capacity: usize,
 }
 
 impl JwtBuilder {
-    const LEEWAY: Duration = Duration::from_secs(30);
+    /// As in `jsonwebtoken`: an application with its default settings accepts the same tokens.
+    const LEEWAY: Duration = Duration::from_mins(1);
     const MAX_LEEWAY: Duration = Duration::from_mins(10);
     const CAPACITY: usize = 10_000;
+    const MAX_TOKEN_BYTES: usize = 16 << 10;
+    const LARGEST_TOKEN_BYTES: usize = 1 << 20;
 
     pub(super) fn new() -> Self {
         Self {
@@ -46,6 +50,7 @@ impl JwtBuilder {
             },
             leeway: Self::LEEWAY,
             place: Place::Bearer,
+            max_token_bytes: Self::MAX_TOKEN_BYTES,
             capacity: Self::CAPACITY,
         }
     }
@@ -113,8 +118,11 @@ impl JwtBuilder {
         self
     }
 
-    /// How far clocks may differ, at most ten minutes; 30 seconds by default. A token is good
-    /// from `nbf` less this, until `exp` and this have passed.
+    /// How far clocks may differ, at most ten minutes. Default: 60 seconds, as in `jsonwebtoken`.
+    /// A token is valid from `nbf` minus the leeway until `exp` plus the leeway, in whole seconds.
+    ///
+    /// Set it to the leeway of the application: a token that the application accepts and the
+    /// limiter does not makes the caller unauthenticated for the limiter only.
     pub const fn leeway(mut self, leeway: Duration) -> Self {
         self.leeway = leeway;
         self
@@ -123,8 +131,9 @@ impl JwtBuilder {
     /// The claim that names the user; `sub` by default.
     ///
     /// Claims are named by path: `app_metadata.plan` is `plan` inside `app_metadata`, unless
-    /// there is a claim with just this name, dots and all. The user has to be a text of 1 to
-    /// 256 bytes: a number is refused, because 42 and `"42"` may be two people.
+    /// there is a claim with just this name, dots and all. The user is a text of 1 to 256 bytes
+    /// that is not only white space, or a whole number, which is its decimal text. Without such
+    /// a value, the caller is [unauthenticated](Identity::unauthenticated).
     pub fn user(mut self, path: impl Into<String>) -> Self {
         self.reading.user = Path::new(path);
         self
@@ -136,8 +145,8 @@ impl JwtBuilder {
         self
     }
 
-    /// The claim that names the tenant. It may be missing; if it is there, it has to be a text
-    /// of 1 to 256 bytes.
+    /// The claim that names the tenant. It may be missing. Any value other than a text of 1 to
+    /// 256 bytes or a whole number makes the token invalid.
     pub fn tenant(self, path: impl Into<String>) -> Self {
         self.dimension(Identity::TENANT, path)
     }
@@ -156,15 +165,24 @@ impl JwtBuilder {
         self
     }
 
-    /// Looks for the token in the cookie `name`, instead of `Authorization: Bearer`. Two
-    /// cookies of that name are invalid.
+    /// Looks for the token in the cookie `name`, instead of `Authorization: Bearer`.
+    ///
+    /// If there are several cookies of that name, all are verified, at most 4 tokens per
+    /// request. Tokens of different users are ambiguous: the request gets 401.
     pub fn cookie(mut self, name: impl Into<String>) -> Self {
         self.place = Place::Cookie(name.into().into());
         self
     }
 
-    /// How many verified tokens are remembered; 10 000 by default. A token has 8 KiB at the
-    /// most, and usually less than one.
+    /// The largest token that is verified, 1 byte to 1 MiB. Default: 16 KiB. A request with a
+    /// larger one gets 401.
+    pub const fn max_token_bytes(mut self, bytes: usize) -> Self {
+        self.max_token_bytes = bytes;
+        self
+    }
+
+    /// How many verified tokens are cached. Default: 10 000. A token has at most
+    /// [`max_token_bytes`](Self::max_token_bytes), and usually less than 1 KiB.
     pub const fn remember(mut self, tokens: usize) -> Self {
         self.capacity = tokens;
         self
@@ -209,12 +227,21 @@ impl JwtBuilder {
             let expected = "room for one token at least";
             return Err(Invalid::new("JWT cache capacity", 0, expected));
         }
+        if !(1..=Self::LARGEST_TOKEN_BYTES).contains(&self.max_token_bytes) {
+            let expected = "1 to 1048576 bytes";
+            return Err(Invalid::new(
+                "max_token_bytes",
+                self.max_token_bytes,
+                expected,
+            ));
+        }
         Ok(Jwt {
             algorithms: self.algorithms.into(),
             keys: key_set,
             reading: self.reading,
             leeway: self.leeway,
             place: self.place,
+            max_token_bytes: self.max_token_bytes,
             verified: Verified::new(self.capacity),
         })
     }

@@ -1,10 +1,11 @@
 //! What is read from a token: times, issuer, audience, and the claims that make an identity.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::refusal::Refusal;
+use super::super::invalid_reason::InvalidReason;
 use crate::clock::Timestamp;
 use crate::who::Identity;
 
@@ -53,7 +54,7 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Whether the token is from an issuer, and for an audience, that is accepted.
-    pub(super) fn accept(&self, claims: &Value) -> Result<(), Refusal> {
+    pub(super) fn accept(&self, claims: &Value) -> Result<(), InvalidReason> {
         let issuer = claims.get("iss");
         let from = self.issuers.is_empty()
             || issuer
@@ -71,15 +72,20 @@ impl Reading {
             };
         match (from, for_us) {
             (true, true) => Ok(()),
-            (false, _) => Err(Refusal::Issuer),
-            (true, false) => Err(Refusal::Audience),
+            (false, _) => Err(InvalidReason::Issuer),
+            (true, false) => Err(InvalidReason::Audience),
         }
     }
 
-    /// Who it is. `None` if the claims do not say so clearly.
+    /// Returns the identity; an unauthenticated one if no user is named. `None` if the issuer or
+    /// another dimension has an unusable value.
     pub(super) fn identity(&self, claims: &Value) -> Option<Identity> {
-        let mut identity = Identity::user(text(self.user.find(claims)?)?);
-        // With exactly one, everybody is of that.
+        let user = self.user.find(claims).and_then(text_or_number);
+        let mut identity = match user {
+            Some(user) => Identity::user(user),
+            None => Identity::unauthenticated(),
+        };
+        // With exactly one issuer, all users are of that one.
         if self.issuers.len() != 1
             && let Some(issuer) = claims.get("iss")
         {
@@ -87,10 +93,11 @@ impl Reading {
         }
         for (dimension, path) in &self.dimensions {
             if let Some(value) = path.find(claims) {
-                identity = identity.with(&**dimension, text(value)?);
+                identity = identity.with(&**dimension, text_or_number(value)?);
             }
         }
-        if let Some(tier) = self.tier.as_ref().and_then(|path| path.find(claims))
+        if identity.is_authenticated()
+            && let Some(tier) = self.tier.as_ref().and_then(|path| path.find(claims))
             && let Some(tier) = text(tier)
         {
             identity = identity.tier(tier);
@@ -108,33 +115,53 @@ impl Reading {
     }
 }
 
-/// Text that may become part of an identity. A number is none: 42 and "42" may be two people.
+/// Returns text that may become part of an identity: 1 to 256 bytes, not only white space.
 fn text(value: &Value) -> Option<&str> {
     let text = value.as_str()?;
-    (1..=MAX_VALUE).contains(&text.len()).then_some(text)
+    let fits = text.len() <= MAX_VALUE && !text.trim().is_empty();
+    fits.then_some(text)
 }
 
-/// From when, and until when (exclusively), a token is good. `None` if `exp` is missing, or if
-/// either is no number.
+/// Returns text, or a whole number as its decimal text. Other numbers have no exact text.
+fn text_or_number(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::Number(number) if number.is_u64() || number.is_i64() => {
+            Some(number.to_string().into())
+        }
+        value => text(value).map(Cow::Borrowed),
+    }
+}
+
+/// Returns from when, and until when (exclusively), a token is valid. `None` if `exp` is missing,
+/// or if either is not a number.
+///
+/// As in `jsonwebtoken`, times are compared in whole seconds: a token is valid during the whole
+/// second `exp + leeway`. Otherwise an application would accept it up to one second longer than
+/// the limiter, and its caller would evade the limit per user.
 pub(super) fn period(claims: &Value, leeway: Duration) -> Option<(Timestamp, Timestamp)> {
-    let until = seconds(claims.get("exp")?)?.saturating_add(leeway);
+    let exp = seconds(claims.get("exp")?)?.as_secs_rounded_up();
+    let until = Timestamp::from_secs(exp.saturating_add(1)).saturating_add(leeway);
     let from = match claims.get("nbf") {
-        Some(value) => seconds(value)?,
-        None => Timestamp::EPOCH,
+        Some(value) => seconds(value)?.as_micros() / 1_000_000 * 1_000_000,
+        None => 0,
     };
     let leeway = u64::try_from(leeway.as_micros()).unwrap_or(u64::MAX);
-    let from = Timestamp::from_micros(from.as_micros().saturating_sub(leeway));
+    let from = Timestamp::from_micros(from.saturating_sub(leeway));
     Some((from, until))
 }
 
-/// Whether a token is good at this instant.
-pub(super) fn within(now: Timestamp, from: Timestamp, until: Timestamp) -> Result<(), Refusal> {
+/// Checks that a token is valid at this instant.
+pub(super) fn within(
+    now: Timestamp,
+    from: Timestamp,
+    until: Timestamp,
+) -> Result<(), InvalidReason> {
     if now < from {
-        Err(Refusal::Early)
+        Err(InvalidReason::NotYetValid)
     } else if now < until {
         Ok(())
     } else {
-        Err(Refusal::Expired)
+        Err(InvalidReason::Expired)
     }
 }
 

@@ -6,11 +6,11 @@ mod cache;
 mod claims;
 mod key_set;
 mod keys;
-mod refusal;
 mod token;
 mod verify;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,11 +20,13 @@ use self::cache::{Finding, Verified};
 use self::claims::Reading;
 pub use self::key_set::KeySet;
 pub use self::keys::JwtKeys;
-use self::refusal::Refusal;
-use self::token::{Found, Place};
-use self::verify::Parts;
-use super::source::{Asking, Identified, Identify};
+use self::token::Place;
+use self::verify::Jws;
+use super::chain::Best;
+use super::invalid_reason::InvalidReason;
+use super::source::{Asking, Identified, Identify, Registered};
 use crate::clock::Timestamp;
+use crate::who::Identity;
 
 /// A caller known by a JSON Web Token, in `Authorization: Bearer` or in a cookie.
 ///
@@ -42,32 +44,36 @@ use crate::clock::Timestamp;
 /// ```
 ///
 /// - Only the algorithms that you name are accepted, each only with a key made for it. A
-///   public key cannot be taken for a secret, and there is no `none`.
-/// - `exp` is required, as a number; `nbf` is honoured; `iss` and `aud` if you set them. Time
-///   is the limiter's.
-/// - A forged, expired or garbled token is [invalid](Identified::Invalid) and never picks a
-///   counter. So are two `Authorization` headers, tokens over 8 KiB, and those that do not
-///   name their user [in clear text](JwtBuilder::user). No header, or another scheme: there
-///   is nothing here for this source.
-/// - Why a token was not believed is told in the log, as `rate_limit_token_refused` at level
-///   DEBUG, and never to the caller.
-/// - Verified tokens are remembered, so that a signature costs its price once per token: never
-///   past `exp`, never past a [change of keys](KeySet::replace), and at most
-///   [as many](JwtBuilder::remember) as you say. Wrong ones are not remembered, and push out
-///   nobody.
+///   public key cannot be used as a secret, and there is no `none`.
+/// - `exp` is required, as a number; `nbf` is honoured; `iss` and `aud` if you set them. Times
+///   are compared with a [leeway](JwtBuilder::leeway) of 60 seconds by default.
+/// - A token that is not accepted is [invalid](Identified::Invalid) and never selects a counter.
+///   The reason is a field of the event `rate_limit_token_refused` at level DEBUG and a label of
+///   the metric `tollgate_invalid_credentials_total`; callers never see it.
+/// - A verified token without a usable [user claim](JwtBuilder::user) makes an
+///   [unauthenticated](crate::Identity::unauthenticated) caller: limited by client IP, with the
+///   tenant and the roles of the token, without its tier.
+/// - A value that is not a compact JWS is not a credential of this source: three non-empty parts
+///   of base64url, the first a JSON object with `alg`.
+/// - `Authorization` lines that differ are [ambiguous](Identified::Ambiguous); identical ones
+///   count as one. Several cookies may differ: all are verified, at most 4 tokens per request.
+///   Tokens of different users, or more than 4 tokens, are ambiguous. A token over
+///   [`max_token_bytes`](JwtBuilder::max_token_bytes) is [too large](Identified::TooLarge).
+/// - Every token is verified. Accepted tokens are cached, so that a signature is computed once
+///   per token: never past `exp` and the leeway, never past a [change of keys](KeySet::replace),
+///   and at most [as many](JwtBuilder::remember) as you say. Tokens that are not accepted are
+///   not cached.
 pub struct Jwt {
     algorithms: Box<[JwtAlgorithm]>,
     keys: KeySet,
     reading: Reading,
     leeway: Duration,
     place: Place,
+    max_token_bytes: usize,
     verified: Verified,
 }
 
 impl Jwt {
-    /// The longest token that is looked at.
-    const MAX_LENGTH: usize = 8 << 10;
-
     /// Tokens signed by `HS256` with a shared secret.
     pub fn hs256(secret: impl AsRef<[u8]>) -> JwtBuilder {
         Self::builder()
@@ -93,58 +99,102 @@ impl Jwt {
         self.verified.len()
     }
 
-    /// Everything but asking.
-    fn verify(&self, token: &[u8], parts: &Parts<'_>, now: Timestamp) -> Result<Finding, Refusal> {
-        // Loaded once: what these keys have verified is remembered as theirs.
+    /// Verifies a token and caches it if it is accepted.
+    ///
+    /// The signature comes last, because it is what costs.
+    fn verify(
+        &self,
+        token: &[u8],
+        jws: &Jws<'_>,
+        now: Timestamp,
+    ) -> Result<Arc<Identity>, InvalidReason> {
+        // Loaded once: the cached result belongs to these keys.
         let current = self.keys.current();
-        let claims = parts.claims().ok_or(Refusal::Garbled)?;
-        let (from, until) = claims::period(&claims, self.leeway).ok_or(Refusal::NoTimes)?;
-        // Refusing needs no signature, and a signature is what costs.
+        let claims = jws.claims().ok_or(InvalidReason::Malformed)?;
+        let (from, until) = claims::period(&claims, self.leeway).ok_or(InvalidReason::Malformed)?;
         claims::within(now, from, until)?;
         self.reading.accept(&claims)?;
-        if !parts.is_signed(&current.keys, &self.algorithms) {
-            return Err(Refusal::Signature);
-        }
-        let identity = self.reading.identity(&claims).ok_or(Refusal::Nobody)?;
+        jws.verify_signature(&current.keys, &self.algorithms)?;
+        let identity = self.reading.identity(&claims);
+        let identity = Arc::new(identity.ok_or(InvalidReason::Claims)?);
         let finding = Finding {
-            identity: Arc::new(identity),
+            identity: Arc::clone(&identity),
             from,
             until,
             generation: current.number,
         };
-        self.verified.insert(token, finding.clone());
-        Ok(finding)
+        self.verified.insert(token, finding);
+        Ok(identity)
+    }
+
+    /// Looks a token up in the cache. `None` if it has to be verified.
+    fn cached(&self, token: &[u8], now: Timestamp) -> Option<Result<Arc<Identity>, InvalidReason>> {
+        let finding = self.verified.get(token)?;
+        if finding.generation != self.keys.current().number {
+            return None;
+        }
+        let is_valid = claims::within(now, finding.from, finding.until);
+        if is_valid.is_err() {
+            self.verified.remove(token);
+        }
+        Some(is_valid.map(|()| finding.identity))
+    }
+
+    /// Adds what one token amounts to. Breaks if the request has to be rejected.
+    fn add_token<'a>(
+        &self,
+        token: &'a [u8],
+        asking: &Asking<'a>,
+        best: &mut Best,
+    ) -> ControlFlow<Identified> {
+        if token.len() > self.max_token_bytes {
+            return ControlFlow::Break(Identified::TooLarge);
+        }
+        let now = asking.now();
+        let known = match self.cached(token, now) {
+            Some(cached) => Ok(cached),
+            None => Err(Jws::parse(token)),
+        };
+        if matches!(known, Err(None)) {
+            return ControlFlow::Continue(());
+        }
+        let index = match asking.register_token(token) {
+            Registered::New(index) => index,
+            Registered::Accepted => return ControlFlow::Continue(()),
+            Registered::TooMany => return ControlFlow::Break(Identified::Ambiguous),
+        };
+        let verified = match known {
+            Ok(cached) => cached,
+            Err(Some(jws)) => self.verify(token, &jws, now),
+            Err(None) => return ControlFlow::Continue(()),
+        };
+        match verified {
+            Ok(identity) => {
+                asking.accept_token(index, identity.is_authenticated());
+                if !best.add(identity) {
+                    return ControlFlow::Break(Identified::Ambiguous);
+                }
+            }
+            Err(reason) => best.add_invalid(reason),
+        }
+        ControlFlow::Continue(())
     }
 }
 
 impl Identify for Jwt {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
-        let token = match self.place.find(&asking.head()) {
-            Found::Nothing => return Identified::Absent,
-            Found::Token(token) if token.len() <= Self::MAX_LENGTH => token,
-            Found::Token(_) => return Refusal::TooLong.told(),
-            Found::Wrong => return Refusal::NotOne.told(),
-        };
-        let now = asking.now();
-        if let Some(finding) = self.verified.get(token)
-            && finding.generation == self.keys.current().number
-        {
-            let Err(refusal) = claims::within(now, finding.from, finding.until) else {
-                return Identified::Known(finding.identity);
-            };
-            self.verified.remove(token);
-            return refusal.told();
+        let mut best = Best::default();
+        let rejected = self.place.visit(&asking.head(), |token| {
+            self.add_token(token, asking, &mut best)
+        });
+        match rejected {
+            ControlFlow::Break(rejected) => rejected,
+            ControlFlow::Continue(()) => best.into_identified(),
         }
-        let Some(parts) = Parts::of(token) else {
-            return Refusal::Garbled.told();
-        };
-        if !asking.may_verify() {
-            return Identified::Throttled;
-        }
-        match self.verify(token, &parts, now) {
-            Ok(finding) => Identified::Known(finding.identity),
-            Err(refusal) => refusal.told(),
-        }
+    }
+
+    fn is_token_source(&self) -> bool {
+        true
     }
 }
 

@@ -1,8 +1,11 @@
 //! Where in a request the token is.
 
+use std::ops::ControlFlow;
+
 use http::header;
 
 use super::super::line::Line;
+use super::super::source::Identified;
 use crate::head::Head;
 
 /// Where tokens are looked for.
@@ -14,59 +17,56 @@ pub(super) enum Place {
     Cookie(Box<str>),
 }
 
-/// What was found there.
-pub(super) enum Found<'a> {
-    Nothing,
-    Token(&'a [u8]),
-    /// Two of them, or something that can be no token.
-    Wrong,
-}
-
 impl Place {
-    pub(super) fn find<'a>(&self, head: &Head<'a>) -> Found<'a> {
+    /// Calls `visit` with each value that may be a token, until it breaks. Breaks by itself if
+    /// the header is ambiguous.
+    pub(super) fn visit<'a>(
+        &self,
+        head: &Head<'a>,
+        visit: impl FnMut(&'a [u8]) -> ControlFlow<Identified>,
+    ) -> ControlFlow<Identified> {
         match self {
-            Self::Bearer => bearer(head),
-            Self::Cookie(name) => cookie(head, name.as_bytes()),
+            Self::Bearer => bearer(head).map_or_else(ControlFlow::Break, |token| {
+                token.map_or(ControlFlow::Continue(()), visit)
+            }),
+            Self::Cookie(name) => cookies(head, name.as_bytes()).try_for_each(visit),
         }
     }
 }
 
-fn bearer<'a>(head: &Head<'a>) -> Found<'a> {
-    const SCHEME: usize = "bearer".len();
+/// Returns the value of `Authorization: Bearer`.
+///
+/// Lines that differ are ambiguous. So is a comma in the value: a proxy may have joined two lines
+/// with it, and no token contains one (RFC 6750, section 2.1).
+fn bearer<'a>(head: &Head<'a>) -> Result<Option<&'a [u8]>, Identified> {
     let line = match Line::of(head, &header::AUTHORIZATION) {
-        Line::Absent => return Found::Nothing,
-        Line::Ambiguous => return Found::Wrong,
-        Line::Only(line) => line.trim_ascii(),
+        Line::Absent => return Ok(None),
+        Line::Different => return Err(Identified::Ambiguous),
+        Line::Only(line) | Line::Identical(line) => line.trim_ascii(),
     };
-    match line.split_at_checked(SCHEME) {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer") => match rest {
-            [b' ', token @ ..] => Found::Token(token.trim_ascii_start()),
-            [] => Found::Wrong,
-            // Another scheme whose name begins alike.
-            _ => Found::Nothing,
-        },
-        _ => Found::Nothing,
+    let Some((scheme, [b' ', token @ ..])) = line.split_at_checked("bearer".len()) else {
+        return Ok(None);
+    };
+    if !scheme.eq_ignore_ascii_case(b"bearer") {
+        return Ok(None);
     }
+    if token.contains(&b',') {
+        return Err(Identified::Ambiguous);
+    }
+    Ok(Some(token.trim_ascii_start()))
 }
 
-fn cookie<'a>(head: &Head<'a>, name: &[u8]) -> Found<'a> {
-    let mut found = Found::Nothing;
+/// Returns the values of all cookies of this name, in all lines.
+fn cookies<'a>(head: &Head<'a>, name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
     let lines = head.headers().get_all(header::COOKIE).iter();
     let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
-    for pair in pairs {
-        let Some(equals) = pair.iter().position(|byte| *byte == b'=') else {
-            continue;
-        };
+    pairs.filter_map(move |pair| {
+        let equals = pair.iter().position(|byte| *byte == b'=')?;
         if pair[..equals].trim_ascii() != name {
-            continue;
+            return None;
         }
-        if !matches!(found, Found::Nothing) {
-            return Found::Wrong;
-        }
-        found = match pair[equals + 1..].trim_ascii() {
-            [] => Found::Wrong,
-            [b'"', token @ .., b'"'] | token => Found::Token(token),
-        };
-    }
-    found
+        Some(match pair[equals + 1..].trim_ascii() {
+            [b'"', token @ .., b'"'] | token => token,
+        })
+    })
 }

@@ -16,7 +16,7 @@ pub(in crate::observe) fn allowed(_: &Tally, _: impl FnOnce() -> Option<f64>) {}
 pub(in crate::observe) fn denied(_: &Tally, _: &Tally) {}
 pub(in crate::observe) fn would_deny(_: &Tally) {}
 pub(in crate::observe) fn exempt(_: &'static str) {}
-pub(in crate::observe) fn invalid_credentials() {}
+pub(in crate::observe) fn invalid_credentials(_: &'static str) {}
 pub(in crate::observe) fn rejected(_: &'static str) {}
 pub(in crate::observe) fn unavailable() {}
 pub(in crate::observe) fn store_failed() {}

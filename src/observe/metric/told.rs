@@ -107,12 +107,12 @@ pub(in crate::observe) fn exempt(why: &'static str) {
     counter!(list::EXEMPT, "why" => why).increment(1);
 }
 
-pub(in crate::observe) fn invalid_credentials() {
-    counter!(list::INVALID_CREDENTIALS).increment(1);
+pub(in crate::observe) fn invalid_credentials(reason: &'static str) {
+    counter!(list::INVALID_CREDENTIALS, "reason" => reason).increment(1);
 }
 
 pub(in crate::observe) fn rejected(reason: &'static str) {
-    counter!(list::REJECTED, "reason" => reason).increment(1);
+    counter!(list::REJECTED_REQUESTS, "reason" => reason).increment(1);
 }
 
 pub(in crate::observe) fn unavailable() {

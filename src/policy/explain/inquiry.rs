@@ -7,6 +7,7 @@ use http::{Method, Request};
 
 use crate::clock::Timestamp;
 use crate::error::Invalid;
+use crate::network;
 use crate::who::Identity;
 
 /// A request to be explained: what is asked for, by whom, from where and when.
@@ -65,14 +66,14 @@ impl Inquiry {
 
     /// From where. If this is not said, nobody knows.
     pub fn ip(mut self, address: impl Into<IpAddr>) -> Self {
-        self.ip = Some(address.into().to_canonical());
+        self.ip = Some(network::fold(address.into()));
         self
     }
 
     /// The network that counts as one client, where that is not the address itself. By default
     /// layers count IPv6 addresses [by /64](crate::identity::ClientIp).
-    pub fn counted_as(mut self, network: impl Into<IpAddr>) -> Self {
-        self.counted_as = Some(network.into().to_canonical());
+    pub fn counted_as(mut self, group: impl Into<IpAddr>) -> Self {
+        self.counted_as = Some(network::fold(group.into()));
         self
     }
 

@@ -176,9 +176,10 @@ impl<'a> Asked<'a> {
         let categories = endpoints.iter().filter_map(|endpoint| endpoint.category);
         // Of the two that are global, first the one that is for this caller.
         let [anonymous, authenticated] = about.globals;
-        let globals = match self.caller.identity {
-            Some(_) => [authenticated, anonymous],
-            None => [anonymous, authenticated],
+        let globals = if self.caller.is_authenticated() {
+            [authenticated, anonymous]
+        } else {
+            [anonymous, authenticated]
         };
         let always_on = about.always_on.iter().copied();
         let all = own.chain(categories).chain(globals.into_iter().flatten());
@@ -212,7 +213,7 @@ impl<'a> Asked<'a> {
         if !is_there {
             let why = match about.kind {
                 RuleKind::Global if without_global => WhyNot::WithoutGlobal,
-                RuleKind::Global if self.caller.identity.is_some() => WhyNot::OnlyAnonymous,
+                RuleKind::Global if self.caller.is_authenticated() => WhyNot::OnlyAnonymous,
                 RuleKind::Global => WhyNot::OnlyAuthenticated,
                 _ => WhyNot::Replaced,
             };

@@ -361,7 +361,7 @@ algorithm = 'token-bucket'
 [global]
 authenticated = ['10/s', { limit = 5, window = '1m', algorithm = 'sliding-window' }]
 [identity]
-invalid_credentials = '9/minute'
+failed_auth_quota = '9/minute'
 on_invalid = 'anonymous'
 ";
     assert_eq!(
@@ -371,7 +371,7 @@ on_invalid = 'anonymous'
 authenticated = [\"10/second, token-bucket\", \"5/minute\"]
 
 [identity]
-invalid_credentials = \"9/minute, token-bucket\"
+failed_auth_quota = \"9/minute, token-bucket\"
 "
     );
 }

@@ -66,6 +66,13 @@ pub(crate) fn rs256(private: &str, kid: &str, claims: &str) -> String {
     sign(&header, claims, Algorithm::RS256, &key)
 }
 
+/// A token with another signature of the same form.
+pub(crate) fn tampered(token: &str) -> String {
+    let (message, signature) = token.rsplit_once('.').unwrap();
+    let other = if signature.starts_with('A') { "B" } else { "A" };
+    format!("{message}.{other}{}", &signature[1..])
+}
+
 /// Somebody's claims, good for an hour.
 pub(crate) fn claims(sub: &str) -> String {
     let exp = super::NOW + 3_600;

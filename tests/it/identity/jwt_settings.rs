@@ -105,6 +105,9 @@ fn settings_that_make_no_sense() {
         "JWT leeway"
     );
     assert_eq!(refused(good().remember(0)), "JWT cache capacity");
+    assert_eq!(refused(good().max_token_bytes(0)), "max_token_bytes");
+    let over_a_mib = good().max_token_bytes((1 << 20) + 1);
+    assert_eq!(refused(over_a_mib), "max_token_bytes");
     assert_eq!(refused(good().user("")), "JWT claim");
     assert_eq!(refused(good().tier("")), "JWT claim");
     assert_eq!(refused(good().dimension("user", "x")), "JWT dimension");

@@ -1,15 +1,14 @@
 //! Keys, extensions, headers and closures, and all of them in a row.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use http::Request;
+use tollgate::Identity;
 use tollgate::identity::{
-    ApiKey, Asking, Authenticated, Budget, Chain, Custom, Identified, Identify, UserIdHeader,
+    ApiKey, Asking, Authenticated, Chain, Custom, Identified, Identify, InvalidReason, UserIdHeader,
 };
-use tollgate::{Head, Identity, Timestamp};
 
-use super::{NOW, ask, ask_if, request};
+use super::{ask, request};
 
 #[derive(Clone)]
 struct Account {
@@ -27,7 +26,7 @@ fn what_an_outer_layer_has_verified() {
     let source = Authenticated::extension(|account: &Account| Identity::user(account.id));
     ask(&source, &request(&[])).is_absent();
     let alice = ask(&source, &with_extension(Account { id: "alice" })).known();
-    assert_eq!(alice.primary(), ("user", "alice"));
+    assert_eq!(alice.primary(), Some(("user", "alice")));
     ask(&source, &with_extension(Account { id: "" })).is_invalid();
 
     let some = Authenticated::extension(|account: &Account| {
@@ -41,7 +40,7 @@ fn an_identity_may_be_the_extension() {
     let source = Authenticated::identity();
     ask(&source, &request(&[])).is_absent();
     let plain = ask(&source, &with_extension(Identity::user("alice"))).known();
-    assert_eq!(plain.primary(), ("user", "alice"));
+    assert_eq!(plain.primary(), Some(("user", "alice")));
     let bob = Arc::new(Identity::user("bob"));
     let shared = ask(&source, &with_extension(Arc::clone(&bob))).known();
     assert!(Arc::ptr_eq(&shared, &bob));
@@ -52,13 +51,15 @@ fn a_user_header_is_one_plain_line() {
     let source = UserIdHeader::trusted("X-User-ID").unwrap();
     ask(&source, &request(&[])).is_absent();
     let alice = ask(&source, &request(&[("x-user-id", "alice|42")])).known();
-    assert_eq!(alice.primary(), ("user", "alice|42"));
+    assert_eq!(alice.primary(), Some(("user", "alice|42")));
     let long = "a".repeat(257);
     for wrong in ["", "two words", "caf\u{e9}", "tab\tbed", &long] {
         ask(&source, &request(&[("x-user-id", wrong)])).is_invalid();
     }
     let twice = [("x-user-id", "alice"), ("x-user-id", "alice")];
-    ask(&source, &request(&twice)).is_invalid();
+    ask(&source, &request(&twice)).known();
+    let different = [("x-user-id", "alice"), ("x-user-id", "bob")];
+    ask(&source, &request(&different)).is_ambiguous();
     assert!(
         ask(&source, &request(&[("x-user-id", &long[..256])]))
             .known()
@@ -80,28 +81,32 @@ fn api_keys_are_verified_by_a_closure() {
     .unwrap();
     ask(&source, &request(&[])).is_absent();
     let good = ask(&source, &request(&[("x-api-key", "good-1")]));
-    assert_eq!(good.verifications, 1);
-    assert_eq!(good.known().primary(), ("api-key", "1"));
-
-    let wrong = ask(&source, &request(&[("x-api-key", "bad-1")]));
-    assert_eq!(wrong.verifications, 1);
-    wrong.is_invalid();
-    // Known by nothing.
+    assert_eq!(good.known().primary(), Some(("api-key", "1")));
+    ask(&source, &request(&[("x-api-key", "bad-1")])).is_invalid_for(InvalidReason::ApiKey);
+    // The closure gives an identity without a value.
     ask(&source, &request(&[("x-api-key", "good-")])).is_invalid();
+    ask(&source, &request(&[("x-api-key", "")])).is_absent();
+}
 
-    let long = "x".repeat(9_000);
-    for headers in [
-        &[("x-api-key", "")][..],
-        &[("x-api-key", &long)],
-        &[("x-api-key", "good-1"), ("x-api-key", "good-2")],
+#[test]
+fn api_keys_in_several_lines_or_over_the_size_limit() {
+    let verify = |key: &str| Some(Identity::new("api-key", key.get(..4)?));
+    let (limit, over) = ("x".repeat(16 << 10), "x".repeat((16 << 10) + 1));
+    for source in [
+        ApiKey::header("x-api-key", verify).unwrap(),
+        ApiKey::known("x-api-key", ["good-1", "good-2", &limit]).unwrap(),
+        ApiKey::any_insecure("x-api-key").unwrap(),
     ] {
-        let asked = ask(&source, &request(headers));
-        assert_eq!(asked.verifications, 0);
-        asked.is_invalid();
+        let with = |keys: &[&str]| {
+            let headers: Vec<_> = keys.iter().map(|key| ("x-api-key", *key)).collect();
+            ask(&source, &request(&headers))
+        };
+        with(&["good-1", "good-1", "good-1"]).known();
+        with(&["good-1", "good-2"]).is_ambiguous();
+        with(&["good-1", ""]).is_ambiguous();
+        with(&[&limit]).known();
+        with(&[&over]).is_too_large();
     }
-    let now = Timestamp::from_secs(NOW);
-    let throttled = ask_if(&source, &request(&[("x-api-key", "good-1")]), now, false);
-    assert!(matches!(throttled.found, Identified::Throttled));
 }
 
 #[test]
@@ -109,7 +114,7 @@ fn known_api_keys_become_digests() {
     let source = ApiKey::known("x-api-key", ["abc", "def"]).unwrap();
     let one = ask(&source, &request(&[("x-api-key", "abc")])).known();
     // SHA-256 of "abc", as FIPS 180 has it.
-    let expected = ("api-key", "ba7816bf8f01cfea414140de5dae2223");
+    let expected = Some(("api-key", "ba7816bf8f01cfea414140de5dae2223"));
     assert_eq!(one.primary(), expected);
     let other = ask(&source, &request(&[("x-api-key", "def")])).known();
     assert_ne!(one, other);
@@ -141,7 +146,7 @@ fn a_closure_over_the_head() {
     let source = Custom::new(|head| Some(Identity::new("device", head.header("x-device")?)));
     ask(&source, &request(&[])).is_absent();
     let device = ask(&source, &request(&[("x-device", "d1")])).known();
-    assert_eq!(device.primary(), ("device", "d1"));
+    assert_eq!(device.primary(), Some(("device", "d1")));
     ask(&source, &request(&[("x-device", "")])).is_invalid();
 }
 
@@ -173,69 +178,61 @@ fn the_first_who_knows_wins() {
     assert_eq!(ask(&chain, &nothing).known().get("user"), Some("alice"));
     assert_eq!(chain.len(), 4);
 
-    // Wrong credentials do not hide good ones, but are not forgotten either.
-    let invalid = Chain::new().then(Always(Identified::Invalid));
+    // An invalid credential does not hide a valid one, and is reported if there is none.
+    let invalid = Chain::new().then(Always(Identified::Invalid(InvalidReason::Signature)));
     let later = invalid.clone().then(user("bob"));
     assert_eq!(ask(&later, &nothing).known().get("user"), Some("bob"));
-    ask(&invalid.clone().then(Always(Identified::Absent)), &nothing).is_invalid();
-
-    // Nor does a source that may not look hide one that need not ask.
-    let throttled = invalid.then(Always(Identified::Throttled));
-    let later = throttled.clone().then(user("bob"));
-    assert_eq!(ask(&later, &nothing).known().get("user"), Some("bob"));
-    for last in [Identified::Absent, Identified::Invalid] {
-        let found = ask(&throttled.clone().then(Always(last)), &nothing).found;
-        assert!(matches!(found, Identified::Throttled), "{found:?}");
-    }
+    ask(&invalid.clone().then(Always(Identified::Absent)), &nothing)
+        .is_invalid_for(InvalidReason::Signature);
 }
 
-/// Notes what it is told.
-#[derive(Default)]
-struct Book(RefCell<Vec<&'static str>>);
-
-impl Budget for Book {
-    fn charge(&self) -> bool {
-        self.0.borrow_mut().push("charge");
-        true
-    }
-
-    fn forgive(&self) {
-        self.0.borrow_mut().push("forgive");
-    }
-
-    fn keep(&self) {
-        self.0.borrow_mut().push("keep");
+#[test]
+fn a_reason_that_is_charged_is_reported_first() {
+    let nothing = request(&[]);
+    let [expired, signature, issuer] = [
+        InvalidReason::Expired,
+        InvalidReason::Signature,
+        InvalidReason::Issuer,
+    ]
+    .map(|reason| Arc::new(Always(Identified::Invalid(reason))));
+    for (sources, reason) in [
+        ([&expired, &expired, &signature], InvalidReason::Signature),
+        ([&signature, &expired, &issuer], InvalidReason::Signature),
+        ([&expired, &expired, &expired], InvalidReason::Expired),
+    ] {
+        let chain = sources
+            .into_iter()
+            .fold(Chain::new(), |chain, source| chain.then(Arc::clone(source)));
+        ask(&chain, &nothing).is_invalid_for(reason);
     }
 }
 
 #[test]
-fn each_source_is_settled_before_the_next_is_asked() {
-    let key = |name| {
-        ApiKey::header(name, |key| {
-            (key == "good").then(|| Identity::new("api-key", key))
-        })
-        .unwrap()
-    };
-    // Also where one of them is a chain itself.
-    let chain = Chain::new()
-        .then(Chain::new().then(key("x-first")).then(key("x-second")))
-        .then(key("x-third"));
-    let noted = |headers: &[(&str, &str)]| {
-        let (request, book) = (request(headers), Book::default());
-        let now = Timestamp::from_secs(NOW);
-        let asking = Asking::new(Head::of(&request), None, now, &book);
-        let _ = chain.identify(&asking);
-        let mut noted = book.0.into_inner();
-        // Settling what was never charged, or settled before, means nothing.
-        let mut open = false;
-        noted.retain(|entry| std::mem::replace(&mut open, *entry == "charge") || open);
-        noted.join(" ")
-    };
-    assert_eq!(noted(&[]), "");
-    assert_eq!(noted(&[("x-second", "good")]), "charge forgive");
-    assert_eq!(noted(&[("x-second", "bad")]), "charge keep");
-    let one_of_each = [("x-first", "bad"), ("x-third", "good")];
-    assert_eq!(noted(&one_of_each), "charge keep charge forgive");
+fn an_identity_without_subject_applies_only_if_no_source_knows_the_caller() {
+    let nothing = request(&[]);
+    let service = Identity::unauthenticated().role("service");
+    let first = Chain::new().then(Always(Identified::Known(Arc::new(service.clone()))));
+    assert_eq!(*ask(&first, &nothing).known(), service);
+    let invalid = Always(Identified::Invalid(InvalidReason::ApiKey));
+    assert_eq!(
+        *ask(&first.clone().then(invalid), &nothing).known(),
+        service
+    );
+    let known = ask(&first.then(user("bob")), &nothing).known();
+    assert_eq!(known.primary(), Some(("user", "bob")));
+}
+
+#[test]
+fn rejections_end_the_search() {
+    let nothing = request(&[]);
+    for rejected in [Identified::Ambiguous, Identified::TooLarge] {
+        let chain = Chain::new()
+            .then(Always(Identified::Invalid(InvalidReason::Custom)))
+            .then(Always(rejected.clone()))
+            .then(user("bob"));
+        let found = ask(&chain, &nothing).found;
+        assert_eq!(format!("{found:?}"), format!("{rejected:?}"));
+    }
 }
 
 #[test]

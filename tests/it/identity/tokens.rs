@@ -11,18 +11,18 @@ use super::forge::{
     ED25519, ED25519_PRIVATE, P256, P256_PRIVATE, P384, P384_PRIVATE, RSA_1, RSA_1_PRIVATE,
     RSA_2_PRIVATE, SECRET, base64url, bearer, claims, hs256, rs256, sign,
 };
-use super::{NOW, ask, ask_at, ask_if, request};
+use super::{NOW, ask, ask_at, request};
 
 fn jwt() -> Jwt {
     Jwt::hs256(SECRET).build().unwrap()
 }
 
-/// The user that a token signed with the secret names.
+/// The user that a token signed with the secret names; `None` if it is not accepted.
 fn user(jwt: JwtBuilder, claims: &str) -> Option<String> {
     let jwt = jwt.build().unwrap();
     match ask(&jwt, &bearer(&hs256(claims))).found {
         Identified::Known(identity) => Some(identity.get("user").unwrap().to_owned()),
-        Identified::Invalid => None,
+        Identified::Invalid(_) => None,
         other => panic!("{other:?}"),
     }
 }
@@ -51,10 +51,8 @@ fn a_good_token_says_who() {
             "roles":["editor","service",7],"claims":{{"group":"g1"}}}}"#,
         NOW + 60
     );
-    let asked = ask(&jwt, &bearer(&hs256(&claims)));
-    assert_eq!(asked.verifications, 1);
-    let alice = asked.known();
-    assert_eq!(alice.primary(), ("user", "alice"));
+    let alice = ask(&jwt, &bearer(&hs256(&claims))).known();
+    assert_eq!(alice.primary(), Some(("user", "alice")));
     assert_eq!(alice.tier_name(), Some("team"));
     assert_eq!(alice.get("tenant"), Some("acme"));
     assert_eq!(alice.get("group"), Some("g1"));
@@ -118,8 +116,6 @@ fn signatures_by_anything_else_are_forged() {
     let hs256_header = r#"{"alg":"HS256"}"#;
     for token in [
         sign(hs256_header, &good, Algorithm::HS256, &other),
-        unsigned(r#"{"alg":"none"}"#),
-        unsigned(hs256_header),
         format!("{}AA", unsigned(r#"{"alg":"none"}"#)),
         format!("{}AA", unsigned(r#"{"alg":"NONE"}"#)),
         // Signed by an algorithm of the family that was not named.
@@ -134,6 +130,9 @@ fn signatures_by_anything_else_are_forged() {
         },
     ] {
         ask(&jwt(), &bearer(&token)).is_invalid();
+    }
+    for header in [r#"{"alg":"none"}"#, hs256_header] {
+        ask(&jwt(), &bearer(&unsigned(header))).is_absent();
     }
 }
 
@@ -168,19 +167,23 @@ fn headers_that_cannot_be_trusted() {
         "\"HS256\"",
         r#"{"alg":null}"#,
         r#"{"alg":256}"#,
-        r#"{"alg":"hs256"}"#,
         r#"{"alg":["HS256"]}"#,
+        r#"{"alg":"HS256""#,
+    ] {
+        ask(&jwt(), &bearer(&signed(header))).is_absent();
+    }
+    for header in [
+        r#"{"alg":"hs256"}"#,
         r#"{"alg":"HS256","alg":"none"}"#,
         r#"{"alg":"HS256","kid":7}"#,
         r#"{"alg":"HS256","crit":["exp"]}"#,
-        r#"{"alg":"HS256""#,
     ] {
         ask(&jwt(), &bearer(&signed(header))).is_invalid();
     }
 }
 
 #[test]
-fn texts_that_are_no_tokens() {
+fn texts_around_a_token_are_no_tokens() {
     let good = hs256(&claims("alice"));
     let (head, tail) = good.split_at(good.len() - 1);
     // The same bits, spelled in another way.
@@ -188,25 +191,22 @@ fn texts_that_are_no_tokens() {
         let last = tail.as_bytes()[0];
         format!("{head}{}", char::from(last + 1))
     };
+    for text in [head, &other_spelling] {
+        ask(&jwt(), &bearer(text)).is_invalid();
+    }
     let without_signature = good.rsplit_once('.').unwrap().0;
     for text in [
-        "",
-        ".",
-        "..",
         "...",
-        "a.b.c",
         "not a token",
         without_signature,
-        head,
-        &other_spelling,
         &format!("{good}="),
         &format!("{good}.{good}"),
-        &format!("{good}, Bearer {good}"),
+        &format!("{good} {good}"),
         &format!("x{good}"),
         &good.replace('.', ".."),
         &format!("{}.{}.{}", "é", "é", "é"),
     ] {
-        ask(&jwt(), &bearer(text)).is_invalid();
+        ask(&jwt(), &bearer(text)).is_absent();
     }
 }
 
@@ -215,7 +215,9 @@ fn exp_is_a_number_and_not_past() {
     let with = |exp: &str| user_by_default(&format!(r#"{{"sub":"alice","exp":{exp}}}"#));
     for good in [
         format!("{}", NOW + 1),
-        format!("{}", NOW - 29), // within the leeway
+        // Within the leeway of 60 seconds, in whole seconds.
+        format!("{}", NOW - 60),
+        format!("{}.5", NOW - 61),
         format!("{}.5", NOW + 1),
         "1e12".to_owned(),
         "1e300".to_owned(),
@@ -224,8 +226,8 @@ fn exp_is_a_number_and_not_past() {
         assert_eq!(with(&good).as_deref(), Some("alice"), "{good}");
     }
     for wrong in [
-        format!("{}", NOW - 30),
-        format!("{}.999999", NOW - 31),
+        format!("{}", NOW - 61),
+        format!("{}.999999", NOW - 62),
         format!("\"{}\"", NOW + 60),
         "null".to_owned(),
         "true".to_owned(),
@@ -255,7 +257,7 @@ fn both_sides_of_every_edge_in_time() {
             let asked = ask_at(&jwt, &bearer(&token), Timestamp::from_micros(micros));
             matches!(asked.found, Identified::Known(_))
         };
-        let (from, until) = ((nbf - leeway) * 1_000_000, (exp + leeway) * 1_000_000);
+        let (from, until) = ((nbf - leeway) * 1_000_000, (exp + leeway + 1) * 1_000_000);
         assert!(!good_at(from - 1), "{leeway}");
         assert!(good_at(from), "{leeway}");
         assert!(good_at(until - 1), "{leeway}");
@@ -268,25 +270,59 @@ fn both_sides_of_every_edge_in_time() {
 }
 
 #[test]
-fn a_user_is_a_text_of_some_length() {
-    let with = |sub: &str| user_by_default(&format!(r#"{{"sub":{sub},"exp":{}}}"#, NOW + 60));
+fn a_user_is_a_text_or_a_whole_number() {
     let longest = "a".repeat(256);
-    assert_eq!(with(&format!("\"{longest}\"")), Some(longest));
-    assert_eq!(with("\"42\"").as_deref(), Some("42"));
+    for (sub, user) in [
+        (format!("\"{longest}\""), longest.as_str()),
+        ("\"42\"".to_owned(), "42"),
+        ("42".to_owned(), "42"),
+        ("-7".to_owned(), "-7"),
+        ("18446744073709551615".to_owned(), "18446744073709551615"),
+        ("\" a \"".to_owned(), " a "),
+    ] {
+        let claims = format!(r#"{{"sub":{sub},"exp":{}}}"#, NOW + 60);
+        assert_eq!(user_by_default(&claims).as_deref(), Some(user), "{sub}");
+    }
+}
+
+#[test]
+fn a_verified_token_without_user_is_unauthenticated() {
+    let jwt = || {
+        let jwt = Jwt::hs256(SECRET).tier("tier").tenant("tenant");
+        jwt.roles("role").build().unwrap()
+    };
+    let more = format!(
+        r#""exp":{},"role":"service_role","tenant":7,"tier":"team","iss":"supabase""#,
+        NOW + 60
+    );
     let too_long = format!("\"{}\"", "a".repeat(257));
-    for wrong in [
+    for sub in [
         "\"\"",
-        "42",
+        "\" \"",
+        "\"\\t\\u00a0\"",
         "42.0",
+        "1e20",
         "null",
         "true",
         "[\"alice\"]",
         "{}",
         &too_long,
     ] {
-        assert_eq!(with(wrong), None, "{wrong}");
+        let claims = format!(r#"{{"sub":{sub},{more}}}"#);
+        let found = ask(&jwt(), &bearer(&hs256(&claims))).unauthenticated();
+        assert_eq!(found.get("user"), None, "{sub}");
+        assert_eq!(found.get("tenant"), Some("7"));
+        assert_eq!(found.roles().collect::<Vec<_>>(), ["service_role"]);
+        assert_eq!((found.tier_name(), found.issuer()), (None, None));
     }
-    assert_eq!(user_by_default(&format!(r#"{{"exp":{}}}"#, NOW + 60)), None);
+    let anon = ask(&jwt(), &bearer(&hs256(&format!("{{{more}}}")))).unauthenticated();
+    assert_eq!(anon.get("user"), None);
+    // Cached like every token that is accepted.
+    let jwt = jwt();
+    let request = bearer(&hs256(&format!("{{{more}}}")));
+    ask(&jwt, &request).unauthenticated();
+    ask(&jwt, &request).unauthenticated();
+    assert_eq!(jwt.remembered(), 1);
 }
 
 #[test]
@@ -308,21 +344,14 @@ fn bombs_do_not_go_off() {
     };
     assert_eq!(user_by_default(&deep(100)).as_deref(), Some("alice"));
     assert_eq!(user_by_default(&deep(2_500)), None);
-    for claims in [
-        "",
-        "[]",
-        "null",
-        "\"x\"",
-        "{",
-        "{}x",
-        "{\"sub\":\"\\ud800\"}",
-    ] {
+    ask(&jwt(), &bearer(&hs256(""))).is_absent();
+    for claims in ["[]", "null", "\"x\"", "{", "{}x", "{\"sub\":\"\\ud800\"}"] {
         assert_eq!(user_by_default(claims), None, "{claims}");
     }
 }
 
 #[test]
-fn a_token_over_eight_kib_is_not_looked_at() {
+fn a_token_over_16_kib_is_too_large() {
     let padded = |length: usize| {
         hs256(&format!(
             r#"{{"sub":"alice","exp":{},"pad":"{}"}}"#,
@@ -330,12 +359,10 @@ fn a_token_over_eight_kib_is_not_looked_at() {
             "x".repeat(length)
         ))
     };
-    let fits = padded(6_000);
-    assert!((8_000..=8_192).contains(&fits.len()), "{}", fits.len());
+    let fits = padded(12_150);
+    assert!((16_000..=16_384).contains(&fits.len()), "{}", fits.len());
     ask(&jwt(), &bearer(&fits)).known();
-    let asked = ask(&jwt(), &bearer(&padded(6_200)));
-    assert_eq!(asked.verifications, 0);
-    asked.is_invalid();
+    ask(&jwt(), &bearer(&padded(12_300))).is_too_large();
 }
 
 #[test]
@@ -349,18 +376,10 @@ fn the_bearer_scheme_and_no_other() {
     for other in ["", "Basic YTpi", "Bear", "Bearers x", "Token x", &token] {
         with(other).is_absent();
     }
-    for wrong in ["Bearer", "Bearer ", "Bearer x", "Bearer a b"] {
-        with(wrong).is_invalid();
+    for opaque in ["Bearer", "Bearer ", "Bearer x", "Bearer a b"] {
+        with(opaque).is_absent();
     }
     ask(&jwt(), &request(&[])).is_absent();
-
-    let bearer = format!("Bearer {token}");
-    for other in [&bearer, "Basic YTpi", ""] {
-        let twice = [("authorization", bearer.as_str()), ("authorization", other)];
-        let asked = ask(&jwt(), &request(&twice));
-        assert_eq!(asked.verifications, 0);
-        asked.is_invalid();
-    }
 }
 
 #[test]
@@ -378,18 +397,23 @@ fn cookies() {
     }
     let lines = [("cookie", "a=b"), ("cookie", &format!("session={token}"))];
     ask(&jwt, &request(&lines)).known();
-    for line in ["", "session", "Session=x", "sessions=x", "a=session=x"] {
+    for line in [
+        "",
+        "session",
+        "Session=x",
+        "sessions=x",
+        "a=session=x",
+        "session=",
+        "session=\"\"",
+        "session=x",
+    ] {
         ask(&jwt, &request(&[("cookie", line)])).is_absent();
     }
-    let twice = format!("session={token}; session={token}");
-    for line in ["session=", "session=\"\"", "session=x", &twice] {
-        ask(&jwt, &request(&[("cookie", line)])).is_invalid();
-    }
-    let twice = [
+    let signed_out = [
         ("cookie", "session="),
         ("cookie", &format!("session={token}")),
     ];
-    ask(&jwt, &request(&twice)).is_invalid();
+    ask(&jwt, &request(&signed_out)).known();
 }
 
 #[test]
@@ -469,7 +493,7 @@ fn claims_are_found_by_path() {
         ask(&jwt, &bearer(&hs256(&claims)))
     };
     let plain = identity("").known();
-    assert_eq!(plain.primary(), ("user", "alice"));
+    assert_eq!(plain.primary(), Some(("user", "alice")));
     assert_eq!((plain.tier_name(), plain.get("tenant")), (None, None));
 
     let full = identity(
@@ -491,7 +515,9 @@ fn claims_are_found_by_path() {
         let found = identity(&format!(r#","https://example.com/plan":{tier}"#)).known();
         assert_eq!(found.tier_name(), None);
     }
-    for tenant in ["7", "\"\"", "[]", "{}"] {
+    let numbered = identity(r#","org":{"id":7}"#).known();
+    assert_eq!(numbered.get("tenant"), Some("7"));
+    for tenant in ["7.5", "\"\"", "[]", "{}"] {
         identity(&format!(r#","org":{{"id":{tenant}}}"#)).is_invalid();
     }
     assert_eq!(
@@ -503,20 +529,6 @@ fn claims_are_found_by_path() {
         let found = identity(&format!(r#","access":{{"roles":{roles}}}"#)).known();
         assert_eq!(found.roles().count(), 0, "{roles}");
     }
-}
-
-#[test]
-fn whoever_may_not_verify_is_told_so() {
-    let now = Timestamp::from_secs(NOW);
-    let asked = ask_if(&jwt(), &bearer(&hs256(&claims("alice"))), now, false);
-    assert_eq!(asked.verifications, 1);
-    assert!(
-        matches!(asked.found, Identified::Throttled),
-        "{:?}",
-        asked.found
-    );
-    // What costs nothing to refuse is refused.
-    ask_if(&jwt(), &bearer("garbage"), now, false).is_invalid();
 }
 
 #[test]
@@ -550,7 +562,7 @@ proptest! {
                 continue;
             }
             let found = ask(&jwt, &bearer(text)).found;
-            prop_assert!(matches!(found, Identified::Invalid) || text.trim() == good);
+            prop_assert!(!matches!(found, Identified::Known(_)) || text.trim() == good);
         }
     }
 }

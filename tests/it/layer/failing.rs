@@ -10,7 +10,7 @@ use tollgate::{
     StoreError, Subject, Timestamp, Verdict,
 };
 
-use super::{echo, send};
+use super::{echo, send, send_from};
 
 /// Fails whatever it is asked.
 #[derive(Debug)]
@@ -220,7 +220,7 @@ fn all_problems_are_told_at_once() {
         .exempt_network("10.0.0.0/64");
     let problems = RateLimitLayer::builder(policy)
         .trusted_proxies(["nonsense"])
-        .invalid_credentials("sometimes")
+        .failed_auth_quota("sometimes")
         .build()
         .unwrap_err();
     let told = problems.to_string();
@@ -323,12 +323,12 @@ async fn clones_and_routes_share_their_counters() {
 }
 
 #[tokio::test]
-async fn who_makes_a_source_panic_is_charged_for_it() {
+async fn a_request_that_makes_a_source_panic_is_charged() {
     let verify = |key: &str| -> Option<Identity> { panic!("a panic on purpose: {}", key.len()) };
     let app = |reject: bool| {
         let layer = RateLimitLayer::builder("100/hour")
             .identify(ApiKey::header("x-api-key", verify).unwrap())
-            .invalid_credentials("2/minute")
+            .failed_auth_quota("2/minute")
             .clock(ManualClock::new());
         let layer = if reject {
             layer.reject_invalid_credentials()
@@ -340,7 +340,8 @@ async fn who_makes_a_source_panic_is_charged_for_it() {
     for (reject, status) in [(false, 200), (true, 401)] {
         let app = app(reject);
         for expected in [status, status, 429] {
-            let answer = send(&app, "GET /", &[("x-api-key", "any")]).await;
+            let headers = [("x-api-key", "any")];
+            let answer = send_from(&app, "203.0.113.9:1", "GET /", &headers).await;
             assert_eq!(answer.status, expected);
         }
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);

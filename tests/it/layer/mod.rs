@@ -4,6 +4,8 @@ mod answers;
 #[cfg(all(feature = "metrics", feature = "tracing"))]
 mod changes;
 mod counting;
+#[cfg(feature = "jwt")]
+mod credentials;
 mod dropped;
 mod failing;
 #[cfg(feature = "jwt")]
@@ -13,8 +15,12 @@ mod routes;
 mod routes_readings;
 mod routes_rejected;
 mod routes_rules;
+#[cfg(feature = "jwt")]
+mod several_credentials;
 mod slow;
 mod tiers;
+#[cfg(feature = "jwt")]
+mod token_without_user;
 #[cfg(feature = "tracing")]
 mod trials;
 
@@ -69,6 +75,19 @@ pub(super) fn request(line: &str, headers: &[(&str, &str)]) -> Request<Body> {
         request = request.header(*name, *value);
     }
     request.body(Body::empty()).unwrap()
+}
+
+/// Sends one request from a peer address.
+pub(super) async fn send_from(
+    app: &Router,
+    peer: &str,
+    line: &str,
+    headers: &[(&str, &str)],
+) -> Answer {
+    let mut request = request(line, headers);
+    let peer = tollgate::identity::PeerAddr(peer.parse().unwrap());
+    request.extensions_mut().insert(peer);
+    Answer::read(app.clone().oneshot(request).await.unwrap()).await
 }
 
 /// The answer to one request.

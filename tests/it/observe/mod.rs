@@ -5,6 +5,8 @@ mod alerts;
 mod ask_back;
 #[cfg(feature = "tracing")]
 mod bounded;
+#[cfg(all(feature = "jwt", feature = "metrics", feature = "tracing"))]
+mod credentials;
 #[cfg(feature = "tracing")]
 mod events;
 #[cfg(feature = "metrics")]

@@ -1,0 +1,77 @@
+//! How many wrong credentials a client IP may send.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::batch::Check;
+use crate::clock::Timestamp;
+use crate::decision::Usage;
+use crate::error::Invalid;
+use crate::headers::Label;
+use crate::key::{Counter, Subject, Value};
+use crate::quota::Quota;
+use crate::store::{MemoryStore, Store};
+use crate::who::Identity;
+
+/// Counts wrong credentials per client IP.
+///
+/// It is charged after verification, only for requests in which no source accepts a credential
+/// and at least one credential is wrong. It therefore never affects a valid credential.
+///
+/// The counters are always in the memory of this process, so that the answer is synchronous. A
+/// reload keeps them.
+#[derive(Clone, Debug)]
+pub(super) struct FailedAuthLimiter {
+    counter: Counter,
+    label: Label,
+    store: Arc<MemoryStore>,
+}
+
+impl FailedAuthLimiter {
+    /// How many client IPs have a counter of their own.
+    const CLIENTS: usize = 100_000;
+
+    pub(super) fn new(quota: Quota) -> Result<Self, Invalid> {
+        let store = MemoryStore::builder().capacity(Self::CLIENTS).build()?;
+        Self::with_store(quota, Arc::new(store))
+    }
+
+    /// Returns a limiter with the same counters and another quota.
+    pub(super) fn with_quota(&self, quota: Quota) -> Result<Self, Invalid> {
+        Self::with_store(quota, Arc::clone(&self.store))
+    }
+
+    fn with_store(quota: Quota, store: Arc<MemoryStore>) -> Result<Self, Invalid> {
+        let counter = Counter::new("invalid-credentials", quota)?;
+        Ok(Self {
+            label: Label::new(Identity::IP, &counter, &quota)?,
+            counter,
+            store,
+        })
+    }
+
+    pub(super) const fn label(&self) -> &Label {
+        &self.label
+    }
+
+    /// The id of the counter.
+    pub(super) const fn counter(&self) -> u64 {
+        self.counter.id()
+    }
+
+    /// Charges one wrong credential. Returns the usage if the quota is exceeded.
+    ///
+    /// Clients without a known address are not limited: they would share one counter.
+    pub(super) fn charge(&self, client_ip: Option<IpAddr>, now: Timestamp) -> Result<(), Usage> {
+        let Some(ip) = client_ip else {
+            return Ok(());
+        };
+        let subject = Subject::named((Identity::IP, Value::Address(ip)));
+        let check = Check::new(&subject, &self.counter);
+        match self.store.decide_one(&check, now).wait() {
+            Ok((usage, _)) if !usage.is_allowed() => Err(usage),
+            // The memory store does not fail. If it did, the request would not be limited.
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a credential is not accepted: [`InvalidReason`].
+
+/// Why a source does not accept a credential.
+///
+/// Callers never see the reason. It is a field of the DEBUG event `rate_limit_token_refused` and
+/// a label of the metric `tollgate_invalid_credentials_total`.
+///
+/// ```
+/// use tollgate::identity::InvalidReason;
+///
+/// assert_eq!(InvalidReason::NotYetValid.as_str(), "not-yet-valid");
+/// assert!(InvalidReason::Signature.is_charged());
+/// assert!(!InvalidReason::Expired.is_charged());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InvalidReason {
+    /// The token has expired (`exp`). Not charged.
+    Expired,
+    /// The token is not valid yet (`nbf`). Not charged.
+    NotYetValid,
+    /// There is no key to verify with: the key set is empty. Not charged.
+    KeysUnavailable,
+    /// The signature is right, but a claim of the identity has an unusable value. Not charged.
+    Claims,
+    /// The signature does not match any key that fits.
+    Signature,
+    /// The algorithm is not one of those that are accepted.
+    Algorithm,
+    /// No key has the name and the kind that the token asks for.
+    UnknownKey,
+    /// `iss` is not one of those that are accepted.
+    Issuer,
+    /// `aud` is not one of those that are accepted.
+    Audience,
+    /// The token cannot be read, or `exp` or `nbf` is not a number, or `exp` is missing.
+    Malformed,
+    /// The API key is not known.
+    ApiKey,
+    /// Another source did not accept the credential, or it panicked.
+    Custom,
+}
+
+impl InvalidReason {
+    /// Returns the name of the reason in events and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::NotYetValid => "not-yet-valid",
+            Self::KeysUnavailable => "keys-unavailable",
+            Self::Claims => "claims",
+            Self::Signature => "signature",
+            Self::Algorithm => "algorithm",
+            Self::UnknownKey => "unknown-key",
+            Self::Issuer => "issuer",
+            Self::Audience => "audience",
+            Self::Malformed => "malformed",
+            Self::ApiKey => "api-key",
+            Self::Custom => "custom",
+        }
+    }
+
+    /// Whether such a credential is wrong, and therefore charged to the client's
+    /// [`failed_auth_quota`](crate::RateLimitLayerBuilder::failed_auth_quota).
+    ///
+    /// A credential that was right at another time, or that only a mistake in the configuration
+    /// makes unusable, is not.
+    #[must_use]
+    pub const fn is_charged(self) -> bool {
+        !matches!(
+            self,
+            Self::Expired | Self::NotYetValid | Self::KeysUnavailable | Self::Claims
+        )
+    }
+}
