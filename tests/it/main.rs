@@ -32,6 +32,7 @@ mod reference;
 #[cfg(all(feature = "config", feature = "jwt", feature = "tracing"))]
 mod reload;
 mod response;
+mod routing;
 mod sockets;
 mod store_contract;
 mod stores;
