@@ -13,6 +13,8 @@ mod concurrency;
 mod config;
 mod curl;
 mod docs;
+#[cfg(feature = "jwt")]
+mod equivalence;
 mod examples;
 mod explain;
 mod extremes;
