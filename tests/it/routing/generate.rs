@@ -5,10 +5,8 @@ use matchit::Router as Matcher;
 use super::pattern::{Boundary, join, shape};
 use super::policy;
 use super::random::Random;
+use super::segment::is_removed;
 use super::tree::{App, Handler, Node, Position, Server, Slash, Tree};
-
-/// Few, so that routes overlap. One of each kind that is written in a special way.
-const LITERALS: [&str; 8] = ["a", "b", "c", "v1", "files", "login", "a%20b", "{{x}}"];
 
 pub(super) fn app(seed: u64) -> App {
     let mut random = Random::new(seed);
@@ -37,9 +35,9 @@ pub(super) struct Generator<'r> {
     pub(super) random: &'r mut Random,
     pub(super) handlers: Vec<Handler>,
     boundaries: usize,
-    parameters: usize,
+    pub(super) parameters: usize,
     /// Whether most routes end in a slash, because `NormalizePath` appends one.
-    appends: bool,
+    pub(super) appends: bool,
 }
 
 /// The routes that axum keeps in one matcher: those of a router, and of all routers that are
@@ -88,11 +86,6 @@ impl Scope {
     fn insert(&mut self, paths: &[String]) -> bool {
         insert(&mut self.routes, paths)
     }
-}
-
-/// Whether axum removes this prefix from the path of requests to a nested service.
-fn is_removed(prefix: &str) -> bool {
-    !prefix.contains("u_{") && !prefix.contains("{{")
 }
 
 fn insert(matcher: &mut Matcher<()>, paths: &[String]) -> bool {
@@ -300,55 +293,6 @@ impl Generator<'_> {
             handlers.push(self.handler(pattern.to_owned(), *method, behind.to_vec()));
         }
         handlers
-    }
-
-    /// Returns a pattern such as `/a/{p1}/{*p2}`.
-    pub(super) fn path(&mut self, may_be_root: bool) -> String {
-        let from = usize::from(!may_be_root);
-        let count = from + self.random.below(4 - from);
-        let mut path = String::new();
-        for index in 0..count {
-            path.push('/');
-            let is_last = index + 1 == count;
-            let segment = self.segment(is_last);
-            path.push_str(&segment);
-        }
-        let slash = if self.appends { 70 } else { 7 };
-        if path.is_empty() || (!path.contains("{*") && self.random.chance(slash)) {
-            path.push('/');
-        }
-        path
-    }
-
-    /// Returns the prefix of a nested router, or of a mount if axum has to remove it.
-    fn prefix(&mut self, must_be_removed: bool) -> String {
-        let mut path = String::new();
-        for _ in 0..=self.random.below(2) {
-            let segment = loop {
-                let segment = self.segment(false);
-                if !must_be_removed || is_removed(&segment) {
-                    break segment;
-                }
-            };
-            path.push('/');
-            path.push_str(&segment);
-        }
-        if self.random.chance(4) {
-            path.push('/');
-        }
-        path
-    }
-
-    fn segment(&mut self, may_be_wildcard: bool) -> String {
-        self.parameters += 1;
-        let number = self.parameters;
-        match self.random.below(100) {
-            0..60 => self.random.pick(&LITERALS).to_owned(),
-            60..85 => format!("{{p{number}}}"),
-            85..91 => format!("u_{{p{number}}}"),
-            _ if may_be_wildcard => format!("{{*p{number}}}"),
-            _ => self.random.pick(&LITERALS[..3]).to_owned(),
-        }
     }
 
     /// Adds a pattern to a matcher that knows parameters by shape alone.

@@ -14,6 +14,7 @@ mod plain;
 mod policy;
 mod random;
 mod readings;
+mod segment;
 mod shrink;
 mod tree;
 
@@ -166,4 +167,54 @@ fn every_rule_of_a_handler_that_ran_was_charged() {
     assert!(share(counts.odd) >= 30, "{counts:?}");
     assert!(share(counts.rejected) <= 25, "{counts:?}");
     assert!(share(counts.hidden) <= 1, "{counts:?}");
+}
+
+/// The property above says little if the generator loses a kind of router.
+#[test]
+fn generated_routers_have_every_shape() {
+    let apps: Vec<String> = (0..400)
+        .map(|seed| generate::app(seed).to_string())
+        .collect();
+    for part in [
+        "layer: Inside\n",
+        "layer: OnRoutes",
+        "layer: Outside\n",
+        "layer: OutsideNormalized(Trim)",
+        "layer: OutsideNormalized(Append)",
+        "layer: NormalizedOutside(Trim)",
+        "layer: NormalizedOutside(Append)",
+        "layer: NormalizedInside(Trim)",
+        "layer: NormalizedInside(Append)",
+        "layer: BehindFallback",
+        "layer: InMounts",
+        "layer: AroundMounts",
+        "decode: Some(Path)",
+        "decode: Some(Segments)",
+        "slashes: Some(All)",
+        "dots: true",
+        "backslashes: true",
+        " route /",
+        " route_service /",
+        " route_service /{*rest}: NormalizePath::Trim",
+        " nest /",
+        " merge:",
+        " fallback:",
+        // A router in a router, a mount in a mount.
+        "      nest /",
+        ": router\n      nest_service ",
+        "nest_service /{p",
+        "/u_{p",
+        "/{{x}}",
+        "/{*p",
+        "GET /",
+        ": exempt",
+        "without the global rule",
+    ] {
+        let found = apps.iter().filter(|app| app.contains(part)).count();
+        assert!(
+            found >= 3,
+            "{found} of {} routers have {part:?}",
+            apps.len()
+        );
+    }
 }

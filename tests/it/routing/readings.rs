@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use matchit::Router as Matcher;
 
-use super::pattern::{shape, wildcard_root};
+use super::pattern::wildcard_root;
 use super::tree::{Route, Target};
 
 /// More readings than this are not listed.
@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
         let get = (method == "HEAD").then_some(Some("GET"));
         for method in [Some(Some(method)), get, Some(None)].into_iter().flatten() {
             for rule in rules.iter().filter(|rule| rule.method == method) {
-                let shape = shape(&rule.pattern);
+                let shape = rule.shape();
                 if routes.contains_key(&shape) {
                     continue;
                 }

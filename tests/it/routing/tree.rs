@@ -96,6 +96,10 @@ pub(super) enum Target {
 }
 
 impl Route {
+    pub(super) fn shape(&self) -> String {
+        shape(&self.pattern)
+    }
+
     pub(super) fn text(&self) -> String {
         match self.method {
             Some(method) => format!("{method} {}", self.pattern),
@@ -116,7 +120,7 @@ impl App {
             .find_map(|method| {
                 let of_method = |rule: &&Route| rule.method == method;
                 let mut rules = self.rules.iter().filter(of_method);
-                rules.find(|rule| shape(&rule.pattern) == shape_of_handler)
+                rules.find(|rule| rule.shape() == shape_of_handler)
             })
     }
 }
