@@ -19,7 +19,7 @@ use crate::head::Head;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
 use crate::observe::Tally;
-use crate::policy::{Caller, Charges, Entry, Plan};
+use crate::policy::{Caller, Charges, Entry, Plan, PlanRef};
 use crate::quota::Quota;
 use crate::store::{Answer, Overrides, Store};
 use crate::who::Identity;
@@ -35,7 +35,7 @@ pub(crate) struct Case<R = Arc<Rules>> {
     identity: Option<Arc<Identity>>,
     ip: Option<IpAddr>,
     endpoint: usize,
-    plan: usize,
+    plan: PlanRef,
     tier: usize,
     charges: Charges,
     /// Quotas that were set for this caller at run time, or that hold only in this process, by
@@ -54,14 +54,16 @@ impl<'r> Case<&'r Rules> {
         rules: &'r Rules,
         identity: Option<Arc<Identity>>,
         ip: Option<IpAddr>,
-        (endpoint, plan): (usize, usize),
+        (endpoint, plan): (usize, PlanRef),
         head: &Head<'_>,
     ) -> Self {
         let caller = Caller {
             identity: identity.as_deref(),
             ip,
         };
-        let charges = rules.policy.charges(rules.policy.plan(plan), &caller, head);
+        let charges = rules
+            .policy
+            .charges(rules.policy.referred(&plan), &caller, head);
         Self {
             rules,
             identity,
@@ -85,7 +87,7 @@ impl<'r> Case<&'r Rules> {
     pub(super) fn trials(&self, rules: &Arc<Rules>, head: &Head<'_>) -> Vec<Case> {
         let trials = self.plan().trials.iter();
         let of_plan = |plan: &usize| {
-            let plan = (self.endpoint, *plan);
+            let plan = (self.endpoint, PlanRef::Compiled(*plan));
             Case::new(self.rules, self.identity.clone(), self.ip, plan, head).keep(rules)
         };
         trials.map(of_plan).collect()
@@ -98,7 +100,7 @@ impl<'r> Case<&'r Rules> {
             identity: self.identity.clone(),
             ip: self.ip,
             endpoint: self.endpoint,
-            plan: self.plan,
+            plan: self.plan.clone(),
             tier: self.tier,
             charges: self.charges,
             overridden: self.overridden.clone(),
@@ -170,7 +172,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     #[inline]
     fn plan(&self) -> &Plan {
-        self.rules.policy.plan(self.plan)
+        self.rules.policy.referred(&self.plan)
     }
 
     pub(super) fn caller(&self) -> Caller<'_> {
@@ -261,7 +263,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         store: &dyn Store,
         now: Timestamp,
     ) -> Option<Answer<()>> {
-        let counts = |entry: &Entry| self.rules.policy.terms(entry).count.includes(status);
+        let counts = |entry: &Entry| self.rules.policy.counts(self.plan(), entry, status);
         if !verdict.is_allowed() || self.entries().all(|(_, entry)| counts(entry)) {
             return None;
         }

@@ -14,6 +14,7 @@ mod note;
 mod observed;
 mod overrides;
 mod refuse;
+mod reject;
 mod reload;
 mod route;
 mod rules;
@@ -40,7 +41,7 @@ use crate::decision::{Decision, Usage, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
 use crate::observe::{Allowed, Watch, Watching};
-use crate::policy::{Exemption, Policy, Taken};
+use crate::policy::{Exemption, PlanRef, Policy, Taken};
 use crate::response::Render;
 use crate::store::{Answer, MemoryStore, Overrides, SharedStore, Store};
 use crate::tier::TierResolver;
@@ -159,10 +160,11 @@ impl Gate {
             Taken::default()
         };
         // First, so that a probe of the health of the server is answered whatever it shows.
-        let endpoint = match rules.policy.endpoint(head, &taken) {
-            Ok(endpoint) => endpoint,
+        let resolved = match rules.policy.resolve(head, &taken) {
+            Ok(resolved) => resolved,
             Err(why) => return self.exempt(why, head),
         };
+        let endpoint = rules.policy.endpoint_of(&resolved);
         let now = self.clock.now();
         if self.watch.is_due(now) {
             self.look(now);
@@ -185,14 +187,21 @@ impl Gate {
             Ok(identity) => identity,
             Err(refused) => return Asked::Denied((*refused).into()),
         };
-        let plan = match rules.policy.plan_for(endpoint, identity.as_deref()) {
-            Ok(plan) => plan,
-            Err(why) => return self.exempt(why, head),
-        };
+        // Before a path is rejected: an exempt caller has no rule that the path could evade.
+        if let Err(why) = rules.policy.plan_for(endpoint, identity.as_deref()) {
+            return self.exempt(why, head);
+        }
         let group = address.map(|address| address.group());
+        let plan = match rules.policy.plan_of(&resolved, identity.as_deref()) {
+            Ok(plan) => plan,
+            Err(rejection) => return self.reject_path(rules, rejection, group, head, now),
+        };
         let tier = self.tier_of(rules, identity.as_ref(), now);
-        let is_single = rules.policy.plan(plan).is_single;
-        if let (true, TierAsked::Known(tier)) = (is_single && is_unset(overrides), &tier) {
+        if let (PlanRef::Compiled(plan), TierAsked::Known(tier)) = (&plan, &tier)
+            && rules.policy.plan(*plan).is_single
+            && is_unset(overrides)
+        {
+            let plan = *plan;
             let single = Single {
                 rules,
                 identity,

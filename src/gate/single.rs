@@ -14,7 +14,7 @@ use crate::decision::Usage;
 use crate::head::Head;
 use crate::key::Counter;
 use crate::observe::{Allowed, Tally};
-use crate::policy::Caller;
+use crate::policy::{Caller, PlanRef};
 use crate::store::Answer;
 use crate::who::Identity;
 
@@ -41,7 +41,7 @@ pub(super) struct Counted<'a> {
 impl<'r> Single<'r> {
     /// Everything that there is to know of it.
     fn into_case(self, head: &Head<'_>) -> Case<&'r Rules> {
-        let plan = (self.endpoint, self.plan);
+        let plan = (self.endpoint, PlanRef::Compiled(self.plan));
         let mut case = Case::new(self.rules, self.identity, self.ip, plan, head);
         case.set_tier(self.tier);
         case

@@ -9,7 +9,9 @@ mod told {
     use tracing::Level;
 
     use crate::observe::thin::Untold;
-    use crate::observe::{Alert, Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
+    use crate::observe::{
+        Alert, Exceeded, Head, Quota, Rejected, ReloadError, StoreError, Timestamp,
+    };
 
     pub(in crate::observe) fn no_peer_address() {
         tracing::warn!(
@@ -78,6 +80,27 @@ mod told {
         untold: Untold,
     ) {
         tell_of_limit!(info, "rate_limit_dry_run", exceeded, identity, untold);
+    }
+
+    /// A request was rejected before anything was counted. The path is cut.
+    #[cold]
+    pub(in crate::observe) fn rejected(rejected: &Rejected<'_>, identity: &str, untold: Untold) {
+        /// Bytes of a path that are logged.
+        const MAX_PATH_BYTES: usize = 256;
+
+        let path = rejected.head.path();
+        let cut = &path[..path.floor_char_boundary(MAX_PATH_BYTES)];
+        tracing::warn!(
+            target: "tollgate",
+            reason = rejected.reason,
+            endpoint = cut,
+            method = rejected.head.method().as_str(),
+            request_id = rejected.request_id,
+            identity,
+            untold = untold.same,
+            untold_others = untold.others,
+            "rate_limit_rejected"
+        );
     }
 
     /// A request was let through that comes close to a limit.
@@ -203,7 +226,9 @@ mod told {
 #[cfg(not(feature = "tracing"))]
 mod told {
     use crate::observe::thin::Untold;
-    use crate::observe::{Alert, Exceeded, Head, Quota, ReloadError, StoreError, Timestamp};
+    use crate::observe::{
+        Alert, Exceeded, Head, Quota, Rejected, ReloadError, StoreError, Timestamp,
+    };
 
     pub(in crate::observe) fn no_peer_address() {}
     pub(in crate::observe) fn unknown_tier(_: &str) {}
@@ -223,6 +248,7 @@ mod told {
         _: Untold,
     ) {
     }
+    pub(in crate::observe) fn rejected(_: &Rejected<'_>, _: &str, _: Untold) {}
     pub(in crate::observe) fn warned(_: &Exceeded<'_>, _: &str, _: Untold) {}
     pub(in crate::observe) fn allowed(_: &Exceeded<'_>, _: &str) {}
     pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: &Head<'_>) {}

@@ -52,7 +52,7 @@ pub use self::statistics::{
     Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Span, Statistics, Totals,
 };
 pub(crate) use self::tally::{Tallies, Tally};
-pub(crate) use self::tell::{Allowed, Denied, Exceeded};
+pub(crate) use self::tell::{Allowed, Denied, Exceeded, Rejected};
 
 /// What a layer's builder says about watching.
 #[derive(Debug, Default)]
@@ -84,6 +84,7 @@ pub(crate) struct Watch {
     denials: Thinning,
     warnings: Thinning,
     trials: Thinning,
+    rejections: Thinning,
     troubles: Troubles,
     metrics: metric::OfLayer,
     /// What the store had to let go of when it was last looked at.
@@ -118,6 +119,7 @@ impl Watch {
             denials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
             warnings: Thinning::new(Self::TELLS_OF_WARNINGS_EVERY),
             trials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
+            rejections: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
             troubles: Troubles::default(),
             metrics: metric::OfLayer::default(),
             evicted: AtomicU64::new(0),

@@ -55,6 +55,20 @@ pub(crate) struct Exceeded<'a> {
     pub(crate) request_id: &'a str,
 }
 
+/// A request that is rejected before anything is counted.
+#[cfg_attr(
+    not(feature = "tracing"),
+    expect(dead_code, reason = "only events have these fields")
+)]
+pub(crate) struct Rejected<'a> {
+    /// The label of the metric and of the event.
+    pub(crate) reason: &'static str,
+    pub(crate) head: Head<'a>,
+    pub(crate) caller: Subject<'a>,
+    pub(crate) request_id: &'a str,
+    pub(crate) now: Timestamp,
+}
+
 impl Watch {
     /// So often it is told how much of a quota is left.
     const TELLS_OF_REMAINING_EVERY: u64 = 16;
@@ -188,6 +202,21 @@ impl Watch {
             let kind = kind_of(self.hash(caller), policy);
             if let Some(untold) = self.trials.tells(kind, now) {
                 event::would_exceed(exceeded, &self.names.of(caller), untold);
+            }
+        }
+    }
+
+    /// Counts a rejected request by its reason, and logs it: one event per reason and caller in
+    /// ten seconds.
+    #[cold]
+    pub(crate) fn rejected(&self, rejected: &Rejected<'_>) {
+        if self.counts {
+            metric::rejected(rejected.reason);
+        }
+        if event::hears_denials() {
+            let kind = self.hasher.hash_one((rejected.reason, &rejected.caller));
+            if let Some(untold) = self.rejections.tells(kind, rejected.now) {
+                event::rejected(rejected, &self.names.of(&rejected.caller), untold);
             }
         }
     }

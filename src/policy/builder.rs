@@ -126,7 +126,8 @@ impl PolicyBuilder {
         self
     }
 
-    /// Requests that take this route are not counted.
+    /// Requests are not counted if every [reading](crate::policy#which-endpoint-a-request-has) of
+    /// their path takes an exempt route.
     pub fn exempt_route(mut self, route: impl Into<String>) -> Self {
         self.exempt_routes.push(route.into());
         self

@@ -49,11 +49,19 @@
 //!
 //! # Which endpoint a request has
 //!
-//! Paths are matched as routers match them: as they are written. Whenever a handler ran, the
-//! rule of its route was charged. A rule can also be for a part of what one handler serves, such
-//! as `POST /v1/auth/login` where the router only knows `/v1/{service}/{action}`; then mind that
-//! such a handler also gets `login` from `log%69n`, which is another path to the router and to
-//! the rules. Give it a route of its own.
+//! Routes are matched with the matcher of axum: literal segments before parameters before
+//! wildcards. `HEAD` follows `GET`. A parameter can have a prefix (`/user_{name}`), not a suffix.
+//!
+//! A path can have several readings: percent-encoded or decoded, with doubled or trailing slashes
+//! or without, with a wildcard or mount that matches nothing. The rules of **all** endpoints that
+//! a reading reaches are charged, in one batch. An exempt route applies only if every reading is
+//! exempt. Paths with dot segments get 400. The [security
+//! guide](crate::docs::security#paths-with-several-readings) has the details and the limits.
+//!
+//! A rule can also be for a part of what one handler serves, such as `POST /v1/auth/login` where
+//! the router only knows `/v1/{service}/{action}`. In `Router::layer`, the rules of the pattern
+//! and of the path as it is written are charged. `log%69n` is another path there, although the
+//! handler decodes it to `login`: give such a handler a route of its own.
 //!
 //! # Why a request is counted as it is
 //!
@@ -71,9 +79,11 @@ mod count;
 mod counters;
 mod exempt;
 mod explain;
+mod into_policy;
 mod local_share;
 mod overview;
 mod per;
+mod resolve;
 mod route;
 mod rule;
 mod tiers;
@@ -86,11 +96,10 @@ use http::Method;
 use self::about::About;
 use self::exempt::Exemptions;
 use self::local_share::LocalShare;
-use self::route::{Routes, Target};
+use self::route::Routes;
 use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
-use crate::error::Problems;
 use crate::head::Head;
 use crate::key::Counter;
 use crate::quota::Quota;
@@ -108,8 +117,11 @@ pub(crate) use self::explain::dimensions;
 pub use self::explain::{
     CountedBy, Explanation, Inquiry, NotCountedBy, Scaling, TierSource, WhyNot,
 };
+pub use self::into_policy::IntoPolicy;
 pub use self::overview::{EndpointView, Overview, RuleView, TierView, Warning};
 pub(crate) use self::per::{Caller, Per};
+pub(crate) use self::resolve::PlanRef;
+pub use self::route::PathRejection;
 pub(crate) use self::route::Taken;
 pub use self::rule::{IntoRule, OnStoreFailure, Rule};
 pub use self::tiers::Tiers;
@@ -172,6 +184,9 @@ pub(crate) struct Plan {
     /// Whether it is one quota that costs everybody the same, and nothing else: the first entry
     /// says it all.
     pub(crate) is_single: bool,
+    /// Further terms of a line that several readings of a path charge: line, terms. Empty in
+    /// compiled plans.
+    further_terms: Box<[(usize, usize)]>,
 }
 
 /// What a request costs on each entry of a plan, and which of them apply to its caller.
@@ -198,19 +213,6 @@ impl Policy {
         PolicyBuilder::default()
     }
 
-    /// The endpoint of a request, unless it is exempt whoever asks.
-    #[inline]
-    pub(crate) fn endpoint(&self, head: &Head<'_>, taken: &Taken<'_>) -> Result<usize, Exemption> {
-        let found = self.routes.find(head.method(), taken);
-        match found {
-            Some(Target::Exempt) => Err(Exemption::Route),
-            // Also if it is a preflight: then the rule is for all methods, or for OPTIONS.
-            Some(Target::Endpoint(endpoint)) => Ok(endpoint),
-            None if self.exempt.is_preflight(head) => Err(Exemption::Preflight),
-            None => Ok(self.by_endpoint.len() - 1),
-        }
-    }
-
     /// Whether a request is exempt by where it comes from, or by what it says of itself.
     #[inline]
     pub(crate) fn exempts(&self, head: &Head<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
@@ -232,8 +234,13 @@ impl Policy {
     ) -> Result<usize, Exemption> {
         match identity.and_then(|identity| self.exempt.by_identity(identity)) {
             Some(exemption) => Err(exemption),
-            None => Ok(self.by_endpoint[endpoint][usize::from(identity.is_some())]),
+            None => Ok(self.plan_number(endpoint, identity)),
         }
+    }
+
+    #[inline]
+    fn plan_number(&self, endpoint: usize, identity: Option<&Identity>) -> usize {
+        self.by_endpoint[endpoint][usize::from(identity.is_some())]
     }
 
     /// The plan of whoever is not known, if it is the same whatever they ask for, but for
@@ -278,7 +285,7 @@ impl Policy {
         charges.applying = 0;
         let costs = charges.costs.iter_mut();
         for (index, (cost, entry)) in costs.zip(&plan.entries).enumerate() {
-            *cost = self.terms(entry).cost.of(head);
+            *cost = self.cost_of(plan, entry, head);
             let applies = plan.subjects[entry.subject].applies(caller);
             charges.applying |= u8::from(applies) << index;
         }
@@ -347,41 +354,5 @@ impl fmt::Debug for Policy {
         f.debug_struct("Policy")
             .field("rules", &rules)
             .finish_non_exhaustive()
-    }
-}
-
-/// A policy, or a quota that is all of it: per caller, and per address for the anonymous.
-pub trait IntoPolicy {
-    /// The policy.
-    fn into_policy(self) -> Result<Policy, Problems>;
-}
-
-impl IntoPolicy for Policy {
-    fn into_policy(self) -> Result<Policy, Problems> {
-        Ok(self)
-    }
-}
-
-impl IntoPolicy for PolicyBuilder {
-    fn into_policy(self) -> Result<Policy, Problems> {
-        self.build()
-    }
-}
-
-impl IntoPolicy for &str {
-    fn into_policy(self) -> Result<Policy, Problems> {
-        Policy::builder().everyone(self).build()
-    }
-}
-
-impl IntoPolicy for Quota {
-    fn into_policy(self) -> Result<Policy, Problems> {
-        Policy::builder().everyone(self).build()
-    }
-}
-
-impl IntoPolicy for Rule {
-    fn into_policy(self) -> Result<Policy, Problems> {
-        Policy::builder().everyone(self).build()
     }
 }

@@ -74,6 +74,15 @@ impl OnStoreFailure {
             Self::Deny => "deny",
         }
     }
+
+    /// Orders the outcomes: the higher, the fewer requests go on.
+    pub(super) const fn strictness(self) -> u8 {
+        match self {
+            Self::Allow => 0,
+            Self::Local => 1,
+            Self::Deny => 2,
+        }
+    }
 }
 
 impl Rule {

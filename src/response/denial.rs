@@ -22,16 +22,22 @@ pub enum DenialKind {
     Unavailable,
     /// The credentials are wrong, and the policy says not to take their bearer for anonymous.
     Unauthorized,
+    /// The path can be read in several ways that cannot all be limited: 400.
+    InvalidPath,
+    /// The path is too long to be limited: 414.
+    PathTooLong,
 }
 
 impl DenialKind {
-    /// The status that says so: 429, 503, 401.
+    /// The status that says so: 429, 503, 401, 400, 414.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Limited => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::InvalidPath => StatusCode::BAD_REQUEST,
+            Self::PathTooLong => StatusCode::URI_TOO_LONG,
         }
     }
 
@@ -42,6 +48,8 @@ impl DenialKind {
             Self::Limited => "RATE_LIMIT_EXCEEDED",
             Self::Unavailable => "RATE_LIMIT_UNAVAILABLE",
             Self::Unauthorized => "INVALID_CREDENTIALS",
+            Self::InvalidPath => "INVALID_PATH",
+            Self::PathTooLong => "PATH_TOO_LONG",
         }
     }
 }
@@ -61,6 +69,8 @@ pub struct Denial<'a> {
     tier: Option<&'a str>,
     suggestion: Option<&'a str>,
     message: Option<&'a Template>,
+    /// What is wrong with the request, where no limit is.
+    detail: Option<&'a str>,
     request_id: RequestId<'a>,
 }
 
@@ -107,6 +117,7 @@ impl<'a> Denial<'a> {
             tier: terms.tier,
             suggestion: terms.suggestion,
             message: terms.message,
+            detail: None,
             request_id: RequestId::of(head.headers()),
         }
     }
@@ -126,6 +137,25 @@ impl<'a> Denial<'a> {
         Self::new(DenialKind::Unauthorized, head, at)
     }
 
+    /// The path can be read in several ways that cannot all be limited. `detail` is the message:
+    /// what is wrong, and what is allowed.
+    #[must_use]
+    pub fn invalid_path(head: Head<'a>, detail: &'a str, at: Timestamp) -> Self {
+        Self {
+            detail: Some(detail),
+            ..Self::new(DenialKind::InvalidPath, head, at)
+        }
+    }
+
+    /// The path is too long to be limited. `detail` is the message.
+    #[must_use]
+    pub fn path_too_long(head: Head<'a>, detail: &'a str, at: Timestamp) -> Self {
+        Self {
+            detail: Some(detail),
+            ..Self::new(DenialKind::PathTooLong, head, at)
+        }
+    }
+
     #[inline]
     fn new(kind: DenialKind, head: Head<'a>, at: Timestamp) -> Self {
         Self {
@@ -138,6 +168,7 @@ impl<'a> Denial<'a> {
             tier: None,
             suggestion: None,
             message: None,
+            detail: None,
             request_id: RequestId::of(head.headers()),
         }
     }
@@ -188,7 +219,7 @@ impl<'a> Denial<'a> {
         self.kind
     }
 
-    /// The status that says so: 429, 503, 401.
+    /// The status that says so: 429, 503, 401, 400, 414.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.kind.status()
@@ -303,6 +334,11 @@ impl<'a> Denial<'a> {
     #[must_use]
     pub const fn template(&self) -> Option<&'a Template> {
         self.message
+    }
+
+    /// What is wrong with the request, where no limit is.
+    pub(super) const fn detail(&self) -> Option<&'a str> {
+        self.detail
     }
 
     /// The message for people: the rule's own, or one that fits.

@@ -67,6 +67,8 @@ fn body(denial: &Denial<'_>) -> Bytes {
         DenialKind::Limited => r#"{"error":{"code":"RATE_LIMIT_EXCEEDED","message":""#,
         DenialKind::Unavailable => r#"{"error":{"code":"RATE_LIMIT_UNAVAILABLE","message":""#,
         DenialKind::Unauthorized => r#"{"error":{"code":"INVALID_CREDENTIALS","message":""#,
+        DenialKind::InvalidPath => r#"{"error":{"code":"INVALID_PATH","message":""#,
+        DenialKind::PathTooLong => r#"{"error":{"code":"PATH_TOO_LONG","message":""#,
     });
     json.inside(|out| message::write(denial, out));
     details(denial, &mut json);
@@ -125,6 +127,8 @@ mod tests {
         let wait = std::time::Duration::from_secs(1);
         for denial in [
             Denial::unauthorized(head, at),
+            Denial::invalid_path(head, "no", at),
+            Denial::path_too_long(head, "no", at),
             Denial::unavailable(head, wait, at),
         ] {
             let start = format!(r#"{{"error":{{"code":"{}","#, denial.kind().code());

@@ -13,8 +13,8 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// Answers as gRPC does: 200, a `grpc-status` (8 `RESOURCE_EXHAUSTED`, 14 `UNAVAILABLE`,
-/// 16 `UNAUTHENTICATED`), the message in `grpc-message`, no body. `retry-after` and the rate
-/// limit headers arrive as metadata.
+/// 16 `UNAUTHENTICATED`, 3 `INVALID_ARGUMENT`), the message in `grpc-message`, no body.
+/// `retry-after` and the rate limit headers arrive as metadata.
 ///
 /// To gRPC-Web the same, with its own content type.
 ///
@@ -62,6 +62,7 @@ impl Render for Grpc {
             DenialKind::Limited => "8",
             DenialKind::Unavailable => "14",
             DenialKind::Unauthorized => "16",
+            DenialKind::InvalidPath | DenialKind::PathTooLong => "3",
         };
         headers.insert(GRPC_STATUS, HeaderValue::from_static(status));
         if let Ok(message) = HeaderValue::try_from(percent_encode(&denial.message())) {

@@ -47,6 +47,9 @@ pub(super) fn write(denial: &Denial<'_>, out: &mut impl Sink) {
         },
         DenialKind::Unavailable => UNAVAILABLE,
         DenialKind::Unauthorized => UNAUTHORIZED,
+        DenialKind::InvalidPath | DenialKind::PathTooLong => {
+            return out.text(denial.detail().unwrap_or_default());
+        }
     };
     fill(pieces, denial, out);
 }

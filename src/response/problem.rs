@@ -22,8 +22,8 @@ use crate::headers::HeaderStyle;
 ///  "request-id":"req_7f8e9d0c1b2a3456"}
 /// ```
 ///
-/// A store that cannot answer is `#temporary-reduced-capacity`; wrong credentials are
-/// `about:blank`.
+/// A store that cannot answer is `#temporary-reduced-capacity`; wrong credentials and
+/// rejected paths are `about:blank`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -67,6 +67,8 @@ const fn problem(kind: DenialKind) -> (&'static str, &'static str) {
             "Request cannot be satisfied due to temporary server capacity constraints",
         ),
         DenialKind::Unauthorized => ("about:blank", "Unauthorized"),
+        DenialKind::InvalidPath => ("about:blank", "Bad Request"),
+        DenialKind::PathTooLong => ("about:blank", "URI Too Long"),
     }
 }
 

@@ -178,7 +178,7 @@ static EXEMPT: Table = Table::of(&[
     Field::new(
         "routes",
         Kind::Texts("a route such as `\"GET /health\"`"),
-        "Requests that take one of these routes.",
+        "Requests are not counted if every reading of their path takes one of these routes.",
     )
     .called(&["paths", "endpoints", "route"]),
     Field::new("subjects", Kind::Table(&SUBJECTS), "Callers by name.")

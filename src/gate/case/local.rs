@@ -31,7 +31,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// Whether an entry is counted in memory meanwhile.
     fn is_counted_locally(&self, entry: &Entry, why: StoreErrorKind) -> bool {
-        match self.rules.policy.terms(entry).on_store_failure {
+        match self.rules.policy.on_store_failure(self.plan(), entry) {
             OnStoreFailure::Local => true,
             // Letting requests through is for outages, which end. A wrong password does not, and
             // nobody has said that there should be no limit until somebody reads the log.
@@ -69,8 +69,8 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// Whether one of its rules must not go on uncounted while the store cannot answer.
     pub(in crate::gate) fn needs_store(&self) -> bool {
-        self.entries().any(|(_, entry)| {
-            self.rules.policy.terms(entry).on_store_failure == OnStoreFailure::Deny
-        })
+        let policy = &self.rules.policy;
+        self.entries()
+            .any(|(_, entry)| policy.on_store_failure(self.plan(), entry) == OnStoreFailure::Deny)
     }
 }

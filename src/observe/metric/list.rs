@@ -93,6 +93,7 @@ pub(super) const ENDPOINT_DENIED: &str = "tollgate_endpoint_denied_total";
 pub(super) const ENDPOINT_REMAINING: &str = "tollgate_endpoint_remaining_ratio";
 pub(super) const EXEMPT: &str = "tollgate_exempt_total";
 pub(super) const INVALID_CREDENTIALS: &str = "tollgate_invalid_credentials_total";
+pub(super) const REJECTED: &str = "tollgate_rejected_requests_total";
 pub(super) const UNAVAILABLE: &str = "tollgate_unavailable_total";
 pub(super) const DECISION_SECONDS: &str = "tollgate_decision_duration_seconds";
 pub(super) const REMAINING: &str = "tollgate_remaining_ratio";
@@ -135,6 +136,11 @@ pub const METRICS: &[Metric] = &[
         INVALID_CREDENTIALS,
         &[],
         "Requests that showed credentials that were wrong.",
+    ),
+    counter(
+        REJECTED,
+        &["reason"],
+        "Requests that were rejected before anything was counted, by reason: invalid-path (400) or path-too-long (414).",
     ),
     counter(
         UNAVAILABLE,

@@ -17,6 +17,7 @@ pub(in crate::observe) fn denied(_: &Tally, _: &Tally) {}
 pub(in crate::observe) fn would_deny(_: &Tally) {}
 pub(in crate::observe) fn exempt(_: &'static str) {}
 pub(in crate::observe) fn invalid_credentials() {}
+pub(in crate::observe) fn rejected(_: &'static str) {}
 pub(in crate::observe) fn unavailable() {}
 pub(in crate::observe) fn store_failed() {}
 pub(in crate::observe) fn took(_: &OfLayer, _: Duration, _: bool) {}

@@ -111,6 +111,10 @@ pub(in crate::observe) fn invalid_credentials() {
     counter!(list::INVALID_CREDENTIALS).increment(1);
 }
 
+pub(in crate::observe) fn rejected(reason: &'static str) {
+    counter!(list::REJECTED, "reason" => reason).increment(1);
+}
+
 pub(in crate::observe) fn unavailable() {
     counter!(list::UNAVAILABLE).increment(1);
 }

@@ -81,7 +81,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         let path = format!("exempt.routes[{index}]");
         let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
         if let Some(route) = compiler.problems.note(route) {
-            routes.push((route, Target::Exempt, path));
+            routes.push((route, Target::Exempt(index), path));
         }
     }
 
@@ -106,7 +106,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         always_on: always.into_iter().map(Group::number).collect(),
         exempt_routes: builder.exempt_routes.into(),
     };
-    problems.or(Policy {
+    let policy = Policy {
         tiers,
         lines: lines.into(),
         terms: terms.into(),
@@ -118,7 +118,18 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         local_share: LocalShare::new(builder.local_share),
         maintenance_until: builder.maintenance_until,
         about,
-    })
+    };
+    checked(policy, problems)
+}
+
+/// Checks what only a compiled policy shows, if nothing else is wrong with it.
+fn checked(policy: Policy, mut problems: Problems) -> Result<Policy, Problems> {
+    if problems.iter().len() == 0 {
+        for problem in policy.check_wildcard_roots() {
+            problems.push(problem);
+        }
+    }
+    problems.or(policy)
 }
 
 /// The name of the global rules in policy strings.

@@ -225,6 +225,7 @@ impl Compiler<'_> {
             subjects: subjects.into(),
             trials: Box::default(),
             is_single: false,
+            further_terms: Box::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::clock::Timestamp;
-use crate::policy::{Count, Exemption, OnStoreFailure, RuleKind};
+use crate::policy::{Count, Exemption, OnStoreFailure, PathRejection, RuleKind};
 use crate::quota::Quota;
 
 /// How a policy counts a request, and why; see [`Policy::explain`](crate::policy::Policy::explain).
@@ -18,7 +18,8 @@ pub struct Explanation {
     pub(super) tier: String,
     pub(super) multiplier: f64,
     pub(super) tier_source: TierSource,
-    pub(super) endpoint: Option<String>,
+    pub(super) endpoints: Vec<String>,
+    pub(super) rejection: Option<PathRejection>,
     pub(super) exemption: Option<(Exemption, String)>,
     pub(super) counted_by: Vec<CountedBy>,
     pub(super) not_counted_by: Vec<NotCountedBy>,
@@ -75,10 +76,24 @@ impl Explanation {
         self.multiplier
     }
 
-    /// The route of the endpoint, as the policy writes it; `None` if no endpoint matches.
+    /// The route of the endpoint, as the policy writes it; `None` if no endpoint matches. Of
+    /// several, the one that statistics and metrics name.
     #[must_use]
     pub fn endpoint(&self) -> Option<&str> {
-        self.endpoint.as_deref()
+        self.endpoints.first().map(String::as_str)
+    }
+
+    /// The routes of all endpoints that a reading of the path reaches. The rules of all of them
+    /// count the request.
+    #[must_use]
+    pub fn endpoints(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.endpoints.iter().map(String::as_str)
+    }
+
+    /// Why the request is rejected because of its path, with 400 or 414. Then nothing is counted.
+    #[must_use]
+    pub const fn rejection(&self) -> Option<PathRejection> {
+        self.rejection
     }
 
     /// Whether, and by what kind of exemption, the request is not counted at all.
@@ -110,7 +125,8 @@ impl Explanation {
 impl fmt::Debug for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Explanation")
-            .field("endpoint", &self.endpoint)
+            .field("endpoints", &self.endpoints)
+            .field("rejection", &self.rejection)
             .field("exemption", &self.exemption())
             .field("counted_by", &self.counted_by)
             .field("not_counted_by", &self.not_counted_by)
@@ -249,6 +265,8 @@ pub struct NotCountedBy {
 pub enum WhyNot {
     /// The request is exempt.
     Exempt,
+    /// The request is rejected because of its path.
+    Rejected,
     /// The endpoint has quotas of its own, which replace those of its category.
     Replaced,
     /// The endpoint is not counted by the global rules.

@@ -4,6 +4,7 @@ use ipnet::IpNet;
 
 use super::Asked;
 use crate::policy::exempt::Exemption;
+use crate::policy::route::RouteMatch;
 use crate::who::Identity;
 
 impl Asked<'_> {
@@ -26,10 +27,13 @@ impl Asked<'_> {
     }
 
     fn route(&self) -> String {
-        let route = self.policy.routes.route(self.head.method(), &self.taken);
-        route.map_or_else(String::new, |route| {
-            format!("the route `{route}` is exempt")
-        })
+        match self.policy.routes.find(self.head.method(), &self.taken) {
+            RouteMatch::Exempt(route) => {
+                let route = &self.policy.about.exempt_routes[route];
+                format!("the route `{route}` is exempt")
+            }
+            _ => String::new(),
+        }
     }
 
     fn role(&self) -> String {

@@ -10,6 +10,7 @@ mod text;
 
 use super::about::{EndpointAbout, RuleAbout, RuleKind};
 use super::exempt::Exemption;
+use super::resolve::Resolved;
 use super::route::Taken;
 use super::tiers::{TierOf, TierTable};
 use super::{Caller, Entry, Plan, Policy};
@@ -108,48 +109,71 @@ impl<'a> Asked<'a> {
             tier: self.policy.tiers.name(self.tier).to_owned(),
             multiplier: self.policy.tiers.multiplier(self.tier),
             tier_source: self.tier_source(),
-            endpoint: None,
+            endpoints: Vec::new(),
+            rejection: None,
             exemption: None,
             counted_by: Vec::new(),
             not_counted_by: Vec::new(),
         };
-        let endpoint = self.policy.endpoint(&self.head, &self.taken);
-        let plan = endpoint.and_then(|endpoint| self.plan(endpoint));
-        let about = endpoint
-            .ok()
-            .and_then(|at| self.policy.about.endpoints.get(at));
-        answer.endpoint = about.map(|about| about.route.to_string());
-        answer.exemption = plan.err().map(|why| (why, self.because(why)));
-        for rule in self.thinkable(about) {
-            match plan {
-                Ok(plan) => self.look_at(rule, plan, about, &mut answer),
-                Err(_) => answer.not_counted_by.push(self.skip(rule, WhyNot::Exempt)),
+        let resolved = self.policy.resolve(&self.head, &self.taken);
+        let exemption = match &resolved {
+            Ok(resolved) => self.exemption(resolved),
+            Err(why) => Some(*why),
+        };
+        answer.exemption = exemption.map(|why| (why, self.because(why)));
+        let Ok(resolved) = resolved else {
+            self.skip_all(&[], &WhyNot::Exempt, &mut answer);
+            return answer;
+        };
+        let endpoints = self.policy.endpoints_of(&resolved);
+        let all = &self.policy.about.endpoints;
+        let about: Vec<&EndpointAbout> = endpoints.iter().filter_map(|at| all.get(*at)).collect();
+        answer.endpoints = about.iter().map(|about| about.route.to_string()).collect();
+        if exemption.is_some() {
+            self.skip_all(&about, &WhyNot::Exempt, &mut answer);
+            return answer;
+        }
+        match self.policy.plan_of(&resolved, self.caller.identity) {
+            Err(rejection) => {
+                answer.rejection = Some(rejection);
+                self.skip_all(&about, &WhyNot::Rejected, &mut answer);
+            }
+            Ok(plan) => {
+                let is_matched = about.len() == endpoints.len();
+                let without_global = is_matched && about.iter().all(|about| about.without_global);
+                let plan = self.policy.referred(&plan);
+                for rule in self.thinkable(&about) {
+                    self.look_at(rule, plan, without_global, &mut answer);
+                }
             }
         }
         answer
     }
 
-    /// The plan that counts the request, unless it is exempt: asked in the order in which
-    /// requests are.
-    fn plan(&self, endpoint: usize) -> Result<&'a Plan, Exemption> {
+    /// Why the caller is exempt, asked in the order in which requests are.
+    fn exemption(&self, resolved: &Resolved) -> Option<Exemption> {
         let Self {
             policy, inquiry, ..
         } = self;
         if inquiry.at.is_some_and(|now| policy.rests(now)) {
-            return Err(Exemption::Maintenance);
+            return Some(Exemption::Maintenance);
         }
-        if let Some(why) = policy.exempts(&self.head, inquiry.ip) {
-            return Err(why);
-        }
-        let plan = policy.plan_for(endpoint, self.caller.identity)?;
-        Ok(policy.plan(plan))
+        let by_head = policy.exempts(&self.head, inquiry.ip);
+        let endpoint = policy.endpoint_of(resolved);
+        by_head.or_else(|| policy.plan_for(endpoint, self.caller.identity).err())
     }
 
-    /// The rules that one could think of for this endpoint, in the order in which they count.
-    fn thinkable(&self, endpoint: Option<&EndpointAbout>) -> impl Iterator<Item = usize> {
+    fn skip_all(&self, about: &[&EndpointAbout], why: &WhyNot, answer: &mut Explanation) {
+        for rule in self.thinkable(about) {
+            answer.not_counted_by.push(self.skip(rule, why.clone()));
+        }
+    }
+
+    /// The rules that one could think of for these endpoints, in the order in which they count.
+    fn thinkable(&self, endpoints: &[&EndpointAbout]) -> Vec<usize> {
         let about = &self.policy.about;
-        let own = endpoint.and_then(|endpoint| endpoint.own);
-        let category = endpoint.and_then(|endpoint| endpoint.category);
+        let own = endpoints.iter().filter_map(|endpoint| endpoint.own);
+        let categories = endpoints.iter().filter_map(|endpoint| endpoint.category);
         // Of the two that are global, first the one that is for this caller.
         let [anonymous, authenticated] = about.globals;
         let globals = match self.caller.identity {
@@ -157,18 +181,18 @@ impl<'a> Asked<'a> {
             None => [anonymous, authenticated],
         };
         let always_on = about.always_on.iter().copied();
-        let before = own.into_iter().chain(category);
-        before.chain(globals.into_iter().flatten()).chain(always_on)
+        let all = own.chain(categories).chain(globals.into_iter().flatten());
+        let mut rules = Vec::new();
+        for rule in all.chain(always_on) {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        rules
     }
 
     /// Finds a rule in the plan, or why it is not there.
-    fn look_at(
-        &self,
-        rule: usize,
-        plan: &Plan,
-        endpoint: Option<&EndpointAbout>,
-        answer: &mut Explanation,
-    ) {
+    fn look_at(&self, rule: usize, plan: &Plan, without_global: bool, answer: &mut Explanation) {
         let about = &self.policy.about.rules[rule];
         let trials = plan.trials.iter().map(|trial| self.policy.plan(*trial));
         let mut is_there = false;
@@ -186,7 +210,6 @@ impl<'a> Asked<'a> {
             }
         }
         if !is_there {
-            let without_global = endpoint.is_some_and(|endpoint| endpoint.without_global);
             let why = match about.kind {
                 RuleKind::Global if without_global => WhyNot::WithoutGlobal,
                 RuleKind::Global if self.caller.identity.is_some() => WhyNot::OnlyAnonymous,
@@ -220,10 +243,10 @@ impl<'a> Asked<'a> {
             quota: *quota,
             base: *base,
             scaling: self.policy.scaling(about, self.tier),
-            cost: terms.cost.of(&self.head),
+            cost: self.policy.cost_of(plan, entry, &self.head),
             count: terms.count.clone(),
             dry_run: about.dry_run,
-            on_store_failure: terms.on_store_failure,
+            on_store_failure: self.policy.on_store_failure(plan, entry),
             message: terms.message.as_deref().map(str::to_owned),
             suggestion: terms.suggestion.as_deref().map(str::to_owned),
         })

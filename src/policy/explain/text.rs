@@ -32,6 +32,7 @@ impl Paint {
     const BOLD: &'static str = "1";
     const DIM: &'static str = "2";
     const GREEN: &'static str = "1;32";
+    const RED: &'static str = "1;31";
 
     fn put(self, f: &mut Formatter<'_>, code: &str, words: impl Display) -> fmt::Result {
         if self.colors {
@@ -51,15 +52,25 @@ impl Display for Text<'_> {
             write!(f, " at {at}")?;
         }
         write!(f, "\n  endpoint  ")?;
-        match &explanation.endpoint {
-            Some(route) => writeln!(f, "{route}")?,
-            None => writeln!(f, "none of the policy's")?,
+        match &*explanation.endpoints {
+            [] => writeln!(f, "none of the policy's")?,
+            [first, others @ ..] => {
+                writeln!(f, "{first}")?;
+                for other in others {
+                    writeln!(f, "            {other}")?;
+                }
+            }
         }
         writeln!(f, "  tier      {}", Tier(explanation))?;
         if let Some(because) = explanation.exempt_because() {
             writeln!(f)?;
             paint.put(f, Paint::GREEN, "Exempt")?;
             writeln!(f, ": {because}. Nothing is counted.")?;
+        } else if let Some(rejection) = explanation.rejection {
+            writeln!(f)?;
+            paint.put(f, Paint::RED, "Rejected")?;
+            let reason = rejection.reason();
+            writeln!(f, " ({reason}): {rejection} Nothing is counted.")?;
         } else if explanation.counted_by.is_empty() {
             writeln!(f, "\nNo rule counts it.")?;
         } else {
@@ -153,6 +164,7 @@ impl Display for WhyNot {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exempt => f.write_str("the request is exempt"),
+            Self::Rejected => f.write_str("the request is rejected"),
             Self::Replaced => f.write_str("the endpoint has a quota of its own instead"),
             Self::WithoutGlobal => f.write_str("the endpoint says `global = false`"),
             Self::OnlyAnonymous => f.write_str("it is for the anonymous"),

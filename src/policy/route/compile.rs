@@ -1,47 +1,39 @@
-//! Routes into matchers, or what is wrong with them.
+//! Compiles routes into one table per method, and reports what is wrong with them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use http::Method;
 
 use super::Route;
-use super::table::{Matcher, Place, Routes, Spot, Target};
+use super::segment::{self, Segment};
+use super::table::{Place, RouteMatch, Routes, Spot, Table, Target};
+use super::walk;
 use crate::error::Invalid;
 
 impl Routes {
-    /// Routes with their targets. Refuses two that match the same requests, naming both.
-    ///
-    /// Each comes with its path in a policy file.
+    /// Compiles routes with their targets. Rejects two routes that match the same requests, and
+    /// names both. Each route comes with its path in a policy file.
     pub(crate) fn compile(routes: Vec<(Route, Target, String)>) -> Result<Self, Vec<Invalid>> {
         let mut problems = Vec::new();
-        let mut known: HashMap<(Option<Method>, String), usize> = HashMap::new();
-        let mut compiled = Self::default();
+        let mut known: HashMap<(Option<Method>, Box<[Segment]>), usize> = HashMap::new();
+        let mut places: Vec<Place> = Vec::new();
         let mut paths = Vec::with_capacity(routes.len());
         for (route, target, path) in routes {
-            let shape = (route.method.clone(), route.shape());
+            let shape = (route.method.clone(), route.segments.clone());
             if let Some(twin) = known.get(&shape) {
-                let (twin, other): (_, &String) = (&compiled.places[*twin].route, &paths[*twin]);
+                let (twin, other): (_, &String) = (&places[*twin].route, &paths[*twin]);
                 let expected =
                     format!("another route than `{twin}`, which matches the same requests");
                 let problem = Invalid::new("route", &route, expected);
                 problems.push(problem.at(path).because_of(other.as_str()));
                 continue;
             }
-            if let (Target::Endpoint(_), Some(root)) = (target, route.root()) {
-                let of_root = compiled.roots.entry(root.into()).or_default();
-                of_root.push(compiled.places.len());
-            }
-            compiled.has_slashes_at_the_end |= route.path.len() > 1 && route.path.ends_with('/');
-            known.insert(shape, compiled.places.len());
+            known.insert(shape, places.len());
             paths.push(path);
-            compiled.places.push(Place {
-                specificity: route.specificity(),
-                route,
-                target,
-            });
+            places.push(Place { route, target });
         }
         let mut methods: Vec<Method> = Vec::new();
-        for place in &compiled.places {
+        for place in &places {
             if let Some(method) = &place.route.method
                 && !methods.contains(method)
             {
@@ -52,69 +44,92 @@ impl Routes {
         if methods.contains(&Method::GET) && !methods.contains(&Method::HEAD) {
             methods.push(Method::HEAD);
         }
-        let places = &compiled.places;
-        let mut problem = |problem: Ambiguous| problems.push(problem.told(places, &paths));
-        let mut with_roots = |ranked: &[Option<Method>]| {
-            let mut matcher = matcher(places, ranked, &mut problem);
-            for root in compiled.roots.keys() {
-                if let Ok(found) = matcher.at_mut(root) {
-                    let place = &places[found.value.place];
-                    found.value.hides_root = place.route.path.contains('{');
-                }
-            }
-            matcher
-        };
-        compiled.any = with_roots(&[None]);
+        let mut problem = |problem: Ambiguous| problems.push(problem.told(&places, &paths));
+        let any = table(&places, &[None], &mut problem);
+        let mut by_method = Vec::with_capacity(methods.len());
         for method in methods {
             let get = (method == Method::HEAD).then_some(Some(Method::GET));
             let ranked: Vec<_> = [Some(Some(method.clone())), get, Some(None)]
                 .into_iter()
                 .flatten()
                 .collect();
-            let matcher = with_roots(&ranked);
-            compiled.by_method.push((method, matcher));
+            let table = table(&places, &ranked, &mut problem);
+            by_method.push((method, table));
         }
         if problems.is_empty() {
-            Ok(compiled)
+            Ok(Self {
+                by_method,
+                any,
+                places,
+            })
         } else {
             problems.dedup();
             Err(problems)
         }
     }
+
+    /// For each place where a wildcard begins, in each table: a route that begins there, and what
+    /// a plain path that ends there reaches. Paths of that kind are the only plain ones with
+    /// several readings.
+    pub(in crate::policy) fn at_wildcard_roots(
+        &self,
+    ) -> impl Iterator<Item = (&Route, Target, RouteMatch)> {
+        let tables = self.by_method.iter().map(|(_, table)| table);
+        let tables = tables.chain([&self.any]);
+        tables.flat_map(move |table| {
+            let roots = self.places.iter().filter_map(|place| {
+                place.route.wildcard_root()?;
+                let segments = &place.route.segments;
+                let sample = Route::sample(&segments[..segments.len() - 1]);
+                let sample = if sample.is_empty() { "/" } else { &sample };
+                let reached = walk::walk(&table.tree, sample).ok()?;
+                Some((&place.route, place.target, reached.into()))
+            });
+            roots.collect::<Vec<_>>()
+        })
+    }
 }
 
-/// A matcher of the places whose method is among `ranked`; of places of the same shape, the one
-/// whose method comes first.
-fn matcher(
+/// Compiles the places whose method is among `ranked`. Of places of the same shape, the one whose
+/// method comes first applies.
+fn table(
     places: &[Place],
     ranked: &[Option<Method>],
     problem: &mut impl FnMut(Ambiguous),
-) -> Matcher {
-    let mut matcher = Matcher::new();
-    let mut taken: HashMap<String, usize> = HashMap::new();
+) -> Table {
+    let mut table = Table::default();
+    let mut known: HashSet<&[Segment]> = HashSet::new();
+    let mut chosen: Vec<usize> = Vec::new();
     for method in ranked {
-        let of_method = places
-            .iter()
-            .enumerate()
-            .filter(|(_, place)| place.route.method == *method);
-        for (index, place) in of_method {
-            if taken.contains_key(&place.route.shape()) {
-                continue;
-            }
-            let spot = Spot {
-                place: index,
-                target: place.target,
-                hides_root: false,
-            };
-            match matcher.insert(place.route.path.clone(), spot) {
-                Ok(()) => {
-                    taken.insert(place.route.shape(), index);
-                }
-                Err(error) => problem(Ambiguous { index, error }),
+        for (index, place) in places.iter().enumerate() {
+            if place.route.method == *method && known.insert(&place.route.segments) {
+                chosen.push(index);
             }
         }
     }
-    matcher
+    // Where wildcards begin: mounts also serve that path, which no wildcard route matches.
+    let roots = chosen.iter().filter_map(|index| {
+        let root = places[*index].route.wildcard_root()?;
+        Some((segment::parse(root).ok()?, root))
+    });
+    let mut roots: HashMap<Box<[Segment]>, &str> = roots.collect();
+    for index in chosen {
+        let Place { route, target } = &places[index];
+        let spot = Spot {
+            place: Some(index),
+            target: Some(*target),
+            is_wildcard_root: roots.remove(&route.segments).is_some(),
+        };
+        match table.matcher.insert(route.path.clone(), spot) {
+            Ok(()) => table.tree.insert(&route.segments, *target),
+            Err(error) => problem(Ambiguous { index, error }),
+        }
+    }
+    for root in roots.into_values() {
+        // Fails only beside a route that has been reported above.
+        let _ = table.matcher.insert(root, Spot::WILDCARD_ROOT);
+    }
+    table
 }
 
 /// A route that a matcher does not take.

@@ -1,20 +1,26 @@
 //! Routes: `GET /v1/items/{id}`, and which of them a request took.
 
 mod compile;
-mod spelling;
+mod path;
+mod segment;
 mod table;
+mod tree;
+mod walk;
 
 use http::Method;
 
+use self::segment::Segment;
 use crate::error::Invalid;
 
-pub(crate) use self::table::{Routes, Taken, Target};
+pub use self::path::PathRejection;
+pub(crate) use self::table::{Readings, RouteMatch, Routes, Taken, Target};
 
 /// A route as it is written: a method, or any, and a path pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) method: Option<Method>,
     pub(crate) path: String,
+    segments: Box<[Segment]>,
 }
 
 impl Route {
@@ -45,9 +51,11 @@ impl Route {
             let name = &old[1..];
             return Err(refuse(&format!("`{{{name}}}` instead of `{old}`")));
         }
+        let segments = segment::parse(path).map_err(|wrong| refuse(wrong.expected()))?;
         Ok(Self {
             method,
             path: path.to_owned(),
+            segments,
         })
     }
 
@@ -57,41 +65,32 @@ impl Route {
         format!("{method}{}", self.path)
     }
 
-    /// What is the same for routes that match the same paths, however their parameters are
-    /// called.
-    fn shape(&self) -> String {
-        let segments =
-            self.path
-                .split('/')
-                .map(|segment| match (segment.find('{'), segment.rfind('}')) {
-                    (Some(from), Some(to)) if from < to && !segment.contains("{{") => {
-                        let star = if segment[from..].starts_with("{*") {
-                            "*"
-                        } else {
-                            ""
-                        };
-                        format!("{}{{{star}}}{}", &segment[..from], &segment[to + 1..])
-                    }
-                    _ => segment.to_owned(),
-                });
-        segments.collect::<Vec<_>>().join("/")
+    /// The pattern where a wildcard begins: `/files` for `/files/{*rest}`, and `/` for `/{*rest}`.
+    fn wildcard_root(&self) -> Option<&str> {
+        match self.segments.last() {
+            Some(Segment::Wildcard) => {
+                let (root, _) = self.path.rsplit_once('/')?;
+                Some(if root.is_empty() { "/" } else { root })
+            }
+            _ => None,
+        }
     }
 
-    /// Where it begins, if it takes the rest of a path that is written out.
-    fn root(&self) -> Option<&str> {
-        let (root, _) = self.path.split_once("/{*")?;
-        (!root.is_empty() && !root.contains('{')).then_some(root)
-    }
-
-    /// How specific each segment is: what is written out before what is a parameter before what
-    /// takes the rest.
-    fn specificity(&self) -> Vec<u8> {
-        let of_segment = |segment: &str| match segment {
-            rest if rest.contains("{*") => 1,
-            parameter if parameter.contains('{') => 2,
-            _ => 3,
-        };
-        self.path.split('/').map(of_segment).collect()
+    /// A path that the pattern matches, and that no literal of a policy is likely to be part of.
+    fn sample(pattern: &[Segment]) -> String {
+        let mut path = String::new();
+        for segment in pattern {
+            path.push('/');
+            match segment {
+                Segment::Literal(text) => path.push_str(&String::from_utf8_lossy(text)),
+                Segment::Prefixed(prefix) => {
+                    path.push_str(&String::from_utf8_lossy(prefix));
+                    path.push('\u{1}');
+                }
+                Segment::Parameter | Segment::Wildcard => path.push('\u{1}'),
+            }
+        }
+        path
     }
 }
 

@@ -1,65 +1,164 @@
-//! All routes of a policy, ready to be asked on every request.
-
-use std::collections::HashMap;
+//! All routes of a policy, and which of them a request reaches.
 
 use http::Method;
 
 use super::Route;
-use super::spelling::{each_meaning, each_other_spelling, is_plain};
+use super::path::{PathRejection, is_plain, rejection};
+use super::tree::Tree;
+use super::walk::{Reached, walk};
 
-/// All routes of a policy, each with the number of what it leads to.
+/// All routes of a policy.
 ///
-/// One matcher per method, so that a route of another method never hides a less specific one
-/// of this.
+/// There is one table per method, so that a route of another method never hides a less specific
+/// one of this method.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    pub(super) by_method: Vec<(Method, Matcher)>,
-    pub(super) any: Matcher,
+    pub(super) by_method: Vec<(Method, Table)>,
+    /// For methods that no route names.
+    pub(super) any: Table,
     pub(super) places: Vec<Place>,
-    /// Where routes that take the rest begin: a router that mounts something there also serves
-    /// the place itself.
-    pub(super) roots: HashMap<Box<str>, Vec<usize>>,
-    /// Whether a route ends with a slash, which a layer further in may put there.
-    pub(super) has_slashes_at_the_end: bool,
+}
+
+/// The routes of one method, in two forms.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// For plain paths: one look-up.
+    pub(super) matcher: matchit::Router<Spot>,
+    /// For all other paths: a walk.
+    pub(super) tree: Tree,
 }
 
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) route: Route,
-    pub(super) specificity: Vec<u8>,
     pub(super) target: Target,
 }
 
 /// What a route leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The number of an endpoint.
+    /// Index of an endpoint.
     Endpoint(usize),
-    /// Nothing is counted.
-    Exempt,
+    /// Index of an exempt route.
+    Exempt(usize),
 }
 
-/// What is known of the way that a request took.
+/// What is known of the path of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken<'a> {
     /// The whole path, as the first router saw it.
     pub(crate) path: &'a str,
-    /// The pattern that a router says it matched.
+    /// The pattern that a router matched.
     pub(crate) pattern: Option<&'a str>,
-    /// The path as it is now, if it was changed since.
+    /// The path as it is now, if something else than a mount has changed it.
     pub(crate) changed: Option<&'a str>,
 }
 
-/// Paths to places.
-pub(super) type Matcher = matchit::Router<Spot>;
+/// What a request reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RouteMatch {
+    /// No route.
+    Unmatched,
+    /// One endpoint.
+    Endpoint(usize),
+    /// An exempt route, and no reading reaches anything else.
+    Exempt(usize),
+    /// Several readings that reach different routes.
+    Several(Box<Readings>),
+    Rejected(PathRejection),
+}
 
-/// The number of a place, and what most want to know of it: it saves the way there.
+/// What the readings of one path reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Readings {
+    /// Each endpoint once, at least one.
+    pub(crate) endpoints: Vec<usize>,
+    /// Whether some reading reaches no endpoint.
+    pub(crate) is_unmatched: bool,
+}
+
+/// The value in a matcher.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
-    pub(super) place: usize,
-    pub(super) target: Target,
-    /// Whether a parameter of it takes a path where another route begins to take the rest.
-    pub(super) hides_root: bool,
+    /// `None` where only a wildcard begins.
+    pub(super) place: Option<usize>,
+    /// The target of the place, so that most requests need not look at it.
+    pub(super) target: Option<Target>,
+    /// Whether a wildcard begins here. A path that ends here has several readings.
+    pub(super) is_wildcard_root: bool,
+}
+
+impl Spot {
+    /// A place where a wildcard begins and no route ends.
+    pub(super) const WILDCARD_ROOT: Self = Self {
+        place: None,
+        target: None,
+        is_wildcard_root: true,
+    };
+}
+
+impl From<Option<Target>> for RouteMatch {
+    #[inline]
+    fn from(target: Option<Target>) -> Self {
+        match target {
+            Some(Target::Endpoint(endpoint)) => Self::Endpoint(endpoint),
+            Some(Target::Exempt(route)) => Self::Exempt(route),
+            None => Self::Unmatched,
+        }
+    }
+}
+
+impl From<Reached> for RouteMatch {
+    fn from(reached: Reached) -> Self {
+        let mut endpoints = Vec::new();
+        let mut exempt = None;
+        for target in reached.targets {
+            match target {
+                Target::Endpoint(endpoint) => endpoints.push(endpoint),
+                Target::Exempt(route) => exempt = exempt.or(Some(route)),
+            }
+        }
+        match (&*endpoints, exempt, reached.is_unmatched) {
+            ([], Some(route), false) => Self::Exempt(route),
+            ([], _, _) => Self::Unmatched,
+            ([only], _, false) => Self::Endpoint(*only),
+            (_, _, is_unmatched) => Self::Several(Box::new(Readings {
+                endpoints,
+                is_unmatched,
+            })),
+        }
+    }
+}
+
+impl Table {
+    /// Returns whether the pattern says which handler runs: it has no wildcard, and no wildcard
+    /// rule begins there. (The pattern of a mount does not differ from that of a route. A mount in
+    /// a mount leaves empty segments in it.)
+    fn is_decided(&self, taken: &Taken<'_>) -> bool {
+        taken.pattern.is_some_and(|pattern| {
+            let spot = self.matcher.at(pattern);
+            let begins_wildcard = spot.is_ok_and(|spot| spot.value.is_wildcard_root);
+            !takes_rest(pattern) && is_plain(pattern) && !begins_wildcard
+        })
+    }
+
+    /// Walks the tree along the path, and along what it was changed to.
+    fn walk(&self, taken: &Taken<'_>) -> Result<Reached, PathRejection> {
+        let mut all = Reached::default();
+        for path in std::iter::once(taken.path).chain(taken.changed) {
+            if let Some(rejection) = rejection(path) {
+                return Err(rejection);
+            }
+            let reached = walk(&self.tree, path)?;
+            for target in reached.targets {
+                if !all.targets.contains(&target) {
+                    all.targets.push(target);
+                }
+            }
+            all.is_unmatched |= reached.is_unmatched;
+        }
+        Ok(all)
+    }
 }
 
 impl Routes {
@@ -67,132 +166,73 @@ impl Routes {
         self.places.is_empty()
     }
 
-    /// What a request leads to: by its path, and by the pattern that a router says it took.
-    ///
-    /// Mostly the two agree. Where they do not, the most specific one counts: the path may have
-    /// been rewritten between routers, a rule may be for a part of what one handler serves, and
-    /// a path may be spelled in a way that somebody further in takes for another.
+    /// Finds what a request reaches: by its path, and by the pattern that a router matched.
     #[inline]
-    pub(crate) fn find(&self, method: &Method, taken: &Taken<'_>) -> Option<Target> {
-        self.look_up(method, taken, |spot| spot.target, |place| place.target)
-    }
-
-    /// The route that leads there, as it was written.
-    pub(in crate::policy) fn route(&self, method: &Method, taken: &Taken<'_>) -> Option<&Route> {
-        let at_spot = |spot: &Spot| &self.places[spot.place].route;
-        self.look_up(method, taken, at_spot, |place| &place.route)
-    }
-
-    /// Says something of where a request leads: mostly by its spot alone.
-    #[inline]
-    fn look_up<'r, T>(
-        &'r self,
-        method: &Method,
-        taken: &Taken<'_>,
-        at_spot: impl FnOnce(&Spot) -> T,
-        at_place: impl FnOnce(&'r Place) -> T,
-    ) -> Option<T> {
+    pub(crate) fn find(&self, method: &Method, taken: &Taken<'_>) -> RouteMatch {
         if self.places.is_empty() {
-            return None;
+            return RouteMatch::Unmatched;
         }
         let own = self.by_method.iter().find(|(known, _)| known == method);
-        let matcher = own.map_or(&self.any, |(_, matcher)| matcher);
-        let by_path = matcher.at(taken.path).ok().map(|found| found.value);
-        let place = |spot: &Spot| &self.places[spot.place];
-        let agreed = match (by_path, taken.pattern) {
-            (Some(spot), Some(pattern)) => place(spot).route.path == pattern,
-            (by_path, pattern) => by_path.is_some_and(|spot| !spot.hides_root) && pattern.is_none(),
+        let table = own.map_or(&self.any, |(_, table)| table);
+        let spot = table.matcher.at(taken.path).ok().map(|found| *found.value);
+        let agrees = match (spot, taken.pattern) {
+            (Some(spot), None) => !spot.is_wildcard_root,
+            (Some(spot), Some(pattern)) => {
+                !spot.is_wildcard_root && self.path_of(spot) == Some(pattern)
+            }
+            (None, pattern) => pattern.is_none(),
         };
-        if agreed && taken.changed.is_none() && is_plain(taken.path) {
-            return by_path.map(at_spot);
+        let has_one_reading = agrees && taken.changed.is_none() && !table.tree.has_trailing_slash();
+        if has_one_reading && is_plain(taken.path) {
+            return spot.and_then(|spot| spot.target).into();
         }
-        self.find_other(method, matcher, by_path.map(place), taken)
-            .map(at_place)
+        self.find_all(table, spot, taken)
     }
 
+    /// Finds what all readings reach. Called if there may be several, or if path and pattern
+    /// belong to different routes.
     #[cold]
-    fn find_other<'r>(
-        &'r self,
-        method: &Method,
-        matcher: &Matcher,
-        by_path: Option<&'r Place>,
-        taken: &Taken<'_>,
-    ) -> Option<&'r Place> {
-        let by_pattern = taken
-            .pattern
-            .and_then(|pattern| self.covering(matcher, pattern));
-        let by_change = taken.changed.and_then(|path| self.at(matcher, path));
-        // Nobody is exempt by an odd spelling.
-        let counts = |place: &&Place| place.target != Target::Exempt;
-        let mut found = by_path;
-        consider(&mut found, by_pattern);
-        consider(&mut found, by_change);
-        // Where the router says what it matched, slashes do not matter any more.
-        if taken.pattern.is_none() {
-            each_other_spelling(taken.path, |spelling| {
-                let place = self.at(matcher, spelling).filter(counts);
-                consider(&mut found, place);
-            });
-        }
-        // What is mounted there is served before what a parameter takes, unless the router has said
-        // that it was that.
-        let is_written_out = |place: &Place| !place.route.path.contains('{');
-        let says_parameter = taken.pattern.is_some_and(|pattern| pattern.contains('{'));
-        if found.is_none_or(|place| !is_written_out(place) && !says_parameter) {
-            consider(&mut found, self.at_root(method, taken.path));
-        }
-        // Only where nothing else is known: a router matches paths as they are written, and its
-        // handler for `{id}` has a rule of its own.
-        let is_odd = !is_plain(taken.path) || taken.path.contains("/.");
-        if found.is_none() && (is_odd || self.has_slashes_at_the_end) {
-            each_meaning(taken.path, |meaning| {
-                let place = self.at(matcher, meaning).filter(counts);
-                consider(&mut found, place);
-                if place.is_none() {
-                    consider(&mut found, self.at_root(method, meaning));
-                }
-            });
-        }
-        found
-    }
-
-    fn at(&self, matcher: &Matcher, path: &str) -> Option<&Place> {
-        matcher
-            .at(path)
-            .ok()
-            .map(|found| &self.places[found.value.place])
-    }
-
-    /// The place whose route covers every path of `pattern`. A pattern matches as a path: its
-    /// parameters are segments like any other.
-    fn covering(&self, matcher: &Matcher, pattern: &str) -> Option<&Place> {
-        let place = self.at(matcher, pattern)?;
-        let takes_rest = |path: &str| path.contains("{*");
-        (!takes_rest(pattern) || takes_rest(&place.route.path)).then_some(place)
-    }
-
-    /// The place that takes the rest of this path, of which nothing is left: that of its method
-    /// before one for all, wherever they were written.
-    fn at_root(&self, method: &Method, path: &str) -> Option<&Place> {
-        let places = self.roots.get(path.trim_end_matches('/'))?;
-        let rank = |place: &Place| match &place.route.method {
-            Some(own) if own == method => Some(0),
-            Some(get) if get == Method::GET && method == Method::HEAD => Some(1),
-            Some(_) => None,
-            None => Some(2),
+    fn find_all(&self, table: &Table, spot: Option<Spot>, taken: &Taken<'_>) -> RouteMatch {
+        let by_pattern = taken.pattern.and_then(|pattern| self.at(table, pattern));
+        let target = spot.and_then(|spot| spot.target);
+        let as_written = || Reached {
+            targets: target.into_iter().collect(),
+            // If the handler has a rule, it does not matter that the path has none.
+            is_unmatched: target.is_none() && !matches!(by_pattern, Some(Target::Endpoint(_))),
         };
-        let places = places.iter().map(|index| &self.places[*index]);
-        let fitting = places.filter_map(|place| Some((rank(place)?, place)));
-        let first = fitting.min_by_key(|(rank, _)| *rank);
-        first.map(|(_, place)| place)
+        let is_plain = is_plain(taken.path) && spot.is_none_or(|spot| !spot.is_wildcard_root);
+        let is_decided = table.is_decided(taken);
+        let has_one_reading = (is_plain || is_decided) && taken.changed.is_none();
+        let mut reached = if has_one_reading && !table.tree.has_trailing_slash() {
+            as_written()
+        } else {
+            match table.walk(taken) {
+                Ok(reached) => reached,
+                Err(_) if is_decided => as_written(),
+                Err(rejection) => return RouteMatch::Rejected(rejection),
+            }
+        };
+        if let Some(target) = by_pattern
+            && !reached.targets.contains(&target)
+        {
+            reached.targets.push(target);
+        }
+        reached.into()
+    }
+
+    fn path_of(&self, spot: Spot) -> Option<&str> {
+        spot.place.map(|place| &*self.places[place].route.path)
+    }
+
+    /// The target of the route that covers every path of `pattern`. A pattern matches as a path:
+    /// its parameters are segments like any other.
+    fn at(&self, table: &Table, pattern: &str) -> Option<Target> {
+        let spot = *table.matcher.at(pattern).ok()?.value;
+        let covers = !takes_rest(pattern) || takes_rest(self.path_of(spot)?);
+        spot.target.filter(|_| covers)
     }
 }
 
-/// Takes the other one if it is more specific.
-fn consider<'r>(found: &mut Option<&'r Place>, other: Option<&'r Place>) {
-    if let Some(other) = other
-        && found.is_none_or(|place| other.specificity > place.specificity)
-    {
-        *found = Some(other);
-    }
+fn takes_rest(pattern: &str) -> bool {
+    pattern.contains("{*")
 }

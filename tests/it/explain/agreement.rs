@@ -100,7 +100,7 @@ const ROUTES: [&str; 8] = [
     "/b/{*rest}",
     "OPTIONS /c",
 ];
-const REQUESTS: [&str; 14] = [
+const REQUESTS: [&str; 22] = [
     "GET /a",
     "HEAD /a",
     "PUT /a",
@@ -115,6 +115,14 @@ const REQUESTS: [&str; 14] = [
     "OPTIONS /d",
     "GET /d",
     "GET //a",
+    "GET /a/%31",
+    "GET /a//1/",
+    "GET /a%2F1",
+    "GET /a/1/",
+    "DELETE //b//x/",
+    "GET /%64",
+    "GET /a/../d",
+    "PUT /a/%2e/1",
 ];
 
 /// What a rule says, whatever it is for.
@@ -322,8 +330,11 @@ impl Asking {
     }
 }
 
-/// What a layer charged, and the names that it told, each with its limit.
-async fn asked_of_a_layer(policy: Policy, asking: &Asking) -> (Vec<Charged>, Vec<(String, u64)>) {
+/// The status, what a layer charged, and the names that it told, each with its limit.
+async fn asked_of_a_layer(
+    policy: Policy,
+    asking: &Asking,
+) -> (u16, Vec<Charged>, Vec<(String, u64)>) {
     let store = Watched::default();
     let clock = ManualClock::new();
     clock.set(asking.at);
@@ -337,7 +348,7 @@ async fn asked_of_a_layer(policy: Policy, asking: &Asking) -> (Vec<Charged>, Vec
     let handler = |_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::empty())) };
     let response = layer.layer(service_fn(handler)).oneshot(asking.request());
     let response = response.await.unwrap();
-    assert_eq!(response.status(), 200);
+    let status = response.status().as_u16();
     let told = response.headers().get("ratelimit-policy");
     let told = told.map_or("", |told| told.to_str().unwrap());
     let told = told
@@ -350,7 +361,7 @@ async fn asked_of_a_layer(policy: Policy, asking: &Asking) -> (Vec<Charged>, Vec
         });
     let told = told.collect();
     let charged = std::mem::take(&mut *store.charged.lock().unwrap());
-    (charged, told)
+    (status, charged, told)
 }
 
 /// What the explanation says that a layer charges, those in force before those tried out.
@@ -400,9 +411,11 @@ proptest! {
         };
         let explanation = explained.explain(&asking.inquiry());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (charged, told) = runtime.block_on(asked_of_a_layer(policy().unwrap(), &asking));
+        let (status, charged, told) = runtime.block_on(asked_of_a_layer(policy().unwrap(), &asking));
         prop_assert_eq!(&charged, &explained_charges(&explanation), "{}", explanation);
         prop_assert_eq!(&told, &explained_names(&explanation), "{}", explanation);
         prop_assert!(explanation.exemption().is_none() || charged.is_empty());
+        let expected = if explanation.rejection().is_some() { 400 } else { 200 };
+        prop_assert_eq!(status, expected, "{}", explanation);
     }
 }

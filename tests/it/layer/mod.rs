@@ -10,6 +10,9 @@ mod failing;
 mod hostile;
 mod readiness;
 mod routes;
+mod routes_readings;
+mod routes_rejected;
+mod routes_rules;
 mod slow;
 mod tiers;
 #[cfg(feature = "tracing")]
@@ -108,6 +111,15 @@ impl Answer {
             .unwrap_or_else(|| panic!("no {name}"))
             .parse()
             .unwrap()
+    }
+
+    /// The names of all quotas that counted the request, by the IETF headers.
+    pub(super) fn charged(&self) -> Vec<String> {
+        let quotas = self.header("ratelimit-policy").unwrap_or_default();
+        let quoted = quotas
+            .split(", ")
+            .filter_map(|quota| quota.split('"').nth(1));
+        quoted.map(str::to_owned).collect()
     }
 
     pub(super) fn json(&self) -> serde_json::Value {

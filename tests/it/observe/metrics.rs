@@ -166,3 +166,26 @@ fn every_figure_is_on_the_list_and_described() {
     listed.sort();
     assert_eq!(figures.described(), listed);
 }
+
+#[test]
+fn rejected_requests_are_counted_by_reason() {
+    let figures = Figures::default();
+    recorded(&figures, async {
+        let policy = Policy::builder()
+            .everyone("1000/hour")
+            .endpoint("GET /items/{id}", Rule::new("32/hour").name("items"));
+        let (builder, _) = crate::layer::layer(policy);
+        let limits = builder.build().unwrap();
+        let app = crate::layer::echo().layer(limits);
+        for _ in 0..3 {
+            crate::layer::send(&app, "GET /items/../x", &[]).await;
+        }
+        let long = format!("GET /items/%61{}", "a/".repeat(5_000));
+        crate::layer::send(&app, &long, &[]).await;
+    });
+    let of = |reason: &str| {
+        let name = format!("tollgate_rejected_requests_total{{reason={reason}}}");
+        figures.counter(&name)
+    };
+    assert_eq!((of("invalid-path"), of("path-too-long")), (3, 1));
+}

@@ -10,6 +10,10 @@ pub(super) fn explanation(file: &Path, explanation: &Explanation) -> Value {
         let because = explanation.exempt_because();
         json!({ "by": why.name(), "because": because })
     });
+    let rejected = explanation
+        .rejection()
+        .map(|rejection| json!({ "reason": rejection.reason(), "message": rejection.message() }));
+    let endpoints: Vec<&str> = explanation.endpoints().collect();
     let counted: Vec<Value> = explanation.counted_by().map(counted).collect();
     let skipped: Vec<Value> = explanation.not_counted_by().map(skipped).collect();
     json!({
@@ -19,12 +23,14 @@ pub(super) fn explanation(file: &Path, explanation: &Explanation) -> Value {
         "caller": explanation.caller(),
         "at": explanation.at().map(|at| at.to_string()),
         "endpoint": explanation.endpoint(),
+        "endpoints": endpoints,
         "tier": {
             "name": explanation.tier(),
             "multiplier": explanation.multiplier(),
             "from": tier_source(explanation.tier_source()),
         },
         "exempt": exempt,
+        "rejected": rejected,
         "counted_by": counted,
         "not_counted_by": skipped,
     })
@@ -70,6 +76,7 @@ const fn mode(dry_run: bool) -> &'static str {
 fn skipped(rule: &NotCountedBy) -> Value {
     let why = match rule.why() {
         WhyNot::Exempt => "exempt",
+        WhyNot::Rejected => "rejected",
         WhyNot::Replaced => "replaced",
         WhyNot::WithoutGlobal => "without-global",
         WhyNot::OnlyAnonymous => "only-anonymous",

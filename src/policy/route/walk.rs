@@ -1,0 +1,223 @@
+//! Finds every target that a reading of a path reaches.
+//!
+//! A path that is not plain can be read in several ways: a segment percent-encoded or decoded,
+//! `%2F` as a slash or as part of a segment, an empty segment as a segment or as nothing, a
+//! wildcard or mount that matches nothing. The walk follows all readings through the
+//! [`Tree`] at once. It visits each pair of node and position once.
+
+use std::collections::HashMap;
+
+use super::path::{PathRejection, decode};
+use super::table::Target;
+use super::tree::{Node, NodeId, Tree};
+
+/// Most pairs of node and position that one walk visits.
+const MAX_STATES: usize = 256;
+
+/// Most calls of [`Walk::segment`] in one walk. Without this bound, 8 KiB of `%2F` take seconds.
+const MAX_SEGMENT_CALLS: usize = 2_048;
+
+/// What the readings of a path reach.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Reached {
+    /// Each target once, in the order in which they were found.
+    pub(super) targets: Vec<Target>,
+    /// Whether some reading reaches no route.
+    pub(super) is_unmatched: bool,
+}
+
+/// A piece of a path: the text between two separators, which are `/` and `%2F`.
+#[derive(Clone, Copy)]
+struct Token {
+    start: usize,
+    end: usize,
+    /// Whether the separator before it is `%2F`, so that it can also be part of the segment
+    /// before.
+    joined: bool,
+}
+
+/// One walk over the tree. The recursion is as deep as the tree, and at most [`MAX_STATES`].
+struct Walk<'w> {
+    tree: &'w Tree,
+    path: &'w [u8],
+    tokens: Vec<Token>,
+    /// For each state that was visited: whether some reading reaches no route from there.
+    memo: HashMap<(NodeId, usize), bool>,
+    reached: Vec<Target>,
+    segment_calls: usize,
+    is_exceeded: bool,
+    /// Whether the path is read with a slash after its end, as middleware may append one.
+    appends_slash: bool,
+}
+
+/// Walks the tree along all readings of a path.
+pub(super) fn walk(tree: &Tree, path: &str) -> Result<Reached, PathRejection> {
+    let mut walk = Walk::new(tree, path);
+    let is_unmatched = walk.reach(Tree::ROOT, 0);
+    if tree.has_trailing_slash() && !walk.is_exceeded {
+        // Adds targets only. That this reading reaches nothing says nothing about the path.
+        walk.appends_slash = true;
+        walk.memo.clear();
+        walk.reach(Tree::ROOT, 0);
+    }
+    if walk.is_exceeded {
+        return Err(PathRejection::TooManyReadings);
+    }
+    Ok(Reached {
+        targets: walk.reached,
+        // Routers match paths as they are. Their routes begin with a slash.
+        is_unmatched: is_unmatched || !path.starts_with('/'),
+    })
+}
+
+impl<'w> Walk<'w> {
+    fn new(tree: &'w Tree, path: &'w str) -> Self {
+        Self {
+            tree,
+            path: path.as_bytes(),
+            tokens: tokens(path.as_bytes()),
+            memo: HashMap::new(),
+            reached: Vec::new(),
+            segment_calls: 0,
+            is_exceeded: false,
+            appends_slash: false,
+        }
+    }
+
+    /// Adds the targets that readings of the tokens from `i` on reach from a node. Returns whether
+    /// some reading reaches none.
+    fn reach(&mut self, id: NodeId, mut i: usize) -> bool {
+        let state = (id, i);
+        if let Some(known) = self.memo.get(&state) {
+            return *known;
+        }
+        if self.is_exceeded || self.memo.len() >= MAX_STATES {
+            self.is_exceeded = true;
+            return true;
+        }
+        // The tree has no cycles, so nothing asks for this entry before it is overwritten below.
+        self.memo.insert(state, true);
+        let node = self.tree.node(id);
+        let mut fails = false;
+        while i < self.tokens.len() && self.is_empty(i) && !self.is_exceeded {
+            fails |= self.segment(node, i, i + 1) | self.joined(node, i);
+            i += 1;
+        }
+        if i == self.tokens.len() {
+            fails |= self.end(node);
+        } else {
+            fails |= self.segment(node, i, i + 1) | self.joined(node, i);
+        }
+        self.memo.insert(state, fails);
+        fails
+    }
+
+    /// Adds what a path reaches that ends at a node. A wildcard that begins there may match
+    /// nothing, as a mount does, or not match, as a plain route does not: so it is a target and
+    /// the path still counts as unmatched.
+    fn end(&mut self, node: &Node) -> bool {
+        let end = if self.appends_slash {
+            let slash = node.literals.get(&b""[..]);
+            slash.and_then(|slash| self.tree.node(*slash).end)
+        } else {
+            node.end
+        };
+        self.add(end);
+        self.add(node.wildcard);
+        end.is_none()
+    }
+
+    /// Reads tokens from `i` on as one segment that contains encoded slashes.
+    fn joined(&mut self, node: &Node, i: usize) -> bool {
+        let (mut fails, mut next) = (false, i + 1);
+        while !self.is_exceeded && self.tokens.get(next).is_some_and(|token| token.joined) {
+            next += 1;
+            fails |= self.segment(node, i, next);
+        }
+        fails
+    }
+
+    /// Reads the tokens from `i` up to `next` as one segment, encoded and decoded.
+    fn segment(&mut self, node: &Node, i: usize, next: usize) -> bool {
+        self.segment_calls += 1;
+        self.is_exceeded |= self.segment_calls > MAX_SEGMENT_CALLS;
+        if self.is_exceeded {
+            return true;
+        }
+        let raw = &self.path[self.tokens[i].start..self.tokens[next - 1].end];
+        // One byte more than any literal has is enough to differ from all of them.
+        let limit = self.tree.longest() + 1;
+        let decoded = decode(raw, limit);
+        let raw = &raw[..raw.len().min(limit)];
+        let fails = self.descend(node, raw, next);
+        fails | (decoded != raw && self.descend(node, &decoded, next))
+    }
+
+    /// Follows one segment with the precedence of routers: literal, prefix, parameter, wildcard.
+    /// The next one is tried if some reading fails below.
+    fn descend(&mut self, node: &Node, text: &[u8], next: usize) -> bool {
+        if let Some(child) = node.literals.get(text)
+            && !self.reach(*child, next)
+        {
+            return false;
+        }
+        for (prefix, child) in &node.prefixed {
+            // Whether a parameter matches nothing depends on the version of the router.
+            if text.starts_with(prefix) && !self.reach(*child, next) && text.len() > prefix.len() {
+                return false;
+            }
+        }
+        if let Some(child) = node.parameter
+            && !self.reach(child, next)
+            && !text.is_empty()
+        {
+            return false;
+        }
+        self.add(node.wildcard);
+        // The rest is empty after a trailing slash: only a mount matches then.
+        let is_rest_empty = text.is_empty() && next == self.tokens.len();
+        node.wildcard.is_none() || is_rest_empty
+    }
+
+    fn is_empty(&self, i: usize) -> bool {
+        self.tokens[i].start == self.tokens[i].end
+    }
+
+    fn add(&mut self, target: Option<Target>) {
+        if let Some(target) = target
+            && !self.reached.contains(&target)
+        {
+            self.reached.push(target);
+        }
+    }
+}
+
+/// Splits a path, without its first slash, at `/` and at `%2F`. The path `/` has no tokens.
+fn tokens(path: &[u8]) -> Vec<Token> {
+    let mut start = usize::from(path.first() == Some(&b'/'));
+    let mut tokens = Vec::new();
+    if start == path.len() {
+        return tokens;
+    }
+    let (mut at, mut joined) = (start, false);
+    while at < path.len() {
+        let separator = match &path[at..] {
+            [b'/', ..] => 1,
+            [b'%', b'2', b'F' | b'f', ..] => 3,
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let end = at;
+        tokens.push(Token { start, end, joined });
+        at += separator;
+        (start, joined) = (at, separator == 3);
+    }
+    let end = path.len();
+    tokens.push(Token { start, end, joined });
+    tokens
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+use std::collections::BTreeSet;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::policy::route::path::MAX_PATH_BYTES;
+use crate::policy::route::segment::parse;
+
+fn tree(routes: &[&str]) -> Tree {
+    let mut tree = Tree::default();
+    for (index, route) in routes.iter().enumerate() {
+        tree.insert(&parse(route).unwrap(), Target::Endpoint(index));
+    }
+    tree
+}
+
+/// The routes that a path reaches, in their order, and whether some reading reaches none.
+fn reached<'r>(routes: &[&'r str], path: &str) -> (Vec<&'r str>, bool) {
+    let reached = walk(&tree(routes), path).unwrap();
+    let mut found: Vec<usize> = Vec::new();
+    for target in reached.targets {
+        match target {
+            Target::Endpoint(index) => found.push(index),
+            Target::Exempt(_) => unreachable!("no route is exempt here"),
+        }
+    }
+    found.sort_unstable();
+    let found = found.into_iter().map(|index| routes[index]).collect();
+    (found, reached.is_unmatched)
+}
+
+#[test]
+fn every_reading_adds_its_route() {
+    let routes = [
+        "/",
+        "/a/b",
+        "/a/{id}",
+        "/u_{name}",
+        "/f/{*rest}",
+        "/f/x/y",
+        "/m/{t}/n/{*rest}",
+    ];
+    for (path, expected, is_unmatched) in [
+        ("/", &["/"][..], false),
+        ("//", &["/"], true),
+        ("/a/b", &["/a/b"], false),
+        ("/a/%62", &["/a/b", "/a/{id}"], false),
+        ("/a%2Fb", &["/a/b"], true),
+        ("/a//b", &["/a/b"], true),
+        ("/a/b/", &["/a/b", "/a/{id}"], true),
+        ("/u_x", &["/u_{name}"], false),
+        ("/u_", &["/u_{name}"], true),
+        ("/%75_x", &["/u_{name}"], true),
+        ("/f/x%2Fy", &["/f/{*rest}", "/f/x/y"], false),
+        ("/f", &["/f/{*rest}"], true),
+        ("/f/", &["/f/{*rest}"], true),
+        ("/f/a/", &["/f/{*rest}"], false),
+        ("/m/1/n", &["/m/{t}/n/{*rest}"], true),
+        ("/m//n/z", &["/m/{t}/n/{*rest}"], true),
+        ("/zzz", &[], true),
+        ("*", &[], true),
+        ("a/b", &["/a/b"], true),
+    ] {
+        let (found, fails) = reached(&routes, path);
+        assert_eq!((&*found, fails), (expected, is_unmatched), "{path}");
+    }
+}
+
+#[test]
+fn an_appended_slash_is_a_reading_if_a_route_ends_in_one() {
+    let routes = [
+        "/page/",
+        "/page",
+        "/a/{b}/",
+        "/a/c",
+        "/users/me",
+        "/users/{id}",
+    ];
+    for (path, expected) in [
+        ("/page", &["/page/", "/page"][..]),
+        ("/page/", &["/page/", "/page"]),
+        ("/a/c", &["/a/{b}/", "/a/c"]),
+        ("/users/me", &["/users/me"]),
+    ] {
+        let (found, _) = reached(&routes, path);
+        assert_eq!(found, expected, "{path}");
+    }
+    assert!(!reached(&routes, "/users/me").1);
+}
+
+#[test]
+fn a_parameter_route_is_not_hidden_by_a_wildcard_that_begins_there() {
+    let (found, _) = reached(&["/a/{x}", "/a/b/{*rest}"], "/a/b");
+    assert_eq!(found, ["/a/{x}", "/a/b/{*rest}"]);
+}
+
+/// Without its bound, the second path takes seconds.
+#[test]
+fn work_for_odd_paths_is_bounded() {
+    let routes = [
+        "/",
+        "/a",
+        "/{x}",
+        "/{x}/{y}",
+        "/{x}/{y}/{z}/{*rest}",
+        "/a/{y}/{*rest}",
+        "/aa_{x}/{y}/{z}/a",
+    ];
+    let tree = tree(&routes);
+    for piece in ["%2F", "a%2F", "/", "//%2F", "a/", "%61%2F", "/a%2Fa"] {
+        let path = format!("/{}", piece.repeat(MAX_PATH_BYTES / piece.len()));
+        let path = &path[..MAX_PATH_BYTES.min(path.len())];
+        let mut walk = Walk::new(&tree, path);
+        walk.reach(Tree::ROOT, 0);
+        // After the bound, each state that is open makes a few calls that return at once.
+        let calls = walk.segment_calls;
+        assert!(
+            calls <= MAX_SEGMENT_CALLS + 4 * MAX_STATES,
+            "{piece}: {calls}"
+        );
+        assert!(walk.memo.len() <= MAX_STATES, "{piece}");
+    }
+}
+
+#[test]
+fn too_many_readings_are_rejected_and_ordinary_encodings_are_not() {
+    let tree = tree(&["/{bucket}/{key}", "/files/{*rest}"]);
+    let many = format!("/b/{}", "a%2F".repeat(2_000));
+    assert_eq!(walk(&tree, &many), Err(PathRejection::TooManyReadings));
+    let key = format!("/b/{}", "a%2F".repeat(40));
+    assert!(walk(&tree, &key).is_ok());
+    let file = format!("/files/{}", "a%20b/".repeat(1_000));
+    assert!(walk(&tree, &file).is_ok());
+}
+
+/// All paths that a router may see instead of this one.
+fn readings(path: &str) -> BTreeSet<String> {
+    let mut paths = BTreeSet::from([String::new()]);
+    let pieces: Vec<&str> = path[1..].split('/').collect();
+    for piece in pieces {
+        let mut next = BTreeSet::new();
+        for (before, text) in paths.iter().flat_map(|before| {
+            let texts = segments(piece);
+            texts.into_iter().map(move |text| (before, text))
+        }) {
+            next.insert(format!("{before}{text}"));
+        }
+        paths = next;
+    }
+    let whole = |path: String| {
+        if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path
+        }
+    };
+    paths.into_iter().map(whole).collect()
+}
+
+/// What one piece between slashes may be, with a slash in front: each `%2F` a slash or not, each
+/// segment encoded or decoded, an empty one there or not.
+fn segments(piece: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let parts: Vec<&str> = piece.split("%2F").collect();
+    for cuts in 0..1_u32 << (parts.len() - 1) {
+        let mut texts = vec![parts[0].to_owned()];
+        for (index, part) in parts[1..].iter().enumerate() {
+            if cuts >> index & 1 == 1 {
+                texts.push((*part).to_owned());
+            } else if let Some(last) = texts.last_mut() {
+                last.push_str("%2F");
+                last.push_str(part);
+            }
+        }
+        let mut spelled = vec![String::new()];
+        for text in texts {
+            let decoded = decode(text.as_bytes(), usize::MAX);
+            let decoded = String::from_utf8(decoded).unwrap();
+            let mut options = vec![format!("/{text}")];
+            // A decoded slash stays inside of its segment, where no route can have one.
+            if !decoded.contains('/') {
+                options.push(format!("/{decoded}"));
+            }
+            if text.is_empty() {
+                options.push(String::new());
+            }
+            spelled = spelled
+                .iter()
+                .flat_map(|before| {
+                    options
+                        .iter()
+                        .map(move |option| format!("{before}{option}"))
+                })
+                .collect();
+        }
+        all.extend(spelled);
+    }
+    all
+}
+
+fn routes() -> impl Strategy<Value = Vec<String>> {
+    let segment = select(vec!["a", "b", "u_b", "{p}", "u_{q}"]);
+    let last = select(vec!["", "/{*rest}"]);
+    let route = (vec(segment, 1..4), last)
+        .prop_map(|(segments, last)| format!("/{}{last}", segments.join("/")));
+    vec(route, 1..6)
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let piece = select(vec![
+        "a", "b", "%61", "%62", "u_b", "u_", "%75_b", "x", "", "", "a%2Fb", "%2F", "%2Fa",
+    ]);
+    vec(piece, 1..5).prop_map(|pieces| format!("/{}", pieces.join("/")))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a router matches for any reading of a path is reached. Also if it does not match
+    /// parameters that are empty, as `matchit` 0.8.6 does not.
+    #[test]
+    fn every_route_of_every_reading_is_reached(routes in routes(), path in path()) {
+        let (mut matcher, mut tree) = (matchit::Router::new(), Tree::default());
+        let mut inserted = Vec::new();
+        for (index, route) in routes.iter().enumerate() {
+            if matcher.insert(route, index).is_ok() {
+                tree.insert(&parse(route).unwrap(), Target::Endpoint(index));
+                inserted.push((index, route.as_str()));
+            }
+        }
+        let reached = walk(&tree, &path).unwrap();
+        for reading in readings(&path) {
+            let found = matcher.at(&reading).ok();
+            match &found {
+                Some(found) => prop_assert!(
+                    reached.targets.contains(&Target::Endpoint(*found.value)),
+                    "{path} as {reading}: {reached:?}"
+                ),
+                None => prop_assert!(reached.is_unmatched, "{path} as {reading}: {reached:?}"),
+            }
+            let has_empty = |found: &matchit::Match<'_, '_, &usize>| {
+                found.params.iter().any(|(_, value)| value.is_empty())
+            };
+            if found.as_ref().is_some_and(has_empty) {
+                prop_assert!(without_empty(&inserted, &reading).is_none_or(|index| {
+                    reached.targets.contains(&Target::Endpoint(index))
+                }), "{path} as {reading} without empty parameters: {reached:?}");
+            }
+        }
+    }
+}
+
+/// What a router matches that does not match empty parameters: a wildcard, since all other
+/// segments match the path literally.
+fn without_empty(routes: &[(usize, &str)], reading: &str) -> Option<usize> {
+    let segments: Vec<&str> = reading[1..].split('/').collect();
+    let matches = |(_, route): &&(usize, &str)| {
+        let patterns: Vec<&str> = route[1..].split('/').collect();
+        let wildcard = patterns.last().is_some_and(|last| last.starts_with("{*"));
+        let fixed = &patterns[..patterns.len() - usize::from(wildcard)];
+        let rest = segments.get(fixed.len()..).unwrap_or_default().join("/");
+        let fits = |(pattern, text): (&&str, &&str)| match pattern.split_once('{') {
+            Some((prefix, _)) => text.len() > prefix.len() && text.starts_with(prefix),
+            None => pattern == text,
+        };
+        segments.len() >= fixed.len()
+            && fixed.iter().zip(&segments).all(fits)
+            && if wildcard {
+                !rest.is_empty()
+            } else {
+                segments.len() == fixed.len()
+            }
+    };
+    // Only unambiguous cases: with several, precedence decides.
+    let mut found = routes.iter().filter(matches);
+    let first = found.next()?.0;
+    found.next().is_none().then_some(first)
+}

@@ -1,0 +1,306 @@
+//! A path that can be read in several ways is charged to the rules of all its readings.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Uri};
+use axum::routing::{any, get};
+use tollgate::RateLimitLayer;
+use tollgate::headers::HeaderSet;
+use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Rule};
+use tower::Layer;
+use tower::util::MapRequestLayer;
+use tower_http::normalize_path::NormalizePathLayer;
+
+use super::Answer;
+use super::routes::says;
+
+fn limits(policy: PolicyBuilder) -> RateLimitLayer {
+    let (builder, _) = super::layer(policy.everyone("1000/hour"));
+    builder.headers(HeaderSet::Ietf).build().unwrap()
+}
+
+fn rule(name: &str) -> Rule {
+    Rule::new("100/hour").name(name)
+}
+
+/// Sends a request, and expects that this handler runs and that its rule is charged.
+async fn charged(app: &Router, line: &str, ran: &str) -> Answer {
+    let answer = super::send(app, line, &[]).await;
+    assert_eq!(answer.header("x-ran"), Some(ran), "{line}");
+    let expected = format!("ip:{ran}:1h");
+    let counted = answer.charged();
+    assert!(counted.contains(&expected), "{line}: {counted:?}");
+    answer
+}
+
+/// The layer inside of the router, and around it.
+fn both(policy: impl Fn() -> PolicyBuilder, router: impl Fn() -> Router) -> [Router; 2] {
+    [
+        router().layer(limits(policy())),
+        Router::new().fallback_service(limits(policy()).layer(router())),
+    ]
+}
+
+#[tokio::test]
+async fn a_mount_with_a_parameter_is_charged_without_a_rest() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/t/{t}/files/{*rest}", rule("files"))
+            .endpoint("/t/{t}/{page}", rule("page"))
+    };
+    let router = || {
+        Router::new()
+            .nest_service("/t/{t}/files", any(says("files")))
+            .route("/t/{t}/{page}", any(says("page")))
+    };
+    for app in both(policy, router) {
+        for path in ["/t/1/files", "/t/1/files/", "/t/1/files/x", "/t//files"] {
+            charged(&app, &format!("GET {path}"), "files").await;
+        }
+        charged(&app, "GET /t/1/other", "page").await;
+    }
+}
+
+#[tokio::test]
+async fn a_doubled_slash_does_not_choose_the_cheaper_of_two_wildcard_rules() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/svc/{*rest}", rule("cheap"))
+            .endpoint("/svc/export/{*rest}", rule("expensive"))
+    };
+    let router = || {
+        let inner = Router::new()
+            .route("/export/{*rest}", any(says("expensive")))
+            .fallback(says("cheap"));
+        Router::new().nest_service("/svc", inner)
+    };
+    for app in both(policy, router) {
+        for path in ["/svc/export/x", "/svc//export/x", "/svc//export//x"] {
+            charged(&app, &format!("GET {path}"), "expensive").await;
+        }
+        charged(&app, "GET /svc/other", "cheap").await;
+    }
+}
+
+#[tokio::test]
+async fn a_mount_inside_a_mount_is_charged_to_its_own_rule() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/m/{*rest}", rule("outer"))
+            .endpoint("/m/n/{*rest}", rule("inner"))
+    };
+    let router = || {
+        let middle = Router::new()
+            .nest_service("/n", any(says("inner")))
+            .fallback(says("outer"));
+        Router::new().nest_service("/m", middle)
+    };
+    for app in both(policy, router) {
+        for path in ["/m/n", "/m/n/", "/m/n/x", "/m//n", "/m//n/x", "/m//n//"] {
+            charged(&app, &format!("GET {path}"), "inner").await;
+        }
+        for path in ["/m", "/m/", "/m/x", "/m///n"] {
+            charged(&app, &format!("GET {path}"), "outer").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_layer_inside_of_a_mount_charges_the_mount_and_not_the_root() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/", rule("root"))
+            .endpoint("/m/{*rest}", rule("mount"))
+    };
+    let around = Router::new().nest_service("/m", limits(policy()).layer(any(says("mount"))));
+    let inner = Router::new().fallback(says("mount"));
+    let inside = Router::new().nest_service("/m", inner.layer(limits(policy())));
+    for app in [around, inside] {
+        for path in ["/m", "/m/", "/m/x", "/m//"] {
+            let answer = charged(&app, &format!("GET {path}"), "mount").await;
+            let counted = answer.charged();
+            assert!(
+                !counted.contains(&"ip:root:1h".to_owned()),
+                "{path}: {counted:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_handler_of_a_mounted_router_is_charged_however_it_is_requested() {
+    for pattern in ["/m", "/m/"] {
+        let policy = || Policy::builder().endpoint(pattern, rule("start"));
+        let inner = || Router::new().route("/", any(says("start")));
+        let inside = Router::new().nest_service("/m", inner().layer(limits(policy())));
+        let around = Router::new().nest_service("/m", limits(policy()).layer(inner()));
+        let [top, outside] = both(policy, || Router::new().nest_service("/m", inner()));
+        for app in [inside, around, top, outside] {
+            for path in ["/m", "/m/"] {
+                charged(&app, &format!("GET {path}"), "start").await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn normalized_paths_behind_a_wildcard_are_charged() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/{*rest}", rule("rest"))
+            .endpoint("/login", rule("login"))
+            .endpoint("/", rule("root"))
+    };
+    let router = || {
+        let inner = Router::new()
+            .route("/", any(says("root")))
+            .route("/login", any(says("login")));
+        let normalized = NormalizePathLayer::trim_trailing_slash().layer(inner);
+        Router::new().route_service("/{*rest}", normalized)
+    };
+    for app in both(policy, router) {
+        for path in ["/login", "/login/", "//login", "///login//"] {
+            charged(&app, &format!("GET {path}"), "login").await;
+        }
+        charged(&app, "GET //", "root").await;
+    }
+}
+
+#[tokio::test]
+async fn any_number_of_doubled_slashes_reaches_the_rule() {
+    let pattern = "/p/{a}/q/{b}/r/{c}/s/{d}/svc/deep";
+    let policy = || {
+        Policy::builder()
+            .endpoint(pattern, rule("deep"))
+            .endpoint("/p/{a}", rule("other"))
+    };
+    let router = || {
+        let inner = Router::new().route("/deep", any(says("deep")));
+        Router::new().nest_service("/p/{a}/q/{b}/r/{c}/s/{d}/svc", inner)
+    };
+    for app in both(policy, router) {
+        for path in [
+            "/p/1/q/2/r/3/s/4/svc/deep",
+            "/p//q//r//s//svc/deep",
+            "/p//q//r//s//svc//deep",
+        ] {
+            charged(&app, &format!("GET {path}"), "deep").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_was_rewritten_inside_of_a_route_is_charged() {
+    let policy = Policy::builder()
+        .endpoint("/old", rule("old"))
+        .endpoint("/new", rule("new"));
+    let rewrite = MapRequestLayer::new(|mut request: Request<Body>| {
+        *request.uri_mut() = Uri::from_static("/new");
+        request
+    });
+    let inner = Router::new().route("/new", get(says("new")));
+    let app = Router::new().route_service("/old", rewrite.layer(limits(policy).layer(inner)));
+    let answer = charged(&app, "GET /old", "new").await;
+    assert_eq!(answer.charged(), ["ip:old:1h", "ip:new:1h", "ip:global:1h"]);
+}
+
+#[tokio::test]
+async fn methods_do_not_hide_the_rules_of_each_other() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("POST /svc/deep/{id}", rule("post"))
+            .endpoint("GET /svc/deep/{id}", rule("get"))
+            .endpoint("/svc/{*rest}", rule("svc"))
+    };
+    let router = || Router::new().nest_service("/svc", any(says("svc")));
+    for app in both(policy, router) {
+        for (line, expected) in [
+            ("GET /svc//deep/1", &["ip:get:1h", "ip:svc:1h"][..]),
+            ("HEAD /svc//deep/1", &["ip:get:1h", "ip:svc:1h"]),
+            ("POST /svc//deep/1", &["ip:post:1h", "ip:svc:1h"]),
+            ("PUT /svc//deep/1", &["ip:svc:1h"]),
+        ] {
+            let mut counted = super::send(&app, line, &[]).await.charged();
+            counted.retain(|name| name != "ip:global:1h");
+            counted.sort();
+            assert_eq!(counted, expected, "{line}");
+        }
+    }
+}
+
+/// `/a//b` is read as `/a/b`, and as a path that no rule is for.
+#[tokio::test]
+async fn a_reading_that_reaches_no_route_is_charged_to_the_global_rule() {
+    let policy = || Policy::builder().endpoint("/a/b", rule("own").without_global());
+    for app in both(policy, || Router::new().fallback(says("any"))) {
+        let plain = super::send(&app, "GET /a/b", &[]).await.charged();
+        assert_eq!(plain, ["ip:own:1h"]);
+        let odd = super::send(&app, "GET /a//b", &[]).await.charged();
+        assert_eq!(odd, ["ip:own:1h", "ip:global:1h"]);
+    }
+}
+
+/// Two endpoints of one category with different terms: the counter is charged once, and the larger
+/// cost, the count in more cases and the stricter outcome apply.
+#[tokio::test]
+async fn one_counter_of_two_readings_is_charged_once_on_the_stricter_terms() {
+    let policy = Policy::builder()
+        .category("shared", Rule::new("100/hour"))
+        .endpoint(
+            "/a/{x}",
+            Rule::in_category("shared")
+                .cost(7)
+                .count(Count::failure())
+                .on_store_failure(OnStoreFailure::Allow),
+        )
+        .endpoint("/a/b/{y}", Rule::in_category("shared").cost(2));
+    let (builder, _) = super::layer(policy);
+    let app = super::echo().layer(builder.build().unwrap());
+    // `/a/b` and `/a/b/` with an empty parameter.
+    let first = super::send(&app, "GET /a/b/", &[]).await;
+    assert_eq!(first.header("x-ratelimit-policy"), Some("ip:shared:1h"));
+    assert_eq!(
+        first.number("x-ratelimit-remaining"),
+        93,
+        "a success counts"
+    );
+    let second = super::send(&app, "GET /a/b/", &[]).await;
+    assert_eq!(second.number("x-ratelimit-remaining"), 86);
+}
+
+#[tokio::test]
+async fn dry_runs_of_all_readings_stay_dry_runs() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/a/b", rule("live"))
+            .endpoint("/a/{x}", Rule::new("blocked").name("tried").dry_run())
+    };
+    for app in both(policy, || Router::new().fallback(says("any"))) {
+        let answer = super::send(&app, "GET /a/%62", &[]).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.charged(), ["ip:live:1h", "ip:global:1h"]);
+    }
+}
+
+/// The whole batch is charged, or nothing of it.
+#[tokio::test]
+async fn a_denial_by_one_reading_charges_the_others_nothing() {
+    let policy = Policy::builder()
+        .endpoint("/a/b", Rule::new("1/hour").name("tight"))
+        .endpoint("/a/{x}", rule("wide"));
+    let app =
+        Router::new().fallback_service(limits(policy).layer(Router::new().fallback(says("any"))));
+    let remaining = |answer: &Answer| {
+        let wide = answer.header("ratelimit").unwrap().to_owned();
+        (answer.status, wide)
+    };
+    let (status, _) = remaining(&super::send(&app, "GET /a/%62", &[]).await);
+    assert_eq!(status, 200);
+    for _ in 0..5 {
+        let (status, _) = remaining(&super::send(&app, "GET /a/%62", &[]).await);
+        assert_eq!(status, 429);
+    }
+    let (status, wide) = remaining(&super::send(&app, "GET /a/c", &[]).await);
+    assert_eq!(status, 200);
+    assert!(wide.contains("r=98"), "{wide}");
+}
