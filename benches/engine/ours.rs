@@ -1,8 +1,8 @@
 //! Our side.
 
 use tollgate::{
-    Algorithm, Batch, Check, Clock as _, Counter, Limiter, MemoryStore, Quota, Store as _, Subject,
-    SystemClock, Window,
+    Algorithm, Batch, Check, Clock as _, Counter, Limiter, MemoryStore, Override, Quota,
+    Store as _, Subject, SystemClock, Window,
 };
 
 use crate::work::{Allowance, Key, USERS, User};
@@ -35,6 +35,14 @@ impl One {
             assert!(spent.expect("memory answers").is_allowed());
         }
         Self(limiter)
+    }
+
+    /// Sets another limit for one key.
+    pub fn set_override(&self, key: &str) {
+        let counter = &self.0.counters()[0];
+        let new = Override::new(key, counter.rule(), *counter.quota());
+        let set = self.0.set_override(new.expect("a valid override"));
+        set.wait().expect("memory keeps overrides");
     }
 
     #[inline]

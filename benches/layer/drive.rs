@@ -39,7 +39,7 @@ impl Side {
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + 'static,
     {
-        let order = RefCell::new(work::order());
+        let order = RefCell::new(work::order(kind));
         Self::of(name, service, move |count| {
             work::requests(kind, &mut *order.borrow_mut(), count, |extensions, peer| {
                 extensions.insert(ConnectInfo(peer));
@@ -57,7 +57,7 @@ impl Side {
             > + Clone
             + 'static,
     {
-        let order = RefCell::new(work::order());
+        let order = RefCell::new(work::order(kind));
         Self::of(name, service, move |count| {
             work::requests(
                 kind,

@@ -3,7 +3,7 @@
 use tollgate::headers::HeaderSet;
 use tollgate::identity::Jwt;
 use tollgate::policy::{Policy, Rule};
-use tollgate::{RateLimitLayer, RateLimitLayerBuilder};
+use tollgate::{Override, RateLimitLayer, RateLimitLayerBuilder};
 
 use crate::work::{AMPLE, DAYS, SCARCE, SECRET};
 
@@ -17,6 +17,16 @@ fn per_address(amount: u32) -> RateLimitLayerBuilder {
 pub fn layer(headers: HeaderSet) -> RateLimitLayer {
     let layer = per_address(AMPLE).headers(headers);
     layer.build().expect("a valid layer")
+}
+
+/// One quota per address, and an override for an address that sends no requests.
+pub fn with_override(headers: HeaderSet) -> RateLimitLayer {
+    let layer = layer(headers);
+    let quota = format!("7/{DAYS}d, token-bucket");
+    let unrelated = Override::new([("ip", "192.0.2.1")], "global", quota.as_str());
+    let set = layer.set_override(unrelated.expect("a valid override"));
+    set.wait().expect("memory keeps overrides");
+    layer
 }
 
 /// One quota per address of the algorithm that is the default.

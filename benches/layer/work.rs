@@ -41,6 +41,8 @@ pub enum Kind {
     Plain,
     /// A token, too.
     Token,
+    /// An address that no request had before.
+    New,
 }
 
 /// The next requests of [`CLIENTS`], which come in random order, the same for everybody.
@@ -62,24 +64,32 @@ pub fn requests<B: Default>(
             let token = TOKENS[client as usize].clone();
             headers.insert(header::AUTHORIZATION, token);
         }
-        connected(request.extensions_mut(), PEERS[client as usize]);
+        let peers = if kind == Kind::New { &NEW } else { &PEERS };
+        connected(request.extensions_mut(), peers[client as usize]);
         request
     };
     order.take(count).map(request).collect()
 }
 
-/// Who comes when, over and over.
-pub fn order() -> impl Iterator<Item = u32> + use<> {
-    Order::Uniform
-        .indexes(CLIENTS, 100 * CLIENTS)
-        .into_iter()
-        .cycle()
+/// How many addresses there are for [`Kind::New`]: more than one run of a row has requests.
+const NEW_CLIENTS: u32 = 400_000;
+
+/// Returns the clients in the order of their requests. The sequence repeats.
+pub fn order(kind: Kind) -> impl Iterator<Item = u32> + use<> {
+    let order = match kind {
+        Kind::Plain | Kind::Token => Order::Uniform.indexes(CLIENTS, 100 * CLIENTS),
+        Kind::New => (0..NEW_CLIENTS).collect(),
+    };
+    order.into_iter().cycle()
 }
 
-static PEERS: LazyLock<Vec<SocketAddr>> = LazyLock::new(|| {
+static PEERS: LazyLock<Vec<SocketAddr>> = LazyLock::new(|| peers(CLIENTS));
+static NEW: LazyLock<Vec<SocketAddr>> = LazyLock::new(|| peers(NEW_CLIENTS as usize));
+
+fn peers(count: usize) -> Vec<SocketAddr> {
     let peer = |address: Ipv4Addr| SocketAddr::new(IpAddr::V4(address), 50_000);
-    addresses(CLIENTS).into_iter().map(peer).collect()
-});
+    addresses(count).into_iter().map(peer).collect()
+}
 
 static TOKENS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     let key = EncodingKey::from_secret(SECRET.as_bytes());

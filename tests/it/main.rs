@@ -13,6 +13,8 @@ mod concurrency;
 mod config;
 mod curl;
 mod docs;
+#[cfg(feature = "jwt")]
+mod equivalence;
 mod examples;
 mod explain;
 mod extremes;
@@ -32,6 +34,7 @@ mod reference;
 #[cfg(all(feature = "config", feature = "jwt", feature = "tracing"))]
 mod reload;
 mod response;
+mod routing;
 mod sockets;
 mod store_contract;
 mod stores;

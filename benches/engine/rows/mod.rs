@@ -1,18 +1,20 @@
 //! Which rows there are.
 
+mod fresh;
 mod single;
 mod timed;
 
 use std::fmt;
 use std::io;
 
-use tollgate::Algorithm::{FixedWindow, SlidingWindow, TokenBucket};
+use tollgate::Algorithm::{FixedWindow, SlidingLog, SlidingWindow, TokenBucket};
 use tollgate_bench::Order::{Uniform, Zipf};
 use tollgate_bench::{Args, Report, pass};
 
 use crate::theirs::Governor;
 
 use self::Size::{K1, K100, M1, M10};
+use self::fresh::{new_keys, sliding_log, with_override};
 use self::single::{bytes, denied, hot};
 use self::timed::Kind::{Ip, Text};
 use self::timed::Quotas::{One, Three};
@@ -76,6 +78,20 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
         if args.wants(&id) {
             hot(&id, algorithm, report)?;
         }
+    }
+    for (algorithm, at_most) in [(TokenBucket, 1.0), (SlidingLog, 1.3)] {
+        let id = format!("{algorithm}/new/string/300k/1t");
+        if args.wants(&id) {
+            new_keys(&id, algorithm, at_most, report)?;
+        }
+    }
+    let id = format!("{TokenBucket}/override/string/{K1}/1t");
+    if args.wants(&id) {
+        with_override(&id, K1, report)?;
+    }
+    let id = format!("{SlidingLog}/one/string/{K1}/uniform/1t");
+    if args.wants(&id) {
+        sliding_log(&id, K1, report)?;
     }
     for size in [K1, K100, M1] {
         let id = format!("{TokenBucket}/bytes/{size}");

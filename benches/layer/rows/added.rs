@@ -5,7 +5,7 @@ use std::io;
 
 use tollgate_bench::{Args, Report, median, turns};
 
-use super::sides::{self, BARE, BARE_BEFORE, NOTHING, TOLLGATE};
+use super::sides::{self, BARE, BARE_BEFORE, NO_OVERRIDE, NOTHING, TOLLGATE};
 use super::{REQUESTS, ROUNDS, row};
 use crate::drive::{Handled, Side};
 use crate::theirs::{axum_gcra, axum_governor, tower_governor};
@@ -49,6 +49,19 @@ const ROWS: &[Added] = &[
         ],
     },
     Added {
+        id: "allow/headers/override",
+        work: "override",
+        peers: &[(NO_OVERRIDE, "headers", Some(1.1))],
+    },
+    Added {
+        id: "allow/outside-router/new",
+        work: "new-outside",
+        peers: &[
+            (tower_governor::NAME, "new", None),
+            (tower_governor::NAME, "new-outside", None),
+        ],
+    },
+    Added {
         id: "allow/outside-router",
         work: "outside",
         peers: &[
@@ -77,10 +90,10 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
 
 impl Added {
     fn measure(&self, report: &mut Report) -> io::Result<()> {
-        let bare = if self.work.starts_with("token") {
-            "token"
-        } else {
-            "plain"
+        let bare = match self.work {
+            token if token.starts_with("token") => "token",
+            new if new.starts_with("new") => "new",
+            _ => "plain",
         };
         let mut all = vec![side(BARE, bare), side(TOLLGATE, self.work)];
         all.extend(self.peers.iter().map(|(peer, work, _)| side(peer, work)));
@@ -95,7 +108,7 @@ impl Added {
             };
             let theirs = beyond(result, bare.expect("measured"));
             let id = match *work {
-                "outside" => format!("{}/both-outside", self.id),
+                "outside" | "new-outside" => format!("{}/both-outside", self.id),
                 _ => self.id.to_owned(),
             };
             let times = (ours.nanos, theirs.nanos);

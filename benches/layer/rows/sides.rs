@@ -7,13 +7,14 @@ use crate::drive::Side;
 use crate::ours;
 use crate::router::{Nothing, bare};
 use crate::theirs::{axum_gcra, axum_governor, tower_governor};
-use crate::work::Kind::{Plain, Token};
+use crate::work::Kind::{New, Plain, Token};
 use crate::work::{AMPLE, SCARCE};
 
 pub const BARE: &str = "bare";
 pub const NOTHING: &str = "nothing";
 pub const TOLLGATE: &str = "tollgate";
 pub const BARE_BEFORE: &str = "bare-0.7";
+pub const NO_OVERRIDE: &str = "no override";
 
 /// The side of this name for this work.
 ///
@@ -26,12 +27,16 @@ pub const BARE_BEFORE: &str = "bare-0.7";
 /// | `outside` | `plain`, around the router instead of within |
 /// | `token` | three quotas of a caller known by a token, with headers |
 /// | `token-both` | the same, with two families of them |
+/// | `override` | `headers`, with an override for another address |
+/// | `new` | `plain`, from an address that no request had before |
+/// | `new-outside` | `new`, around the router |
 /// | `denied` | nobody has anything left |
 /// | `denied-outside` | the same, around the router |
 pub fn named(side: &str, work: &str) -> Option<Side> {
     let router = bare();
     Some(match (side, work) {
         (BARE, "token") => Side::new(BARE, Token, router),
+        (BARE, "new") => Side::new(BARE, New, router),
         (BARE, _) => Side::new(BARE, Plain, router),
         (BARE_BEFORE, _) => Side::before(BARE_BEFORE, Plain, axum_gcra::bare()),
 
@@ -41,11 +46,20 @@ pub fn named(side: &str, work: &str) -> Option<Side> {
         (TOLLGATE, "plain") => ours(router.layer(ours::layer(HeaderSet::None))),
         (TOLLGATE, "sliding") => ours(router.layer(ours::sliding())),
         (TOLLGATE, "headers") => ours(router.layer(ours::layer(HeaderSet::Legacy))),
+        (TOLLGATE, "override") => ours(router.layer(ours::with_override(HeaderSet::Legacy))),
+        (NO_OVERRIDE, _) => {
+            let within = router.layer(ours::layer(HeaderSet::Legacy));
+            Side::new(NO_OVERRIDE, Plain, within)
+        }
         (TOLLGATE, "both") => ours(router.layer(ours::layer(HeaderSet::Both))),
         (TOLLGATE, "denied") => ours(router.layer(ours::denying())),
         (TOLLGATE, "outside") => {
             let around = ours::layer(HeaderSet::None).layer(router);
             Side::new(TOLLGATE, Plain, around)
+        }
+        (TOLLGATE, "new-outside") => {
+            let around = ours::layer(HeaderSet::None).layer(router);
+            Side::new(TOLLGATE, New, around)
         }
         (TOLLGATE, "denied-outside") => Side::new(TOLLGATE, Plain, ours::denying().layer(router)),
         (TOLLGATE, "token") => {
@@ -67,6 +81,14 @@ pub fn named(side: &str, work: &str) -> Option<Side> {
         (tower_governor::NAME, "outside") => {
             let around = tower_governor::layer(AMPLE).layer(router);
             Side::new(tower_governor::NAME, Plain, around)
+        }
+        (tower_governor::NAME, "new") => {
+            let within = router.layer(tower_governor::layer(AMPLE));
+            Side::new(tower_governor::NAME, New, within)
+        }
+        (tower_governor::NAME, "new-outside") => {
+            let around = tower_governor::layer(AMPLE).layer(router);
+            Side::new(tower_governor::NAME, New, around)
         }
         (tower_governor::NAME, "token") => Side::new(
             tower_governor::NAME,

@@ -1,0 +1,166 @@
+//! A store around a memory store. The layer does not know that there is a memory store inside.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use tollgate::store::{Answer, Overrides};
+use tollgate::{
+    Batch, Check, Counter, MemoryStore, Override, Store, Subject, Timestamp, Value, Verdict,
+};
+
+/// Forwards all calls. Keeps a list of the counters that it was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Forwarding {
+    inner: Arc<MemoryStore>,
+    /// Whether each answer is pending once before it is ready.
+    is_late: bool,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// Counters by subject and name.
+pub(super) type Seen = BTreeMap<(Vec<(String, Dimension)>, String), Counter>;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Dimension {
+    Text(String),
+    Address(IpAddr),
+}
+
+impl Forwarding {
+    pub(super) fn new(inner: Arc<MemoryStore>, is_late: bool) -> Self {
+        Self {
+            inner,
+            is_late,
+            seen: Arc::default(),
+        }
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+
+    fn see(&self, batch: &Batch<'_>) {
+        let mut seen = self.seen.lock().unwrap();
+        for check in batch.checks() {
+            let dimensions = check.subject().dimensions();
+            let dimensions = dimensions.map(|(name, value)| (name.to_owned(), value.into()));
+            let counter = check.counter();
+            let algorithm = counter.quota().algorithm();
+            let name = format!("{counter}, {}", algorithm.name());
+            seen.insert((dimensions.collect(), name), counter.clone());
+        }
+    }
+
+    fn answer<T: Clone + Send + Unpin + 'static>(&self, answer: Answer<T>) -> Answer<T> {
+        if !self.is_late {
+            return answer;
+        }
+        Answer::pending(Late {
+            result: Some(answer.wait()),
+            is_polled: false,
+        })
+    }
+}
+
+impl From<Value<'_>> for Dimension {
+    fn from(value: Value<'_>) -> Self {
+        match value {
+            Value::Text(text) => Self::Text(text.to_owned()),
+            Value::Address(address) => Self::Address(address),
+            other => panic!("identities have no {other:?}"),
+        }
+    }
+}
+
+/// Returns the state of each counter, in the order of the list.
+pub(super) fn usages(store: &MemoryStore, seen: &Seen, now: Timestamp) -> Vec<String> {
+    let usage = |((dimensions, name), counter): (&(Vec<_>, String), &Counter)| {
+        let values: Vec<(&str, Value<'_>)> = dimensions
+            .iter()
+            .map(|(name, value): &(String, Dimension)| match value {
+                Dimension::Text(text) => (name.as_str(), Value::Text(text)),
+                Dimension::Address(address) => (name.as_str(), Value::Address(*address)),
+            })
+            .collect();
+        let subject = Subject::from_dimensions(&values).unwrap();
+        let checks = [Check::new(&subject, counter)];
+        let verdict = store.peek(&Batch::new(&checks).unwrap(), now).wait();
+        format!("{name} {dimensions:?}: {:?}", verdict.unwrap().usages())
+    };
+    seen.iter().map(usage).collect()
+}
+
+impl Store for Forwarding {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.see(batch);
+        self.answer(self.inner.decide(batch, now))
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.answer(self.inner.peek(batch, now))
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        self.see(batch);
+        self.answer(self.inner.record(batch, now))
+    }
+
+    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+        self.answer(self.inner.give_back(batch, charged_at, now))
+    }
+
+    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+        self.answer(self.inner.reset(batch))
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+        self.answer(self.inner.reset_subject(subject))
+    }
+
+    fn clear(&self) -> Answer<()> {
+        self.answer(self.inner.clear())
+    }
+
+    fn len(&self) -> Answer<usize> {
+        self.answer(self.inner.len())
+    }
+
+    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+        self.answer(self.inner.sweep(now))
+    }
+
+    fn overrides(&self) -> Option<&Overrides> {
+        self.inner.overrides()
+    }
+
+    fn set_override(&self, new: Override) -> Answer<()> {
+        self.answer(self.inner.set_override(new))
+    }
+
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+        self.answer(self.inner.remove_override(subject, rule))
+    }
+}
+
+/// A result that is pending at the first poll.
+struct Late<T> {
+    result: Option<T>,
+    is_polled: bool,
+}
+
+impl<T: Unpin> Future for Late<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        if self.is_polled {
+            return Poll::Ready(self.result.take().expect("not polled after completion"));
+        }
+        self.is_polled = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,172 @@
+//! Sends a request, and compares which handler ran with what was charged.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, Uri};
+use tower::ServiceExt;
+
+use super::build::Service;
+use super::paths::{Sent, is_plain};
+use super::pattern::hides;
+use super::readings::{Table, readings};
+use super::tree::{App, Handler, Position, Server, Slash, Target};
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Not a URI.
+    Invalid,
+    /// 400 or 414.
+    Rejected,
+    /// No handler ran: 404 or 405.
+    NoHandler,
+    /// The handler does not lie behind the layer.
+    Uncovered,
+    /// All rules of the handler were charged.
+    Charged,
+    Exempt,
+    /// The limit that [`hides`] describes.
+    Hidden,
+}
+
+/// Returns what became of the request, or what is wrong.
+pub(super) async fn check(
+    app: &App,
+    service: &Service,
+    sent: &Sent,
+) -> Result<(Outcome, bool), String> {
+    let Ok(uri) = sent.uri.parse::<Uri>() else {
+        return Ok((Outcome::Invalid, false));
+    };
+    let plain = is_plain(uri.path());
+    let request = Request::builder()
+        .method(sent.method)
+        .uri(uri.clone())
+        .body(Body::empty())
+        .unwrap();
+    let Ok(response) = service.clone().oneshot(request).await;
+    let (status, headers) = (response.status(), response.headers());
+    let answer = Answer::read(headers);
+    let outcome = match answer.ran {
+        None if status == 400 || status == 414 => {
+            if plain {
+                return Err(format!("a plain path is rejected with {status}"));
+            }
+            Outcome::Rejected
+        }
+        None if status == 404 || status == 405 => Outcome::NoHandler,
+        None => return Err(format!("no handler ran, and the status is {status}")),
+        Some(_) if status != 200 => {
+            return Err(format!("a handler ran, but the status is {status}"));
+        }
+        Some(id) => compare(app, &app.handlers[id], &answer, sent.method, uri.path())
+            .map_err(|problem| format!("h{id} ran; {problem}; charged: {:?}", answer.charged))?,
+    };
+    Ok((outcome, !plain))
+}
+
+/// What the headers of a response say.
+struct Answer<'a> {
+    ran: Option<usize>,
+    limited: usize,
+    matched: Option<&'a str>,
+    /// The names of all rules that were charged.
+    charged: Vec<&'a str>,
+}
+
+impl<'a> Answer<'a> {
+    fn read(headers: &'a HeaderMap) -> Self {
+        let text = |name: &str| Some(headers.get(name)?.to_str().unwrap());
+        // "ip:r3:1h";q=1000000;w=3600, "ip:global:1h";q=1000000;w=3600
+        let policies = text("ratelimit-policy").unwrap_or_default();
+        let quoted = policies.split('"').skip(1).step_by(2);
+        Self {
+            ran: text("x-ran").map(|id| id.parse().unwrap()),
+            limited: headers.get_all("x-limited").iter().count(),
+            matched: text("x-matched-path"),
+            charged: quoted.map(|name| name.split(':').nth(1).unwrap()).collect(),
+        }
+    }
+
+    /// Whether the router tells the layer which pattern it matched.
+    fn is_decided(&self) -> bool {
+        self.matched.is_some_and(|pattern| !pattern.contains("{*"))
+    }
+}
+
+fn compare(
+    app: &App,
+    handler: &Handler,
+    answer: &Answer<'_>,
+    method: &str,
+    path: &str,
+) -> Result<Outcome, String> {
+    match answer.limited {
+        0 => return Ok(Outcome::Uncovered),
+        1 => {}
+        _ => return Err("the layer is there twice".to_owned()),
+    }
+    let rule = app.rule_of(handler, method).map(|rule| &rule.target);
+    let is_hidden = || !answer.is_decided() && hidden(app, handler, answer, method);
+    if answer.charged.is_empty() {
+        return match rule {
+            _ if is_hidden() => Ok(Outcome::Hidden),
+            Some(Target::Rule { name, .. }) if answer.is_decided() => {
+                Err(format!("its rule {name} was not charged"))
+            }
+            _ if answer.is_decided() => Ok(Outcome::Exempt),
+            _ => match reading_that_counts(app, method, path) {
+                Some(reading) => Err(format!("the reading {reading} is not exempt")),
+                None => Ok(Outcome::Exempt),
+            },
+        };
+    }
+    let Some(Target::Rule { name, has_global }) = rule else {
+        return Ok(Outcome::Charged);
+    };
+    let missing = |rule: &str| !answer.charged.contains(&rule);
+    if missing(name) || (*has_global && missing("global")) {
+        if is_hidden() {
+            return Ok(Outcome::Hidden);
+        }
+        let global = if *has_global { " and global" } else { "" };
+        return Err(format!("its rules are {name}{global}"));
+    }
+    Ok(Outcome::Charged)
+}
+
+/// Whether the layer could not see this handler, because it hides a more literal one whose rule
+/// was charged, or whose route is exempt.
+fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str) -> bool {
+    let applied = |other: &&Handler| match app.rule_of(other, method).map(|rule| &rule.target) {
+        Some(Target::Rule { name, .. }) => answer.charged.contains(&name.as_str()),
+        Some(Target::Exempt) => answer.charged.is_empty(),
+        None => false,
+    };
+    let outer = (handler.pattern.as_str(), handler.behind.as_slice());
+    let mut others = app.handlers.iter().filter(applied);
+    others.any(|other| hides(outer, (&other.pattern, &other.behind)))
+}
+
+/// Returns a reading of a path that is not exempt.
+fn reading_that_counts(app: &App, method: &str, path: &str) -> Option<String> {
+    let path = match &app.server {
+        Server::Axum(Position::NormalizedOutside(slash), _)
+        | Server::Axum(Position::NormalizedInside(slash), _) => normalized(path, *slash),
+        _ => path.to_owned(),
+    };
+    let table = Table::new(&app.rules, method);
+    let mut readings = readings(&path).into_iter();
+    readings.find(|reading| !table.exempts(reading))
+}
+
+/// What `NormalizePath` makes of a path before the layer sees it.
+fn normalized(path: &str, slash: Slash) -> String {
+    let trimmed = path.trim_matches('/');
+    match slash {
+        Slash::Append if trimmed.is_empty() || path.ends_with('/') && !path.ends_with("//") => {
+            path.to_owned()
+        }
+        Slash::Append => format!("/{trimmed}/"),
+        Slash::Trim => format!("/{trimmed}"),
+    }
+}

@@ -1,0 +1,303 @@
+//! Generates routers that axum accepts.
+
+use matchit::Router as Matcher;
+
+use super::pattern::{Boundary, join, shape};
+use super::policy;
+use super::random::Random;
+use super::segment::is_removed;
+use super::tree::{App, Handler, Node, Position, Server, Slash, Tree};
+
+pub(super) fn app(seed: u64) -> App {
+    let mut random = Random::new(seed);
+    let mut generator = Generator {
+        random: &mut random,
+        handlers: Vec::new(),
+        boundaries: 0,
+        parameters: 0,
+        appends: false,
+    };
+    let server = if generator.random.chance(15) {
+        generator.plain()
+    } else {
+        generator.axum()
+    };
+    let handlers = generator.handlers;
+    let rules = policy::rules(&mut random, &handlers);
+    App {
+        server,
+        handlers,
+        rules,
+    }
+}
+
+pub(super) struct Generator<'r> {
+    pub(super) random: &'r mut Random,
+    pub(super) handlers: Vec<Handler>,
+    boundaries: usize,
+    pub(super) parameters: usize,
+    /// Whether most routes end in a slash, because `NormalizePath` appends one.
+    pub(super) appends: bool,
+}
+
+/// The routes that axum keeps in one matcher: those of a router, and of all routers that are
+/// nested in it or merged with it.
+struct Scope {
+    /// The full pattern of what was removed from the path before this router sees it.
+    base: String,
+    routes: Matcher<()>,
+    fallbacks: Matcher<()>,
+    behind: Vec<Boundary>,
+    /// The boundary that all fallbacks lie behind.
+    fallback: Boundary,
+}
+
+/// What may be generated at a place.
+#[derive(Clone, Copy)]
+struct Allowed {
+    depth: usize,
+    /// Not below a nested prefix such as `/u_{name}` or `/{{x}}`: axum does not remove it from the
+    /// path, so that a mounted router sees another path than its patterns say. Not in a router behind
+    /// `route_service` either: axum fails an assertion of its own there.
+    mounts: bool,
+    /// Whether `/` is a route here. It is unreachable where only `/{*rest}` leads.
+    root: bool,
+    fallback: bool,
+    /// Not below a nested prefix that begins with a parameter: axum has a fallback for `/{*rest}`
+    /// at each level, which conflicts with it.
+    nested_fallbacks: bool,
+}
+
+impl Scope {
+    fn new(base: String, behind: Vec<Boundary>, fallback: usize) -> Self {
+        let mut fallbacks = Matcher::new();
+        fallbacks.insert("/", ()).unwrap();
+        fallbacks.insert("/{*rest}", ()).unwrap();
+        Self {
+            fallback: Boundary::new(fallback, &base),
+            base,
+            routes: Matcher::new(),
+            fallbacks,
+            behind,
+        }
+    }
+
+    /// Adds all of these paths, or none of them if one conflicts.
+    fn insert(&mut self, paths: &[String]) -> bool {
+        insert(&mut self.routes, paths)
+    }
+}
+
+fn insert(matcher: &mut Matcher<()>, paths: &[String]) -> bool {
+    let mut longer = matcher.clone();
+    let fits = paths.iter().all(|path| longer.insert(path, ()).is_ok());
+    if fits {
+        *matcher = longer;
+    }
+    fits
+}
+
+impl Generator<'_> {
+    fn axum(&mut self) -> Server {
+        let slash = self.slash();
+        let position = match self.random.below(12) {
+            0 | 1 => Position::Inside,
+            2 => Position::OnRoutes,
+            3 | 4 => Position::Outside,
+            5 => Position::OutsideNormalized(slash),
+            6 => Position::NormalizedOutside(slash),
+            7 => Position::NormalizedInside(slash),
+            8 => Position::BehindFallback,
+            9 | 10 => Position::InMounts,
+            _ => Position::AroundMounts,
+        };
+        self.appends = matches!(
+            position,
+            Position::OutsideNormalized(Slash::Append)
+                | Position::NormalizedOutside(Slash::Append)
+                | Position::NormalizedInside(Slash::Append)
+        );
+        let mut scope = self.scope(String::new(), Vec::new());
+        let allowed = Allowed {
+            depth: 0,
+            mounts: true,
+            root: true,
+            fallback: true,
+            nested_fallbacks: true,
+        };
+        Server::Axum(position, self.tree(&mut scope, "", allowed))
+    }
+
+    fn slash(&mut self) -> Slash {
+        self.random.pick(&[Slash::Trim, Slash::Trim, Slash::Append])
+    }
+
+    fn scope(&mut self, base: String, behind: Vec<Boundary>) -> Scope {
+        self.boundaries += 1;
+        Scope::new(base, behind, self.boundaries)
+    }
+
+    fn tree(&mut self, scope: &mut Scope, at: &str, allowed: Allowed) -> Tree {
+        let count = if allowed.depth == 0 { 4 } else { 1 } + self.random.below(4);
+        let mut tree = Tree::default();
+        for _ in 0..count {
+            let node = self.node(scope, at, allowed);
+            tree.nodes.extend(node);
+        }
+        if allowed.fallback && self.random.chance(25) {
+            let rest = join(at, "/{*rest}");
+            let is_top = at.is_empty();
+            if is_top || insert(&mut scope.fallbacks, &[join(at, "/"), rest.clone()]) {
+                let mut behind = scope.behind.clone();
+                behind.push(scope.fallback);
+                tree.fallback = Some(self.handler(join(&scope.base, &rest), None, behind));
+            }
+        }
+        tree
+    }
+
+    fn node(&mut self, scope: &mut Scope, at: &str, allowed: Allowed) -> Option<Node> {
+        let inner = Allowed {
+            depth: allowed.depth + 1,
+            root: true,
+            fallback: allowed.nested_fallbacks,
+            ..allowed
+        };
+        let is_deep = allowed.depth >= 3;
+        let kind = self.random.below(if is_deep { 45 } else { 100 });
+        match kind {
+            0..36 => {
+                let path = self.path(allowed.root);
+                let full = join(at, &path);
+                scope.insert(std::slice::from_ref(&full)).then(|| {
+                    let pattern = join(&scope.base, &full);
+                    Node::Route(path, self.by_method(&pattern, &scope.behind))
+                })
+            }
+            36..45 => {
+                let path = self.path(allowed.root);
+                let full = join(at, &path);
+                scope.insert(std::slice::from_ref(&full)).then(|| {
+                    let pattern = join(&scope.base, &full);
+                    Node::Service(path, self.handler(pattern, None, scope.behind.clone()))
+                })
+            }
+            45..60 => {
+                let path = self.prefix(false);
+                let is_literal = !path.starts_with("/{") || path.starts_with("/{{");
+                let inner = Allowed {
+                    mounts: allowed.mounts && is_removed(&path),
+                    fallback: inner.fallback && is_literal,
+                    nested_fallbacks: inner.nested_fallbacks && is_literal,
+                    ..inner
+                };
+                let tree = self.tree(scope, &join(at, &path), inner);
+                Some(Node::Nest(path, tree))
+            }
+            60..66 => {
+                let inner = Allowed {
+                    fallback: false,
+                    root: allowed.root,
+                    ..inner
+                };
+                Some(Node::Merge(self.tree(scope, at, inner)))
+            }
+            _ if !allowed.mounts => None,
+            66..90 => self.mount(scope, at, inner),
+            _ => self.wrapped(scope, at, inner),
+        }
+    }
+
+    fn mount(&mut self, scope: &mut Scope, at: &str, inner: Allowed) -> Option<Node> {
+        let path = self.prefix(true);
+        let full = join(at, &path);
+        let mut paths = vec![join(&full, "/{*rest}"), full.clone()];
+        if !full.ends_with('/') {
+            paths.push(format!("{full}/"));
+        }
+        if !scope.insert(&paths) {
+            return None;
+        }
+        let base = join(&scope.base, &full);
+        let behind = self.behind(scope, &base);
+        if self.random.chance(35) {
+            let handler = self.handler(join(&base, "/{*rest}"), None, behind);
+            return Some(Node::MountHandler(path, handler));
+        }
+        let slash = self.random.chance(25).then(|| self.slash());
+        let mut own = self.scope(base, behind);
+        let inner = Allowed {
+            fallback: true,
+            nested_fallbacks: true,
+            ..inner
+        };
+        Some(Node::Mount(path, slash, self.tree(&mut own, "", inner)))
+    }
+
+    fn wrapped(&mut self, scope: &mut Scope, at: &str, inner: Allowed) -> Option<Node> {
+        let path = if self.random.chance(40) {
+            String::new()
+        } else {
+            self.prefix(true).trim_end_matches('/').to_owned()
+        };
+        let rest = join(at, &format!("{path}/{{*rest}}"));
+        if !scope.insert(&[rest]) {
+            return None;
+        }
+        let base = join(&scope.base, at);
+        let behind = self.behind(scope, &join(&base, &path));
+        let mut own = self.scope(base, behind);
+        let inner = Allowed {
+            mounts: false,
+            root: false,
+            fallback: false,
+            ..inner
+        };
+        let slash = self.slash();
+        let tree = self.tree(&mut own, &path, inner);
+        Some(Node::Wrapped(path, slash, tree))
+    }
+
+    /// Returns the boundaries of a scope, and one more.
+    fn behind(&mut self, scope: &Scope, prefix: &str) -> Vec<Boundary> {
+        self.boundaries += 1;
+        let mut behind = scope.behind.clone();
+        behind.push(Boundary::new(self.boundaries, prefix));
+        behind
+    }
+
+    pub(super) fn handler(
+        &mut self,
+        pattern: String,
+        method: Option<&'static str>,
+        behind: Vec<Boundary>,
+    ) -> usize {
+        self.handlers.push(Handler {
+            pattern,
+            method,
+            behind,
+        });
+        self.handlers.len() - 1
+    }
+
+    pub(super) fn by_method(&mut self, pattern: &str, behind: &[Boundary]) -> Vec<usize> {
+        let methods: &[Option<&'static str>] = self.random.pick(&[
+            &[None] as &[_],
+            &[None],
+            &[Some("GET")],
+            &[Some("POST")],
+            &[Some("GET"), Some("POST")],
+        ]);
+        let mut handlers = Vec::new();
+        for method in methods {
+            handlers.push(self.handler(pattern.to_owned(), *method, behind.to_vec()));
+        }
+        handlers
+    }
+
+    /// Adds a pattern to a matcher that knows parameters by shape alone.
+    pub(super) fn fits(matcher: &mut Matcher<()>, pattern: &str) -> bool {
+        let named = shape(pattern).replace("{}", "{p}").replace("{*}", "{*p}");
+        insert(matcher, &[named])
+    }
+}
