@@ -60,8 +60,8 @@ impl Source {
             Self::TierLookup => builder
                 .identify(UserIdHeader::trusted("x-user").unwrap())
                 .tier_resolver(TierResolver::new(|identity: Identity| async move {
-                    let (_, name) = identity.primary();
-                    let tier = (name == "alice").then(|| "team".to_owned());
+                    let is_alice = identity.primary().is_some_and(|(_, name)| name == "alice");
+                    let tier = is_alice.then(|| "team".to_owned());
                     Ok::<_, std::io::Error>(tier)
                 })),
         }
