@@ -87,6 +87,8 @@ pub(super) struct Route {
     pub(super) method: Option<&'static str>,
     pub(super) pattern: String,
     pub(super) target: Target,
+    /// Whether it is an exemption that is not the route of a handler.
+    pub(super) is_exempt_part: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
