@@ -10,7 +10,7 @@ use super::case::Case;
 use super::note::Note;
 use super::trial::Trial;
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Usage, Verdict};
 use crate::error::StoreError;
 use crate::store::Answer;
 
@@ -123,4 +123,11 @@ impl Future for Pending {
             }
         }
     }
+}
+
+/// What the store says of one quota, in the form of several.
+pub(super) fn of_one(usage: Usage, at: Timestamp) -> Verdict {
+    let mut verdict = Verdict::new(at);
+    verdict.push(usage);
+    verdict
 }

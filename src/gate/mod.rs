@@ -31,19 +31,21 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use self::asked::of_one;
 use self::case::Case;
+use self::overrides::is_unset;
 use self::reload::Reloads;
 use self::shelf::Shelf;
 use self::single::Single;
 use self::tier::Asked as TierAsked;
 use crate::clock::{SharedClock, Timestamp};
-use crate::decision::{Decision, Usage, Verdict};
+use crate::decision::{Decision, Verdict};
 use crate::error::{Problems, StoreError};
 use crate::head::Head;
 use crate::observe::{Allowed, Watch, Watching};
 use crate::policy::{Exemption, PlanRef, Policy, Taken};
 use crate::response::Render;
-use crate::store::{Answer, MemoryStore, Overrides, SharedStore, Store};
+use crate::store::{Answer, MemoryStore, SharedStore, Store};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
@@ -330,19 +332,6 @@ impl Gate {
             trials: Vec::new(),
         })))
     }
-}
-
-/// Whether nothing was set for anybody at run time.
-#[inline]
-fn is_unset(overrides: Option<&Overrides>) -> bool {
-    overrides.is_none_or(Overrides::is_empty)
-}
-
-/// What the store says of one quota, in the form of several.
-fn of_one(usage: Usage, at: Timestamp) -> Verdict {
-    let mut verdict = Verdict::new(at);
-    verdict.push(usage);
-    verdict
 }
 
 impl fmt::Debug for Gate {

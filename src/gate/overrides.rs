@@ -116,3 +116,9 @@ fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
     );
     Err(Invalid::new("override", new.quota(), expected))
 }
+
+/// Whether nothing was set for anybody at run time.
+#[inline]
+pub(super) fn is_unset(overrides: Option<&Overrides>) -> bool {
+    overrides.is_none_or(Overrides::is_empty)
+}

@@ -270,28 +270,6 @@ impl Policy {
         &self.plans[number]
     }
 
-    /// What a request of this caller is charged on a plan.
-    #[inline]
-    pub(crate) fn charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
-        if plan.varies {
-            self.own_charges(plan, caller, head)
-        } else {
-            plan.usual
-        }
-    }
-
-    fn own_charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
-        let mut charges = plan.usual;
-        charges.applying = 0;
-        let costs = charges.costs.iter_mut();
-        for (index, (cost, entry)) in costs.zip(&plan.entries).enumerate() {
-            *cost = self.cost_of(plan, entry, head);
-            let applies = plan.subjects[entry.subject].applies(caller);
-            charges.applying |= u8::from(applies) << index;
-        }
-        charges
-    }
-
     #[inline]
     pub(crate) fn line(&self, entry: &Entry) -> &Line {
         &self.lines[entry.line]

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::route::{PathRejection, Readings, RouteMatch, Taken, Target};
 use super::rule::OnStoreFailure;
-use super::{Charges, Entry, Exemption, Per, Plan, Policy, Terms};
+use super::{Caller, Charges, Entry, Exemption, Per, Plan, Policy, Terms};
 use crate::batch::MAX_CHECKS;
 use crate::error::Invalid;
 use crate::head::Head;
@@ -189,6 +189,28 @@ impl Policy {
         plan.varies |= by_request;
         plan.usual.costs = costs;
         plan
+    }
+
+    /// What a request of this caller is charged on a plan.
+    #[inline]
+    pub(crate) fn charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
+        if plan.varies {
+            self.own_charges(plan, caller, head)
+        } else {
+            plan.usual
+        }
+    }
+
+    fn own_charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
+        let mut charges = plan.usual;
+        charges.applying = 0;
+        let costs = charges.costs.iter_mut();
+        for (index, (cost, entry)) in costs.zip(&plan.entries).enumerate() {
+            *cost = self.cost_of(plan, entry, head);
+            let applies = plan.subjects[entry.subject].applies(caller);
+            charges.applying |= u8::from(applies) << index;
+        }
+        charges
     }
 
     /// All terms of an entry: those of its plan, and those of further readings.

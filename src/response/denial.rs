@@ -22,9 +22,9 @@ pub enum DenialKind {
     Unavailable,
     /// The credentials are wrong, and the policy says not to take their bearer for anonymous.
     Unauthorized,
-    /// The path can be read in several ways that cannot all be limited: 400.
+    /// The path can be read in more ways than can be limited.
     InvalidPath,
-    /// The path is too long to be limited: 414.
+    /// The path is too long to be limited.
     PathTooLong,
 }
 
@@ -137,27 +137,14 @@ impl<'a> Denial<'a> {
         Self::new(DenialKind::Unauthorized, head, at)
     }
 
-    /// The path can be read in several ways that cannot all be limited. `detail` is the message:
-    /// what is wrong, and what is allowed.
-    #[must_use]
-    pub fn invalid_path(head: Head<'a>, detail: &'a str, at: Timestamp) -> Self {
-        Self {
-            detail: Some(detail),
-            ..Self::new(DenialKind::InvalidPath, head, at)
-        }
-    }
-
-    /// The path is too long to be limited. `detail` is the message.
-    #[must_use]
-    pub fn path_too_long(head: Head<'a>, detail: &'a str, at: Timestamp) -> Self {
-        Self {
-            detail: Some(detail),
-            ..Self::new(DenialKind::PathTooLong, head, at)
-        }
+    /// Sets the message of a request that is rejected without a limit.
+    pub(super) const fn with_detail(mut self, detail: &'a str) -> Self {
+        self.detail = Some(detail);
+        self
     }
 
     #[inline]
-    fn new(kind: DenialKind, head: Head<'a>, at: Timestamp) -> Self {
+    pub(super) fn new(kind: DenialKind, head: Head<'a>, at: Timestamp) -> Self {
         Self {
             kind,
             head,

@@ -49,6 +49,7 @@ mod grpc;
 mod json;
 mod message;
 mod problem;
+mod rejection;
 mod render;
 mod request_id;
 mod sink;

@@ -198,3 +198,21 @@ fn what_makes_no_sense_is_refused() {
         assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
     }
 }
+
+/// `/v1%2Fsecrets%2F42` can be read as the endpoint, and as a path that no rule is for.
+#[test]
+fn odd_paths_are_explained() {
+    let place = Place::new("explain-odd").with("limits.toml", GOOD);
+    let ask = |request: &str| explained(&place, &[&["--request", request], &LATER[..]].concat());
+    let told = ask("GET /v1%2Fsecrets%2F42");
+    assert_eq!(told["endpoints"], json!(["GET /v1/secrets/{id}"]));
+    assert_eq!(told["rejected"], Value::Null);
+    let policies: Vec<&str> = counted(&told).iter().map(|(policy, _)| *policy).collect();
+    assert_eq!(policies, ["ip:secrets:1h", "ip:global:1h"]);
+
+    let told = ask("GET /v1/secrets/../42");
+    assert_eq!(told["rejected"]["reason"], "invalid-path");
+    assert!(counted(&told).is_empty());
+    let text = place.run(&["explain", "limits.toml", "--request", "GET /v1/%2e%2e"]);
+    assert!(!text.stdout.contains("Counted by"), "{}", text.stdout);
+}

@@ -75,9 +75,17 @@ fn every_key_is_in_its_tables() {
     let mut explained = seen(&[
         &[&explain[..], &["2026-12-01T06:00:00Z"]].concat(),
         &[&explain[..], &["2026-11-01T06:00:00Z"]].concat(),
+        &[
+            "explain",
+            "good.toml",
+            "--request",
+            "GET /v1/../x",
+            "--at",
+            "2026-12-01T06:00:00Z",
+        ],
     ]);
-    // Null where nothing is exempt, and empty where something is.
-    for not_always in ["exempt", "counted_by"] {
+    // Null where nothing is exempt or rejected, and empty where something is.
+    for not_always in ["exempt", "counted_by", "rejected", "endpoints"] {
         assert!(explained.remove(not_always), "{not_always}");
     }
     assert_eq!(explained, documented("`tollgate explain`, if it has none"));
