@@ -8,7 +8,7 @@ use super::build::Service;
 use super::paths::{Sent, is_plain};
 use super::pattern::{hides, is_more_literal};
 use super::readings::{Table, readings};
-use super::tree::{App, Handler, Position, Server, Slash, Target};
+use super::tree::{App, Handler, Position, Server, Slash, Target, covers};
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,19 +155,16 @@ fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str) -> bo
 /// Then the rule of the handler is not for that part.
 fn is_exempt_in_part(app: &App, handler: &Handler, method: &str) -> bool {
     let mut exempt = app.rules.iter().filter(|rule| rule.is_exempt_part);
-    exempt.any(|rule| {
-        let is_of_method = rule
-            .method
-            .is_none_or(|own| own == method || (own == "GET" && method == "HEAD"));
-        is_of_method && is_more_literal(&rule.pattern, &handler.pattern)
-    })
+    exempt
+        .any(|rule| covers(rule.method, method) && is_more_literal(&rule.pattern, &handler.pattern))
 }
 
 /// Returns a reading of a path that is not exempt.
 fn reading_that_counts(app: &App, method: &str, path: &str) -> Option<String> {
     let path = match &app.server {
-        Server::Axum(Position::NormalizedOutside(slash), _)
-        | Server::Axum(Position::NormalizedInside(slash), _) => normalized(path, *slash),
+        Server::Axum(Position::NormalizedOutside(slash) | Position::NormalizedInside(slash), _) => {
+            normalized(path, *slash)
+        }
         _ => path.to_owned(),
     };
     let table = Table::new(&app.rules, method);

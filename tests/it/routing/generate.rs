@@ -55,6 +55,10 @@ struct Scope {
 
 /// What may be generated at a place.
 #[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a restriction of its own"
+)]
 struct Allowed {
     depth: usize,
     /// Whether this router is nested, directly or merged, in another one of its scope.

@@ -21,7 +21,7 @@ pub(super) fn shape(pattern: &str) -> String {
         Kind::Parameter => "{}".to_owned(),
         Kind::Wildcard => "{*}".to_owned(),
     });
-    segments.map(|segment| format!("/{segment}")).collect()
+    ["/", &segments.collect::<Vec<_>>().join("/")].concat()
 }
 
 /// Returns the segments; a trailing slash is an empty segment.

@@ -97,6 +97,11 @@ pub(super) enum Target {
     Exempt,
 }
 
+/// Whether a handler or rule of one method, or of all, is for this method. `HEAD` follows `GET`.
+pub(super) fn covers(own: Option<&str>, method: &str) -> bool {
+    own.is_none_or(|own| own == method || (own == "GET" && method == "HEAD"))
+}
+
 impl Route {
     pub(super) fn shape(&self) -> String {
         shape(&self.pattern)
