@@ -109,25 +109,31 @@ fn table(
     }
     // Where wildcards begin: mounts also serve that path, which no wildcard route matches.
     let roots = chosen.iter().filter_map(|index| {
-        let root = places[*index].route.wildcard_root()?;
-        Some((segment::parse(root).ok()?, root))
+        let Place { route, target } = &places[*index];
+        let root = route.wildcard_root()?;
+        Some((segment::parse(root).ok()?, (root, *target)))
     });
-    let mut roots: HashMap<Box<[Segment]>, &str> = roots.collect();
+    let mut roots: HashMap<Box<[Segment]>, (&str, Target)> = roots.collect();
     for index in chosen {
         let Place { route, target } = &places[index];
         let spot = Spot {
             place: Some(index),
             target: Some(*target),
-            is_wildcard_root: roots.remove(&route.segments).is_some(),
+            wildcard: roots.remove(&route.segments).map(|(_, target)| target),
         };
         match table.matcher.insert(route.path.clone(), spot) {
             Ok(()) => table.tree.insert(&route.segments, *target),
             Err(error) => problem(Ambiguous { index, error }),
         }
     }
-    for root in roots.into_values() {
+    for (root, wildcard) in roots.into_values() {
+        let spot = Spot {
+            place: None,
+            target: None,
+            wildcard: Some(wildcard),
+        };
         // Fails only beside a route that has been reported above.
-        let _ = table.matcher.insert(root, Spot::WILDCARD_ROOT);
+        let _ = table.matcher.insert(root, spot);
     }
     table
 }

@@ -1,5 +1,7 @@
 //! All routes of a policy, and which of them a request reaches.
 
+use std::borrow::Cow;
+
 use http::Method;
 
 use super::Route;
@@ -84,17 +86,8 @@ pub(super) struct Spot {
     pub(super) place: Option<usize>,
     /// The target of the place, so that most requests need not look at it.
     pub(super) target: Option<Target>,
-    /// Whether a wildcard begins here. A path that ends here has several readings.
-    pub(super) is_wildcard_root: bool,
-}
-
-impl Spot {
-    /// A place where a wildcard begins and no route ends.
-    pub(super) const WILDCARD_ROOT: Self = Self {
-        place: None,
-        target: None,
-        is_wildcard_root: true,
-    };
+    /// The target of the wildcard that begins here. A path that ends here has several readings.
+    pub(super) wildcard: Option<Target>,
 }
 
 impl From<Option<Target>> for RouteMatch {
@@ -136,8 +129,9 @@ impl Table {
     /// a mount leaves empty segments in it.)
     fn is_decided(&self, taken: &Taken<'_>) -> bool {
         taken.pattern.is_some_and(|pattern| {
-            let spot = self.matcher.at(pattern);
-            let begins_wildcard = spot.is_ok_and(|spot| spot.value.is_wildcard_root);
+            let path = unescaped(pattern);
+            let spot = self.matcher.at(&path);
+            let begins_wildcard = spot.is_ok_and(|spot| spot.value.wildcard.is_some());
             !takes_rest(pattern) && is_plain(pattern) && !begins_wildcard
         })
     }
@@ -176,9 +170,9 @@ impl Routes {
         let table = own.map_or(&self.any, |(_, table)| table);
         let spot = table.matcher.at(taken.path).ok().map(|found| *found.value);
         let agrees = match (spot, taken.pattern) {
-            (Some(spot), None) => !spot.is_wildcard_root,
+            (Some(spot), None) => spot.wildcard.is_none(),
             (Some(spot), Some(pattern)) => {
-                !spot.is_wildcard_root && self.path_of(spot) == Some(pattern)
+                spot.wildcard.is_none() && self.path_of(spot) == Some(pattern)
             }
             (None, pattern) => pattern.is_none(),
         };
@@ -193,14 +187,16 @@ impl Routes {
     /// belong to different routes.
     #[cold]
     fn find_all(&self, table: &Table, spot: Option<Spot>, taken: &Taken<'_>) -> RouteMatch {
-        let by_pattern = taken.pattern.and_then(|pattern| self.at(table, pattern));
+        let by_pattern = taken.pattern.map(|pattern| self.at(table, pattern));
+        let by_pattern = by_pattern.unwrap_or_default();
+        let is_endpoint = |target: &Option<Target>| matches!(target, Some(Target::Endpoint(_)));
         let target = spot.and_then(|spot| spot.target);
         let as_written = || Reached {
             targets: target.into_iter().collect(),
             // If the handler has a rule, it does not matter that the path has none.
-            is_unmatched: target.is_none() && !matches!(by_pattern, Some(Target::Endpoint(_))),
+            is_unmatched: target.is_none() && !by_pattern.iter().any(is_endpoint),
         };
-        let is_plain = is_plain(taken.path) && spot.is_none_or(|spot| !spot.is_wildcard_root);
+        let is_plain = is_plain(taken.path) && spot.is_none_or(|spot| spot.wildcard.is_none());
         let is_decided = table.is_decided(taken);
         let has_one_reading = (is_plain || is_decided) && taken.changed.is_none();
         let mut reached = if has_one_reading && !table.tree.has_trailing_slash() {
@@ -212,10 +208,10 @@ impl Routes {
                 Err(rejection) => return RouteMatch::Rejected(rejection),
             }
         };
-        if let Some(target) = by_pattern
-            && !reached.targets.contains(&target)
-        {
-            reached.targets.push(target);
+        for target in by_pattern.into_iter().flatten() {
+            if !reached.targets.contains(&target) {
+                reached.targets.push(target);
+            }
         }
         reached.into()
     }
@@ -224,12 +220,25 @@ impl Routes {
         spot.place.map(|place| &*self.places[place].route.path)
     }
 
-    /// The target of the route that covers every path of `pattern`. A pattern matches as a path:
-    /// its parameters are segments like any other.
-    fn at(&self, table: &Table, pattern: &str) -> Option<Target> {
-        let spot = *table.matcher.at(pattern).ok()?.value;
-        let covers = !takes_rest(pattern) || takes_rest(self.path_of(spot)?);
-        spot.target.filter(|_| covers)
+    /// The targets of the route that covers every path of `pattern`, and of the wildcard that begins
+    /// there. A pattern matches as a path: its parameters are segments like any other.
+    fn at(&self, table: &Table, pattern: &str) -> [Option<Target>; 2] {
+        let path = unescaped(pattern);
+        let Ok(found) = table.matcher.at(&path) else {
+            return [None; 2];
+        };
+        let spot = *found.value;
+        let covers = !takes_rest(pattern) || self.path_of(spot).is_some_and(takes_rest);
+        [spot.target.filter(|_| covers), spot.wildcard]
+    }
+}
+
+/// A pattern as the path that it matches: escaped braces are braces there.
+fn unescaped(pattern: &str) -> Cow<'_, str> {
+    if pattern.contains("{{") || pattern.contains("}}") {
+        Cow::Owned(pattern.replace("{{", "{").replace("}}", "}"))
+    } else {
+        Cow::Borrowed(pattern)
     }
 }
 

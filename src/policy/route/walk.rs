@@ -42,7 +42,7 @@ struct Walk<'w> {
     path: &'w [u8],
     tokens: Vec<Token>,
     /// For each state that was visited: whether some reading reaches no route from there.
-    memo: HashMap<(NodeId, usize), bool>,
+    memo: HashMap<(NodeId, usize, bool), bool>,
     reached: Vec<Target>,
     segment_calls: usize,
     is_exceeded: bool,
@@ -53,12 +53,12 @@ struct Walk<'w> {
 /// Walks the tree along all readings of a path.
 pub(super) fn walk(tree: &Tree, path: &str) -> Result<Reached, PathRejection> {
     let mut walk = Walk::new(tree, path);
-    let is_unmatched = walk.reach(Tree::ROOT, 0);
+    let is_unmatched = walk.reach(Tree::ROOT, 0, false);
     if tree.has_trailing_slash() && !walk.is_exceeded {
         // Adds targets only. That this reading reaches nothing says nothing about the path.
         walk.appends_slash = true;
         walk.memo.clear();
-        walk.reach(Tree::ROOT, 0);
+        walk.reach(Tree::ROOT, 0, true);
     }
     if walk.is_exceeded {
         return Err(PathRejection::TooManyReadings);
@@ -86,8 +86,11 @@ impl<'w> Walk<'w> {
 
     /// Adds the targets that readings of the tokens from `i` on reach from a node. Returns whether
     /// some reading reaches none.
-    fn reach(&mut self, id: NodeId, mut i: usize) -> bool {
-        let state = (id, i);
+    ///
+    /// `in_several` is set once a slash was dropped or appended: then one router has passed the
+    /// path on to another, and the precedence of literals holds only within each of them.
+    fn reach(&mut self, id: NodeId, mut i: usize, mut in_several: bool) -> bool {
+        let state = (id, i, in_several);
         if let Some(known) = self.memo.get(&state) {
             return *known;
         }
@@ -100,13 +103,13 @@ impl<'w> Walk<'w> {
         let node = self.tree.node(id);
         let mut fails = false;
         while i < self.tokens.len() && self.is_empty(i) && !self.is_exceeded {
-            fails |= self.segment(node, i, i + 1) | self.joined(node, i);
-            i += 1;
+            fails |= self.segment(node, i, i + 1, in_several) | self.joined(node, i, in_several);
+            (i, in_several) = (i + 1, true);
         }
         if i == self.tokens.len() {
             fails |= self.end(node);
         } else {
-            fails |= self.segment(node, i, i + 1) | self.joined(node, i);
+            fails |= self.segment(node, i, i + 1, in_several) | self.joined(node, i, in_several);
         }
         self.memo.insert(state, fails);
         fails
@@ -128,17 +131,17 @@ impl<'w> Walk<'w> {
     }
 
     /// Reads tokens from `i` on as one segment that contains encoded slashes.
-    fn joined(&mut self, node: &Node, i: usize) -> bool {
+    fn joined(&mut self, node: &Node, i: usize, in_several: bool) -> bool {
         let (mut fails, mut next) = (false, i + 1);
         while !self.is_exceeded && self.tokens.get(next).is_some_and(|token| token.joined) {
             next += 1;
-            fails |= self.segment(node, i, next);
+            fails |= self.segment(node, i, next, in_several);
         }
         fails
     }
 
     /// Reads the tokens from `i` up to `next` as one segment, encoded and decoded.
-    fn segment(&mut self, node: &Node, i: usize, next: usize) -> bool {
+    fn segment(&mut self, node: &Node, i: usize, next: usize, in_several: bool) -> bool {
         self.segment_calls += 1;
         self.is_exceeded |= self.segment_calls > MAX_SEGMENT_CALLS;
         if self.is_exceeded {
@@ -149,34 +152,37 @@ impl<'w> Walk<'w> {
         let limit = self.tree.longest() + 1;
         let decoded = decode(raw, limit);
         let raw = &raw[..raw.len().min(limit)];
-        let fails = self.descend(node, raw, next);
-        fails | (decoded != raw && self.descend(node, &decoded, next))
+        let fails = self.descend(node, raw, next, in_several);
+        fails | (decoded != raw && self.descend(node, &decoded, next, in_several))
     }
 
     /// Follows one segment with the precedence of routers: literal, prefix, parameter, wildcard.
-    /// The next one is tried if some reading fails below.
-    fn descend(&mut self, node: &Node, text: &[u8], next: usize) -> bool {
-        if let Some(child) = node.literals.get(text)
-            && !self.reach(*child, next)
-        {
-            return false;
+    /// The next one is tried if some reading fails below, and always `in_several` routers.
+    fn descend(&mut self, node: &Node, text: &[u8], next: usize, in_several: bool) -> bool {
+        let mut is_matched = false;
+        if let Some(child) = node.literals.get(text) {
+            is_matched |= !self.reach(*child, next, in_several);
         }
         for (prefix, child) in &node.prefixed {
-            // Whether a parameter matches nothing depends on the version of the router.
-            if text.starts_with(prefix) && !self.reach(*child, next) && text.len() > prefix.len() {
-                return false;
+            if (!is_matched || in_several) && text.starts_with(prefix) {
+                // Whether a parameter matches nothing depends on the version of the router.
+                let is_reached = !self.reach(*child, next, in_several);
+                is_matched |= is_reached && text.len() > prefix.len();
             }
         }
         if let Some(child) = node.parameter
-            && !self.reach(child, next)
-            && !text.is_empty()
+            && (!is_matched || in_several)
         {
-            return false;
+            let is_reached = !self.reach(child, next, in_several);
+            is_matched |= is_reached && !text.is_empty();
         }
-        self.add(node.wildcard);
-        // The rest is empty after a trailing slash: only a mount matches then.
-        let is_rest_empty = text.is_empty() && next == self.tokens.len();
-        node.wildcard.is_none() || is_rest_empty
+        if !is_matched || in_several {
+            self.add(node.wildcard);
+            // The rest is empty after a trailing slash: only a mount matches then.
+            let is_rest_empty = text.is_empty() && next == self.tokens.len();
+            is_matched |= node.wildcard.is_some() && !is_rest_empty;
+        }
+        !is_matched
     }
 
     fn is_empty(&self, i: usize) -> bool {

@@ -290,17 +290,60 @@ async fn a_denial_by_one_reading_charges_the_others_nothing() {
         .endpoint("/a/{x}", rule("wide"));
     let app =
         Router::new().fallback_service(limits(policy).layer(Router::new().fallback(says("any"))));
-    let remaining = |answer: &Answer| {
-        let wide = answer.header("ratelimit").unwrap().to_owned();
-        (answer.status, wide)
-    };
-    let (status, _) = remaining(&super::send(&app, "GET /a/%62", &[]).await);
-    assert_eq!(status, 200);
-    for _ in 0..5 {
-        let (status, _) = remaining(&super::send(&app, "GET /a/%62", &[]).await);
-        assert_eq!(status, 429);
+    for status in [200, 429, 429, 429] {
+        let answer = super::send(&app, "GET /a/%62", &[]).await;
+        assert_eq!(answer.status, status);
     }
-    let (status, wide) = remaining(&super::send(&app, "GET /a/c", &[]).await);
-    assert_eq!(status, 200);
+    let answer = super::send(&app, "GET /a/c", &[]).await;
+    let wide = answer.header("ratelimit").unwrap();
     assert!(wide.contains("r=98"), "{wide}");
+}
+
+/// The matched pattern is where the wildcard of a mount begins, and the path has a literal rule.
+#[tokio::test]
+async fn the_mount_that_matched_is_charged_beside_a_more_literal_route() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/{p}/{r}/{*rest}", rule("mount"))
+            .endpoint("/b/{*rest}", rule("literal"))
+            .exempt_route("/a/{*open}")
+    };
+    let router = || Router::new().nest_service("/{p}/{r}", any(says("mount")));
+    let app = router().layer(limits(policy()));
+    for path in ["/b/b", "/a/b"] {
+        charged(&app, &format!("GET {path}"), "mount").await;
+    }
+}
+
+#[tokio::test]
+async fn a_matched_pattern_with_escaped_braces_is_charged() {
+    let policy = Policy::builder()
+        .endpoint("/{p}/{{x}}/login", rule("braces"))
+        .endpoint("/v1/{*rest}", rule("rest"));
+    let router = Router::new().route("/{p}/{{x}}/login", any(says("braces")));
+    let app = router.layer(limits(policy));
+    charged(&app, "GET /v1/{x}/login", "braces").await;
+}
+
+/// The outer router does not match `///login`, and the inner one has only a parameter.
+#[tokio::test]
+async fn a_literal_of_one_router_does_not_hide_the_parameter_of_another() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/login", rule("login"))
+            .endpoint("/{p}", rule("parameter"))
+    };
+    let router = || {
+        let inner = Router::new().route("/{p}", any(says("parameter")));
+        let trimmed = NormalizePathLayer::trim_trailing_slash().layer(inner);
+        Router::new()
+            .route("/login", any(says("login")))
+            .route_service("/{*rest}", trimmed)
+    };
+    for app in both(policy, router) {
+        for path in ["///login", "//login", "/login/"] {
+            charged(&app, &format!("GET {path}"), "parameter").await;
+        }
+        charged(&app, "GET /login", "login").await;
+    }
 }
