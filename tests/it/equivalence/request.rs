@@ -52,7 +52,9 @@ impl Source {
             Self::ApiKey => builder.identify(
                 ApiKey::header("x-api-key", |key| Caller::named(key)?.identity()).unwrap(),
             ),
-            Self::Extension => builder.identify(Authenticated::extension(Caller::identity)),
+            Self::Extension => builder.identify(Authenticated::extension(|caller: &Caller| {
+                caller.identity()
+            })),
             Self::UserHeader => builder.identify(UserIdHeader::trusted("x-user").unwrap()),
             Self::Closure => {
                 builder.identify_with(|head| Caller::named(head.header("x-user")?)?.identity())
@@ -102,7 +104,7 @@ impl Caller {
         all.find(|caller| *caller != Self::Wrong && caller.name() == Some(name))
     }
 
-    fn identity(&self) -> Option<Identity> {
+    fn identity(self) -> Option<Identity> {
         let identity = Identity::user(self.name()?);
         match self {
             Self::Unauthenticated | Self::Wrong => None,

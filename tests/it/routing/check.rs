@@ -6,9 +6,9 @@ use tower::ServiceExt;
 
 use super::build::Service;
 use super::paths::{Sent, is_plain};
-use super::pattern::hides;
+use super::pattern::{hides, is_more_literal};
 use super::readings::{Table, readings};
-use super::tree::{App, Handler, Position, Server, Slash, Target};
+use super::tree::{App, Handler, Position, Server, Slash, Target, covers};
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,10 @@ fn compare(
         _ => return Err("the layer is there twice".to_owned()),
     }
     let rule = app.rule_of(handler, method).map(|rule| &rule.target);
-    let is_hidden = || !answer.is_decided() && hidden(app, handler, answer, method);
+    let is_hidden = || {
+        !answer.is_decided()
+            && (hidden(app, handler, answer, method) || is_exempt_in_part(app, handler, method))
+    };
     if answer.charged.is_empty() {
         return match rule {
             _ if is_hidden() => Ok(Outcome::Hidden),
@@ -139,7 +142,8 @@ fn compare(
 fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str) -> bool {
     let applied = |other: &&Handler| match app.rule_of(other, method).map(|rule| &rule.target) {
         Some(Target::Rule { name, .. }) => answer.charged.contains(&name.as_str()),
-        Some(Target::Exempt) => answer.charged.is_empty(),
+        // Another reading of the path may be counted nevertheless.
+        Some(Target::Exempt) => true,
         None => false,
     };
     let outer = (handler.pattern.as_str(), handler.behind.as_slice());
@@ -147,11 +151,20 @@ fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str) -> bo
     others.any(|other| hides(outer, (&other.pattern, &other.behind)))
 }
 
+/// Whether a route exempts a part of what the handler serves, and is not the route of a handler.
+/// Then the rule of the handler is not for that part.
+fn is_exempt_in_part(app: &App, handler: &Handler, method: &str) -> bool {
+    let mut exempt = app.rules.iter().filter(|rule| rule.is_exempt_part);
+    exempt
+        .any(|rule| covers(rule.method, method) && is_more_literal(&rule.pattern, &handler.pattern))
+}
+
 /// Returns a reading of a path that is not exempt.
 fn reading_that_counts(app: &App, method: &str, path: &str) -> Option<String> {
     let path = match &app.server {
-        Server::Axum(Position::NormalizedOutside(slash), _)
-        | Server::Axum(Position::NormalizedInside(slash), _) => normalized(path, *slash),
+        Server::Axum(Position::NormalizedOutside(slash) | Position::NormalizedInside(slash), _) => {
+            normalized(path, *slash)
+        }
         _ => path.to_owned(),
     };
     let table = Table::new(&app.rules, method);
@@ -163,9 +176,8 @@ fn reading_that_counts(app: &App, method: &str, path: &str) -> Option<String> {
 fn normalized(path: &str, slash: Slash) -> String {
     let trimmed = path.trim_matches('/');
     match slash {
-        Slash::Append if trimmed.is_empty() || path.ends_with('/') && !path.ends_with("//") => {
-            path.to_owned()
-        }
+        Slash::Append if path.ends_with('/') && !path.ends_with("//") => path.to_owned(),
+        Slash::Append if trimmed.is_empty() => "/".to_owned(),
         Slash::Append => format!("/{trimmed}/"),
         Slash::Trim => format!("/{trimmed}"),
     }

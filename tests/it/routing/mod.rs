@@ -103,6 +103,9 @@ fn send(
 }
 
 fn report(runtime: &Runtime, seed: u64, app: App, sent: &Sent, problem: &str) -> String {
+    if number("FUZZ_ROUTES_ROUTERS", ROUTERS) == 1 {
+        eprintln!("the whole router:\n{app}");
+    }
     let fails = |app: &App| send(runtime, app, &build(app), sent).is_err();
     let app = shrink::shrink(app, fails);
     let problem = match send(runtime, &app, &build(&app), sent) {
@@ -115,12 +118,15 @@ fn report(runtime: &Runtime, seed: u64, app: App, sent: &Sent, problem: &str) ->
 }
 
 fn number(variable: &str, default: u64) -> u64 {
-    let value = std::env::var(variable);
-    value.map_or(default, |text| match text.parse() {
-        Ok(number) => number,
-        Err(_) => panic!("invalid {variable} {text:?}: expected a whole number"),
-    })
+    let Ok(text) = std::env::var(variable) else {
+        return default;
+    };
+    let number = text.parse().ok();
+    number.unwrap_or_else(|| panic!("invalid {variable} {text:?}: expected a whole number"))
 }
+
+/// How many routers the ordinary test has.
+const ROUTERS: u64 = 40;
 
 /// How many failures are printed; the others are only counted.
 const PRINTED: u64 = 8;
@@ -128,7 +134,7 @@ const PRINTED: u64 = 8;
 #[test]
 fn every_rule_of_a_handler_that_ran_was_charged() {
     let seed = number("FUZZ_ROUTES_SEED", 1);
-    let routers = number("FUZZ_ROUTES_ROUTERS", 40);
+    let routers = number("FUZZ_ROUTES_ROUTERS", ROUTERS);
     let requests = number("FUZZ_ROUTES_REQUESTS", 20_000).div_ceil(routers);
     let next = AtomicU64::new(0);
     let all = Mutex::new((Counts::default(), Vec::new()));
@@ -151,7 +157,7 @@ fn every_rule_of_a_handler_that_ran_was_charged() {
         }
     });
     let (counts, failures) = all.into_inner().unwrap();
-    println!("{counts:#?}");
+    eprintln!("{counts:#?}");
     let printed = usize::try_from(number("FUZZ_ROUTES_PRINTED", PRINTED)).unwrap();
     let mut text = String::new();
     for failure in failures.iter().take(printed) {

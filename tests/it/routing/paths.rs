@@ -47,9 +47,8 @@ pub(super) fn request(random: &mut Random, app: &App) -> Sent {
         return Sent { method, uri };
     }
     let mut path = if app.handlers.is_empty() || random.chance(6) {
-        (0..=random.below(3))
-            .map(|_| format!("/{}", random.pick(&VALUES)))
-            .collect()
+        let values = (0..=random.below(3)).map(|_| random.pick(&VALUES));
+        ["/", &values.collect::<Vec<_>>().join("/")].concat()
     } else {
         let handler = &app.handlers[random.below(app.handlers.len())];
         if let Some(own) = handler.method.filter(|_| !random.chance(10)) {

@@ -21,7 +21,7 @@ pub(super) fn shape(pattern: &str) -> String {
         Kind::Parameter => "{}".to_owned(),
         Kind::Wildcard => "{*}".to_owned(),
     });
-    segments.map(|segment| format!("/{segment}")).collect()
+    ["/", &segments.collect::<Vec<_>>().join("/")].concat()
 }
 
 /// Returns the segments; a trailing slash is an empty segment.
@@ -92,16 +92,24 @@ pub(super) fn hides(
     (outer, outer_behind): (&str, &[Boundary]),
     (inner, inner_behind): (&str, &[Boundary]),
 ) -> bool {
-    let (outer_shape, inner_shape) = (shape(outer), shape(inner));
-    let mut pairs = segments(&outer_shape).zip(segments(&inner_shape));
-    let Some(at) = pairs.position(|(outer, inner)| outer != inner) else {
-        return false;
-    };
+    more_literal_at(inner, outer).is_some_and(|at| {
+        let mut behind = inner_behind.iter();
+        behind.any(|boundary| boundary.len <= at && !outer_behind.contains(boundary))
+    })
+}
+
+/// Whether a router prefers a pattern to another one where both match.
+pub(super) fn is_more_literal(pattern: &str, other: &str) -> bool {
+    more_literal_at(pattern, other).is_some()
+}
+
+/// Returns the first segment in which two patterns differ, if that of `pattern` is preferred.
+fn more_literal_at(pattern: &str, other: &str) -> Option<usize> {
+    let (shape, other_shape) = (shape(pattern), shape(other));
+    let mut pairs = segments(&shape).zip(segments(&other_shape));
+    let at = pairs.position(|(segment, other)| segment != other)?;
     let rank = |pattern: &str| Kind::of(segments(pattern).nth(at).unwrap()).rank();
-    rank(inner) > rank(outer)
-        && inner_behind
-            .iter()
-            .any(|boundary| boundary.len <= at && !outer_behind.contains(boundary))
+    (rank(pattern) > rank(other)).then_some(at)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tower::util::BoxCloneSyncService;
 
 use super::build::{Service, ran};
 use super::generate::Generator;
-use super::tree::{Handler, Server};
+use super::tree::{Handler, Server, covers};
 
 /// What the service does with a path before it matches it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,13 +94,9 @@ pub(super) fn service(
         let path = normalization.apply(request.uri().path());
         let found = path.and_then(|path| {
             let found = matcher.at(&path).ok()?;
-            let allows = |method: &Option<&str>| {
-                method.is_none_or(|own| {
-                    own == request.method().as_str() || (own == "GET" && request.method() == "HEAD")
-                })
-            };
+            let method = request.method().as_str();
             let mut handlers = found.value.iter();
-            handlers.find(|(_, method)| allows(method))
+            handlers.find(|(_, own)| covers(*own, method))
         });
         let response = match found {
             Some((id, _)) => ran(*id),

@@ -21,6 +21,9 @@ pub(super) fn rules(random: &mut Random, handlers: &[Handler]) -> Vec<Route> {
         let prefix = random.pick(&["/a", "/files", "/v1", "/a/b"]);
         let method = random.chance(50).then_some("GET");
         rules.add(method, &format!("{prefix}/{{*open}}"), Target::Exempt);
+        for route in &mut rules.routes {
+            route.is_exempt_part = true;
+        }
     }
     for handler in handlers {
         // Parameters have other names than the router's.
@@ -81,6 +84,7 @@ impl Rules {
             method,
             pattern: pattern.to_owned(),
             target,
+            is_exempt_part: false,
         });
     }
 }

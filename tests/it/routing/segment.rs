@@ -22,7 +22,7 @@ impl Generator<'_> {
             let segment = self.segment(is_last);
             path.push_str(&segment);
         }
-        let slash = if self.appends { 70 } else { 7 };
+        let slash = if self.appends { 100 } else { 7 };
         if path.is_empty() || (!path.contains("{*") && self.random.chance(slash)) {
             path.push('/');
         }

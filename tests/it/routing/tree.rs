@@ -87,12 +87,19 @@ pub(super) struct Route {
     pub(super) method: Option<&'static str>,
     pub(super) pattern: String,
     pub(super) target: Target,
+    /// Whether it is an exemption that is not the route of a handler.
+    pub(super) is_exempt_part: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Rule { name: String, has_global: bool },
     Exempt,
+}
+
+/// Whether a handler or rule of one method, or of all, is for this method. `HEAD` follows `GET`.
+pub(super) fn covers(own: Option<&str>, method: &str) -> bool {
+    own.is_none_or(|own| own == method || (own == "GET" && method == "HEAD"))
 }
 
 impl Route {
