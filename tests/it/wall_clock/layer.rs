@@ -28,7 +28,7 @@ fn with_tokens() -> (Router, ManualClock) {
     (echo().layer(limits), clock)
 }
 
-/// A token that is good for an hour from `nbf` on.
+/// A token that is valid for an hour from `nbf` on, the last second included.
 fn token(user: &str, nbf: u64) -> String {
     let exp = nbf + HOUR;
     hs256(&format!(r#"{{"sub":"{user}","nbf":{nbf},"exp":{exp}}}"#))
@@ -61,7 +61,7 @@ async fn tokens_are_valid_by_the_wall_clock() {
         assert!(!is_known(&app, &before).await, "{by}");
         let fresh = token("bob", seconds(&clock));
         assert!(is_known(&app, &fresh).await, "{by}");
-        let expired = token("carol", seconds(&clock) - HOUR);
+        let expired = token("carol", seconds(&clock) - HOUR - 1);
         assert!(!is_known(&app, &expired).await, "{by}");
         let early = token("dave", seconds(&clock) + 1);
         assert!(!is_known(&app, &early).await, "{by}");
@@ -75,7 +75,7 @@ async fn cached_token_expires_by_the_wall_clock() {
         step(&clock, by);
         let token = token("alice", seconds(&clock));
         assert!(is_known(&app, &token).await);
-        clock.advance(Duration::from_secs(HOUR - 1));
+        clock.advance(Duration::from_secs(HOUR));
         assert!(is_known(&app, &token).await, "{by}");
         clock.advance(Duration::from_secs(1));
         assert!(!is_known(&app, &token).await, "{by}");
