@@ -119,13 +119,15 @@
 //! | `client` | a layer for outbound requests that keeps to the limits it is told |
 //! | `admin` | the status endpoint, the admin API and its dashboard |
 //! | `config` | policies from TOML and JSON files, [key by key](docs::configuration) |
-//! | `cli` | the program `tollgate`: [`docs::command_line`] |
 //! | `grpc` | bodies and peer addresses of tonic |
 //! | `metrics` | figures for the `metrics` facade |
 //! | `redis` | counters in Redis or Valkey: `RedisStore` |
 //! | `redis-tls` | the same over TLS |
-//! | `full` | all of these but `cli` |
+//! | `full` | all of these |
 //! | `test-util` | the contract suite for stores, with its vectors |
+//!
+//! The program `tollgate`, which checks policy files, is the package `tollgate-cli`:
+//! [`docs::command_line`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(

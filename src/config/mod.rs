@@ -364,7 +364,7 @@ fn no_limits() -> ConfigProblem {
     ConfigProblem::new(Told {
         message: "there is no limit in it".to_owned(),
         expected: Some("`[global]`, `[[endpoints]]` or `[[rules]]`".to_owned()),
-        help: Some("to limit nobody and say so: [global] authenticated = \"unlimited\"".to_owned()),
+        help: Some("to set no limit explicitly: [global] authenticated = \"unlimited\"".to_owned()),
         ..Told::default()
     })
 }

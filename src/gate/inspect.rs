@@ -55,7 +55,7 @@ pub(crate) struct Limit {
     pub(crate) rule: String,
     /// `user:secrets:1h`
     pub(crate) policy: String,
-    /// Whose counter it is: `user=alice`, `everybody`. Not for logs.
+    /// The label of its counter: `user=alice`, `all callers`. Not for logs.
     pub(crate) counter: String,
     pub(crate) quota: Quota,
     pub(crate) usage: Usage,

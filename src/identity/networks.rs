@@ -30,6 +30,6 @@ impl Trusted {
 
 /// The network of a trusted proxy.
 pub(super) fn network(text: &str) -> Result<IpNet, Invalid> {
-    let instead = "to believe everybody, call trust_all_proxies_insecure()";
+    let instead = "to trust all proxies, call trust_all_proxies_insecure()";
     network::parse("trusted proxy", text, instead)
 }

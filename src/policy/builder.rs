@@ -193,7 +193,7 @@ impl PolicyBuilder {
     /// Checks everything and builds the policy.
     pub fn build(mut self) -> Result<Policy, Problems> {
         let mut problems = Problems::default();
-        let instead = "to count nobody, say exempt_when(|_| true)";
+        let instead = "to exempt all requests, call exempt_when(|_| true)";
         for (index, text) in std::mem::take(&mut self.networks).into_iter().enumerate() {
             let network = network::parse("exempt network", &text, instead)
                 .map_err(|wrong| wrong.at(format!("exempt.networks[{index}]")));

@@ -4,8 +4,6 @@
 mod admin;
 #[cfg(all(feature = "admin", feature = "tracing"))]
 mod browser;
-#[cfg(feature = "cli")]
-mod cli;
 #[cfg(feature = "client")]
 mod client;
 mod concurrency;

@@ -36,10 +36,7 @@ fn parse(text: &str) -> Result<Timestamp, &'static str> {
     let read: Datetime = text.trim().parse().map_err(|_| "this is no date")?;
     let date = read.date.ok_or("there is no date")?;
     let time = read.time.ok_or("there is no time of day")?;
-    let minutes = match read
-        .offset
-        .ok_or("there is no offset, so nobody knows when that is")?
-    {
+    let minutes = match read.offset.ok_or("there is no offset from UTC")? {
         Offset::Z => 0,
         Offset::Custom { minutes } => i64::from(minutes),
     };

@@ -155,7 +155,7 @@ static GLOBAL: Table = Table::of(&[
     Field::new(
         "anonymous",
         Kind::RuleOrQuotas,
-        "For everybody else, per address. Never scaled; as `authenticated`, if not said.",
+        "For unauthenticated callers, per client IP. Never scaled. Default: as `authenticated`.",
     )
     .called(&["unauthenticated", "ip"]),
 ]);
@@ -210,7 +210,7 @@ static IDENTITY: Table = Table::of(&[
     Field::new(
         "trusted_user_header",
         Kind::Text("the name of a header such as `\"x-user-id\"`"),
-        "A header that names the user. Whoever can send it can be anybody: only behind a gateway that sets it.",
+        "A header that names the user. A client that can send it can choose any user: use it only behind a gateway that sets it.",
     )
     .called(&["user_header"]),
     Field::new(

@@ -183,7 +183,7 @@ impl CountedBy {
         &self.policy
     }
 
-    /// Whose counter it is: `user=alice`, `group=a, user=b`, `everybody`.
+    /// The label of its counter: `user=alice`, `group=a, user=b`, `all callers`.
     #[must_use]
     pub fn counter(&self) -> &str {
         &self.counter

@@ -272,7 +272,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Whose counter, for people: `user=alice`, `group=a, user=b`, `everybody`.
+/// Returns the label of a counter: `user=alice`, `group=a, user=b`, `all callers`.
 pub(crate) fn dimensions(subject: &Subject<'_>) -> String {
     let named = subject.dimensions().map(|(name, value)| match value {
         Value::Text(text) => format!("{name}={text}"),
@@ -282,7 +282,7 @@ pub(crate) fn dimensions(subject: &Subject<'_>) -> String {
     });
     let named: Vec<String> = named.collect();
     if named.is_empty() {
-        "everybody".to_owned()
+        "all callers".to_owned()
     } else {
         named.join(", ")
     }

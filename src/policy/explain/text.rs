@@ -144,10 +144,7 @@ impl Display for CountedBy {
         };
         writeln!(f, "     store down  {without_store}")?;
         if self.dry_run {
-            writeln!(
-                f,
-                "     mode        dry-run: it is tried out and denies nobody"
-            )?;
+            writeln!(f, "     mode        dry-run: counts, never denies")?;
         }
         Ok(())
     }
@@ -168,7 +165,7 @@ impl Display for WhyNot {
             Self::Replaced => f.write_str("the endpoint has a quota of its own instead"),
             Self::WithoutGlobal => f.write_str("the endpoint says `global = false`"),
             Self::OnlyAnonymous => f.write_str("it is for the anonymous"),
-            Self::OnlyAuthenticated => f.write_str("it is for those who are authenticated"),
+            Self::OnlyAuthenticated => f.write_str("it is for authenticated callers"),
             Self::Lacks(dimension) => write!(f, "the caller has no `{dimension}`"),
         }
     }

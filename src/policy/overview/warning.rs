@@ -92,8 +92,8 @@ fn unsteady(overview: Overview<'_>, rule: RuleView<'_>) -> Option<String> {
     let first = tiers.next()?;
     let differ = rule.counted_per() == "all" && tiers.any(|other| other != first);
     differ.then(|| {
-        "everybody shares its counter, but the limit is another for each tier: it depends on who \
-         happens to ask"
+        "all callers share its counter, but its limit differs between tiers: the limit that applies \
+         depends on the caller"
             .to_owned()
     })
 }

@@ -56,7 +56,7 @@ async fn it_says_why_somebody_is_blocked() {
             "overridden": false, "mode": "enforce",
         })
     );
-    assert_eq!(limit(&blocked, "all:instance:1m")["counter"], "everybody");
+    assert_eq!(limit(&blocked, "all:instance:1m")["counter"], "all callers");
     assert_eq!(limit(&blocked, "user:tried:1h")["mode"], "dry-run");
     // To look charges nothing.
     assert_eq!(served.look_up("alice").await, blocked);

@@ -1,6 +1,8 @@
 //! Every command that a page tells people to type is typed here, or is on the list of those
 //! that are not, with the reason and with what is looked at instead.
 
+mod program;
+
 use std::net::SocketAddr;
 
 use super::getting_started;
@@ -8,7 +10,6 @@ use super::manifest::Manifest;
 use super::not_run;
 use super::page::{Page, examples, pages, root};
 use super::snippets::policy_of;
-use crate::cli::Place;
 use crate::curl::{assert_is_shown, replay, words};
 use crate::examples::SERVERS;
 use crate::examples::process::{Example, ended};
@@ -107,6 +108,10 @@ async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match &words[..] {
         ["tollgate", arguments @ ..] => tollgate(page, command, arguments),
+        ["cargo", "run", "-p", package, "--", arguments @ ..] => {
+            not_run::has_program(package)?;
+            tollgate(page, command, arguments)
+        }
         ["cargo", "run", arguments @ ..] => example(&settings, arguments).await,
         ["curl", ..] => curl(page, command).await,
         _ => Err("neither run nor on the list of what is not run".to_owned()),
@@ -116,13 +121,14 @@ async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
 /// Runs the program on the file that the page shows, or else on that of its own guide.
 fn tollgate(page: &Page, command: &Command, arguments: &[&str]) -> Result<(), String> {
     let policy = policy_of(page).or_else(|| policy_of(&Page::read("src/docs/command_line.md")));
-    let place = Place::new(&page.path.replace('/', "-")).with("limits.toml", &policy.unwrap());
-    let run = place.run(arguments);
-    if (run.code, &*run.stderr) != (Some(0), "") {
+    let directory = page.path.replace('/', "-");
+    let run = program::run(&directory, &policy.unwrap(), arguments);
+    if !run.status.success() || !run.stderr.is_empty() {
         return Err(format!("{run:?}"));
     }
+    let printed = String::from_utf8(run.stdout).unwrap();
     match &command.shown {
-        Shown::Output(output) if *output != run.stdout => Err(format!("says\n{}", run.stdout)),
+        Shown::Output(output) if *output != printed => Err(format!("prints\n{printed}")),
         _ => Ok(()),
     }
 }
@@ -229,7 +235,12 @@ async fn a_command_that_nobody_knows_is_noticed() {
         "cargo bench -p tollgate-bench --bench speed",
         "cargo add tollgate --features raddis",
         "cargo add no-such-crate",
-        "cargo install tollgate --features clii",
+        "cargo install tollgate",
+        "cargo install tollgate-clii",
+        "cargo install --path clii",
+        "cargo install --path .",
+        "cargo run -p tollgate-clii -- check limits.toml",
+        "cargo run -p tollgate-cli -- chekc limits.toml",
         "cargo nextest run --all-features no_such_tests",
         "./scripts/tests",
         "cargo frobnicate",

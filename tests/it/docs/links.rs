@@ -93,6 +93,7 @@ fn files_that_are_named_are_there() {
     let rooms = [
         "assets/",
         "benches/",
+        "cli/",
         "examples/",
         "schema/",
         "scripts/",

@@ -3,8 +3,8 @@
 #[cfg(all(
     feature = "admin",
     feature = "axum",
-    feature = "cli",
     feature = "client",
+    feature = "config",
     feature = "grpc",
     feature = "jwt",
     feature = "metrics",

@@ -36,14 +36,20 @@ pub(super) const LIST: &[NotRun] = &[
         check: add,
     },
     NotRun {
-        begins: "cargo install tollgate ",
-        because: "it asks the registry; what it builds is what the other commands here run",
-        check: add,
+        begins: "cargo install ",
+        because: "it downloads crates and changes the user's programs; the program that it builds is \
+                  run by the other commands",
+        check: install,
     },
     NotRun {
         begins: "cargo nextest run --all-features ",
         because: "it would run itself",
         check: filter,
+    },
+    NotRun {
+        begins: "cargo nextest run -p ",
+        because: "`scripts/test` runs these tests",
+        check: |words| has_program(words.last().unwrap()),
     },
     NotRun {
         begins: "cargo doc --all-features --no-deps",
@@ -134,6 +140,26 @@ fn add(words: &[String]) -> Result<(), String> {
         } else if !manifest.depends_on(word) {
             return Err(format!("nothing here was tried with `{word}`"));
         }
+    }
+    Ok(())
+}
+
+/// Checks that the package, or the directory after `--path`, contains the program `tollgate`.
+fn install(words: &[String]) -> Result<(), String> {
+    match words {
+        [_, _, path, directory] if path == "--path" => {
+            has_program(Manifest::in_directory(directory)?.name())
+        }
+        [_, _, package] => has_program(package),
+        _ => Err("neither `cargo install PACKAGE` nor `cargo install --path DIRECTORY`".to_owned()),
+    }
+}
+
+/// Checks that `package` is the name of the package with the program `tollgate`.
+pub(super) fn has_program(package: &str) -> Result<(), String> {
+    let program = Manifest::of_the_program();
+    if program.target("bin", "tollgate").is_none() || program.name() != package {
+        return Err(format!("package `{package}` has no program `tollgate`"));
     }
     Ok(())
 }

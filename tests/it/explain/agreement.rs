@@ -43,7 +43,7 @@ fn whose(subject: &Subject<'_>) -> String {
         .map(|(name, of)| format!("{name}={}", value(of)))
         .collect();
     match named.as_slice() {
-        [] => "everybody".to_owned(),
+        [] => "all callers".to_owned(),
         named => named.join(", "),
     }
 }

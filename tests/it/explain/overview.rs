@@ -192,7 +192,7 @@ fn a_shared_counter_that_depends_on_the_tier_is_told() {
     let dearer = Rule::new("1000/hour").per([]).tier("team", ["2000/hour"]);
     let [warning] = warnings(policy(dearer)).try_into().unwrap();
     assert!(
-        warning.starts_with("rules[0]: everybody shares"),
+        warning.starts_with("rules[0]: all callers share"),
         "{warning}"
     );
     assert!(warnings(policy(Rule::new("1000/hour").per([]))).is_empty());

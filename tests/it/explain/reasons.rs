@@ -45,7 +45,7 @@ fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
             ("user:secrets:1h", "user=alice", 2_500),
             ("user:global:1h", "user=alice", 5_000),
             ("tenant:tenant:1d", "tenant=acme", 500_000),
-            ("all:instance:1s", "everybody", 1_000),
+            ("all:instance:1s", "all callers", 1_000),
         ]
     );
     let kinds: Vec<RuleKind> = explanation.counted_by().map(CountedBy::kind).collect();

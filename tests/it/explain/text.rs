@@ -26,7 +26,7 @@ Counted by, all or none:
 
   3. all:instance:1s  1000/1s
      rule        instance (always-on)
-     counter     everybody
+     counter     all callers
      limit       1000/1s, as the rule says
      counts      every response, 1 each
      store down  counted in the memory of each process

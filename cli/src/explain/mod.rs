@@ -1,4 +1,4 @@
-//! `tollgate explain`: which limits count a request, and why.
+//! `tollgate explain`: prints which limits count a request, and why.
 
 mod json;
 
@@ -10,24 +10,26 @@ use tollgate::identity::{ClientIp, PeerAddr};
 use tollgate::policy::Inquiry;
 use tollgate::{Clock, Head, Identity, SystemClock};
 
-use crate::args::{Explain, Format};
-use crate::output::{Failure, Output, misused, say, say_json};
-use crate::read;
+use crate::args::{ExplainArgs, Format};
+use crate::output::{Failure, Output, usage_error, write_json, write_stdout};
+use crate::policy_file;
 
-pub(crate) fn run(args: &Explain, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(args: &ExplainArgs, output: Output) -> Result<(), Failure> {
     let identity = identity(args)?;
-    let config = read::read(&args.file, output)?;
+    let config = policy_file::read(&args.file, output)?;
     let inquiry = inquiry(args, identity, &config);
     let explanation = config.into_policy().explain(&inquiry);
     match output.format {
-        Format::Json => say_json(&json::explanation(&args.file, &explanation)),
-        Format::Text if output.colors_stdout() => say(&explanation.colored().to_string()),
-        Format::Text => say(&explanation.to_string()),
+        Format::Json => write_json(&json::explanation(&args.file, &explanation)),
+        Format::Text if output.has_colored_stdout() => {
+            write_stdout(&explanation.colored().to_string());
+        }
+        Format::Text => write_stdout(&explanation.to_string()),
     }
     Ok(())
 }
 
-fn inquiry(args: &Explain, identity: Option<Identity>, config: &Config) -> Inquiry {
+fn inquiry(args: &ExplainArgs, identity: Option<Identity>, config: &Config) -> Inquiry {
     let now = || SystemClock::new().now();
     let mut inquiry = args.request.clone().at(args.at.unwrap_or_else(now));
     if let Some(identity) = identity {
@@ -36,22 +38,23 @@ fn inquiry(args: &Explain, identity: Option<Identity>, config: &Config) -> Inqui
     let Some(ip) = args.ip else {
         return inquiry;
     };
-    // As a layer would see a request that comes from there.
+    // The client IP is resolved as the layer does it, with the trusted proxies of the file.
     let mut request = Request::new(());
     let peer = PeerAddr(SocketAddr::new(ip, 0));
     request.extensions_mut().insert(peer);
     let default = ClientIp::default();
     let client_ip = config.client_ip().unwrap_or(&default);
     match client_ip.locate(&Head::of(&request)) {
-        // A proxy that does not tell its client is counted, but lends it no exemption.
+        // A request of a trusted proxy without a forwarded address is counted by the address of
+        // the proxy, but an exempt network does not exempt it.
         Some(address) if address.is_proxy() => inquiry.counted_as(address.group()),
         Some(address) => inquiry.ip(address.ip()).counted_as(address.group()),
         None => inquiry.ip(ip),
     }
 }
 
-/// Who asks, if somebody who is known.
-fn identity(args: &Explain) -> Result<Option<Identity>, Failure> {
+/// Returns the identity that the arguments describe, or `None` for an unauthenticated caller.
+fn identity(args: &ExplainArgs) -> Result<Option<Identity>, Failure> {
     let named = |name: &str, value: &String| (name.to_owned(), value.clone());
     let user = args.user.iter().map(|user| named(Identity::USER, user));
     let tenant = args
@@ -60,22 +63,23 @@ fn identity(args: &Explain) -> Result<Option<Identity>, Failure> {
         .map(|tenant| named(Identity::TENANT, tenant));
     let others = args.dimension.iter().cloned();
     let mut dimensions: Vec<(String, String)> = user.chain(others).chain(tenant).collect();
-    // Whoever has a user name is known by it.
+    // The first dimension names the caller. That is the user if there is one.
     dimensions.sort_by_key(|(name, _)| name != Identity::USER);
-    for (index, (name, _)) in dimensions.iter().enumerate() {
-        if dimensions[..index].iter().any(|(other, _)| other == name) {
-            return Err(misused(format!("`{name}` is said twice")));
+    for (index, (name, value)) in dimensions.iter().enumerate() {
+        let same = |(other, _): &&(String, String)| other == name;
+        if let Some((_, first)) = dimensions[..index].iter().find(same) {
+            let message = format!("dimension `{name}` is both `{first}` and `{value}`");
+            return Err(usage_error(message + ": expected one value"));
         }
     }
     let mut dimensions = dimensions.into_iter();
     let Some((name, value)) = dimensions.next() else {
-        return match (&args.tier, args.role.first()) {
-            (None, None) => Ok(None),
-            _ => Err(misused(
-                "nobody is known to have that tier or role; say who, with --user, --tenant or \
-                 --dimension",
-            )),
-        };
+        if args.tier.is_none() && args.role.is_empty() {
+            return Ok(None);
+        }
+        return Err(usage_error(
+            "--tier and --role need an identity: expected --user, --tenant or --dimension",
+        ));
     };
     let mut identity = Identity::new(name, value);
     for (name, value) in dimensions {

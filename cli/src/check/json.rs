@@ -1,11 +1,11 @@
-//! What a file means, for programs.
+//! Summary of a policy as JSON.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use tollgate::policy::Overview;
 
-pub(super) fn overview(file: &Path, overview: Overview<'_>) -> Value {
+pub(super) fn summary(file: &Path, overview: Overview<'_>) -> Value {
     let subjects = overview
         .exempt_subjects()
         .map(|(dimension, value)| json!({ "dimension": dimension, "value": value }));

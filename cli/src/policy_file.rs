@@ -1,4 +1,4 @@
-//! The file.
+//! Reading of a policy file, and the report of its problems.
 
 use std::path::Path;
 
@@ -6,23 +6,24 @@ use serde_json::{Value, json};
 use tollgate::config::{Config, ConfigError, Source};
 
 use crate::args::Format;
-use crate::output::{Failure, Output, complain, say_json};
+use crate::output::{Failure, Output, write_json, write_stderr};
 
-/// Reads a file, or tells all that is wrong with it. Secrets are not looked for: files are
-/// checked where they are not.
+/// Reads a policy file, or prints all of its problems.
+///
+/// Secrets and keys that the file names are not loaded: CI does not have them.
 pub(crate) fn read(path: &Path, output: Output) -> Result<Config, Failure> {
     Source::file(path).without_keys().read().map_err(|error| {
         match output.format {
-            Format::Json => say_json(&problems(&error)),
-            Format::Text => complain(&told(&error, output.colors_stderr())),
+            Format::Json => write_json(&json_report(&error)),
+            Format::Text => write_stderr(&text_report(&error, output.has_colored_stderr())),
         }
         Failure::Problems
     })
 }
 
-fn told(error: &ConfigError, colors: bool) -> String {
+fn text_report(error: &ConfigError, has_colors: bool) -> String {
     let count = error.problems().len() + error.more();
-    let problems = if colors {
+    let problems = if has_colors {
         error.to_ansi()
     } else {
         error.to_string()
@@ -34,7 +35,7 @@ fn told(error: &ConfigError, colors: bool) -> String {
     )
 }
 
-fn problems(error: &ConfigError) -> Value {
+fn json_report(error: &ConfigError) -> Value {
     let mut report: Value = serde_json::from_str(&error.to_json()).unwrap_or_default();
     report["ok"] = json!(false);
     report

@@ -1,4 +1,4 @@
-//! What can be asked of it.
+//! Command-line arguments. The comments on commands and options are the text of `--help`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tollgate::Timestamp;
 use tollgate::policy::Inquiry;
 
-/// Looks at files of rate limits.
+/// Checks and explains rate-limit policy files.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -17,52 +17,53 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Says all that is wrong with a file, or else what it means.
+    /// Prints all problems of a policy file, or a summary of its limits.
     ///
-    /// Exit codes: 0 if nothing is wrong, 1 if something is, 2 if the command makes no sense.
-    Check(Check),
-    /// Says which limits count a request, whose counters, with which numbers, and why.
-    Explain(Box<Explain>),
+    /// Exit codes: 0 if the file has no problems, 1 if it has problems or cannot be read, 2 if the
+    /// arguments are wrong.
+    Check(CheckArgs),
+    /// Prints which limits count a request, on which counters, with which numbers, and why.
+    Explain(Box<ExplainArgs>),
     /// Prints the JSON Schema of policy files, for editors.
     Schema,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Check {
-    /// The file: JSON if its name ends in `.json`, else TOML. `TOLLGATE_` variables of the
-    /// environment override what it says.
+pub(crate) struct CheckArgs {
+    /// Policy file: JSON if its name ends in `.json`, otherwise TOML. Environment variables that
+    /// begin with `TOLLGATE_` override its values.
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Explain {
-    /// The file, as for `check`.
+pub(crate) struct ExplainArgs {
+    /// Policy file, as for `check`.
     pub(crate) file: PathBuf,
-    /// What is asked for: "GET /v1/secrets/42".
+    /// Method and path of the request, such as "GET /v1/secrets/42".
     #[arg(long, short, value_parser = Inquiry::new, value_name = "METHOD PATH")]
     pub(crate) request: Inquiry,
-    /// The user who asks. Nobody who is known, if there is none and nothing like it.
+    /// User of the caller. Without --user, --tenant and --dimension, the caller is unauthenticated.
     #[arg(long, short)]
     pub(crate) user: Option<String>,
-    /// The tenant that the caller belongs to.
+    /// Tenant of the caller.
     #[arg(long)]
     pub(crate) tenant: Option<String>,
-    /// Something else that callers are known by, such as `api-key=k1`. Can be given again.
-    #[arg(long, value_parser = dimension, value_name = "NAME=VALUE")]
+    /// Another dimension of the caller's identity, such as `api-key=k1`. Can be repeated.
+    #[arg(long, value_parser = parse_dimension, value_name = "NAME=VALUE")]
     pub(crate) dimension: Vec<(String, String)>,
-    /// The caller's tier.
+    /// Tier of the caller.
     #[arg(long, short)]
     pub(crate) tier: Option<String>,
-    /// A role that the caller has. Can be given again.
+    /// Role of the caller. Can be repeated.
     #[arg(long)]
     pub(crate) role: Vec<String>,
-    /// The address that the request comes from.
+    /// Peer address of the request.
     #[arg(long)]
     pub(crate) ip: Option<IpAddr>,
-    /// When, such as 2026-12-01T06:00:00Z; now, if it is not said.
-    #[arg(long, value_parser = instant, value_name = "TIME")]
+    /// Time of the request, such as 2026-12-01T06:00:00Z. Default: now.
+    #[arg(long, value_parser = parse_time, value_name = "TIME")]
     pub(crate) at: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -70,10 +71,10 @@ pub(crate) struct Explain {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct OutputArgs {
-    /// For people, or for programs.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// Whether to use colours. By default only on a terminal, and not if `NO_COLOR` is set.
+    /// When to use colours. `auto` uses them on a terminal, unless `NO_COLOR` is set.
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Color,
 }
@@ -98,9 +99,10 @@ pub(crate) enum Color {
     Never,
 }
 
-fn dimension(text: &str) -> Result<(String, String), String> {
+// The parser puts the value and the option in front of these messages.
+fn parse_dimension(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some(("ip", _)) => Err("the address is said with --ip".to_owned()),
+        Some(("ip", _)) => Err("expected a dimension other than `ip`, which is set by --ip".into()),
         Some((name, value)) if !name.is_empty() && !value.is_empty() => {
             Ok((name.to_owned(), value.to_owned()))
         }
@@ -108,9 +110,10 @@ fn dimension(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn instant(text: &str) -> Result<Timestamp, String> {
+fn parse_time(text: &str) -> Result<Timestamp, String> {
     let expected = "expected a date with time and offset, such as `2026-12-01T06:00:00Z`";
-    let read: jiff::Timestamp = text.parse().map_err(|_| expected.to_owned())?;
-    let micros = u64::try_from(read.as_microsecond()).map_err(|_| "this is before 1970".to_owned());
-    micros.map(Timestamp::from_micros)
+    let time: jiff::Timestamp = text.parse().map_err(|_| expected.to_owned())?;
+    let micros = u64::try_from(time.as_microsecond())
+        .map_err(|_| "expected a time that is not before 1970".to_owned())?;
+    Ok(Timestamp::from_micros(micros))
 }

@@ -1,15 +1,16 @@
-//! The guide to the command line lists what programs read. Its commands are run with those of all
-//! pages, in `docs::commands`.
+//! The tables of JSON keys in the guide to the command line.
+//!
+//! The commands of the guide are run by `docs::commands` in the tests of the library.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{GOOD, Place, WRONG};
+use crate::support::{GOOD, TestDir, WRONG};
 
 const GUIDE: &str = include_str!("../../../src/docs/command_line.md");
 
-/// The keys that are listed under a heading, up to the next one.
+/// Returns the keys in the first table after the text `after`.
 fn documented(after: &str) -> BTreeSet<String> {
     let (_, rest) = GUIDE.split_once(after).unwrap();
     let lines = rest.lines().skip_while(|line| !line.starts_with("| key"));
@@ -20,7 +21,7 @@ fn documented(after: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The paths of all keys: `problems[].path`.
+/// Collects the paths of all keys, such as `problems[].path`.
 fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
@@ -43,27 +44,24 @@ fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What programs read is what the tables say: no key more, no key less.
 #[test]
-fn every_key_is_in_its_tables() {
+fn tables_list_exactly_the_keys_of_the_json_output() {
     let text = format!("[categories.idle]\nlimit = '1/hour'\n{GOOD}");
     let text = text.replace("team = 5\n", "");
-    let place = Place::new("keys")
+    let dir = TestDir::new("keys")
         .with("good.toml", &text)
         .with("wrong.toml", WRONG);
-    let seen = |commands: &[&[&str]]| {
+    let printed = |commands: &[&[&str]]| {
         let mut found = BTreeSet::new();
         for command in commands {
-            let told = place
-                .run(&[*command, &["--format", "json"]].concat())
-                .json();
-            keys(&told, "", &mut found);
+            let report = dir.run(&[*command, &["--format", "json"]].concat()).json();
+            keys(&report, "", &mut found);
         }
         found
     };
-    let wrong = seen(&[&["check", "wrong.toml"]]);
+    let wrong = printed(&[&["check", "wrong.toml"]]);
     assert_eq!(wrong, documented("If the file has problems"));
-    let good = seen(&[&["check", "good.toml"]]);
+    let good = printed(&[&["check", "good.toml"]]);
     assert_eq!(good, documented("`tollgate check`, if it has none"));
     let explain = [
         "explain",
@@ -72,7 +70,7 @@ fn every_key_is_in_its_tables() {
         "GET /v1/secrets/1",
         "--at",
     ];
-    let mut explained = seen(&[
+    let mut explained = printed(&[
         &[&explain[..], &["2026-12-01T06:00:00Z"]].concat(),
         &[&explain[..], &["2026-11-01T06:00:00Z"]].concat(),
         &[
@@ -84,7 +82,7 @@ fn every_key_is_in_its_tables() {
             "2026-12-01T06:00:00Z",
         ],
     ]);
-    // Null where nothing is exempt or rejected, and empty where something is.
+    // `exempt` and `rejected` are null, and the lists empty, if they do not apply.
     for not_always in ["exempt", "counted_by", "rejected", "endpoints"] {
         assert!(explained.remove(not_always), "{not_always}");
     }

@@ -1,8 +1,8 @@
-//! Lines whose columns stand one below the other.
+//! Text table with aligned columns.
 
 use std::fmt::Write;
 
-/// A table in which headings may stand between the rows.
+/// Table with headings between the rows. Columns are aligned across headings.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     lines: Vec<Line>,
@@ -15,15 +15,17 @@ enum Line {
 }
 
 impl Table {
-    /// A line of its own, after an empty one.
-    pub(super) fn heading(&mut self, text: impl Into<String>) {
+    /// Adds a heading, which is printed after an empty line.
+    pub(super) fn add_heading(&mut self, text: impl Into<String>) {
         self.lines.push(Line::Heading(text.into()));
     }
 
-    pub(super) fn row(&mut self, cells: Vec<String>) {
+    /// Adds a row. Rows may differ in length.
+    pub(super) fn add_row(&mut self, cells: Vec<String>) {
         self.lines.push(Line::Row(cells));
     }
 
+    /// Returns the table as text; `paint` formats the headings.
     pub(super) fn render(&self, paint: impl Fn(&str) -> String) -> String {
         let mut widths: Vec<usize> = Vec::new();
         for line in &self.lines {

@@ -1,4 +1,4 @@
-//! An explanation for programs.
+//! Explanation of a request as JSON.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use tollgate::policy::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
 
 pub(super) fn explanation(file: &Path, explanation: &Explanation) -> Value {
-    let exempt = explanation.exemption().map(|why| {
+    let exempt = explanation.exemption().map(|exemption| {
         let because = explanation.exempt_because();
-        json!({ "by": why.name(), "because": because })
+        json!({ "by": exemption.name(), "because": because })
     });
     let rejected = explanation
         .rejection()
         .map(|rejection| json!({ "reason": rejection.reason(), "message": rejection.message() }));
     let endpoints: Vec<&str> = explanation.endpoints().collect();
-    let counted: Vec<Value> = explanation.counted_by().map(counted).collect();
-    let skipped: Vec<Value> = explanation.not_counted_by().map(skipped).collect();
+    let counted: Vec<Value> = explanation.counted_by().map(counted_by).collect();
+    let skipped: Vec<Value> = explanation.not_counted_by().map(not_counted_by).collect();
     json!({
         "file": file.display().to_string(),
         "ok": true,
@@ -45,7 +45,7 @@ const fn tier_source(source: &TierSource) -> &'static str {
     }
 }
 
-fn counted(by: &CountedBy) -> Value {
+fn counted_by(by: &CountedBy) -> Value {
     let (scaling, times) = match by.scaling() {
         Scaling::Times(times) => ("times", Some(times)),
         Scaling::Own => ("own", None),
@@ -69,11 +69,11 @@ fn counted(by: &CountedBy) -> Value {
     })
 }
 
-const fn mode(dry_run: bool) -> &'static str {
-    if dry_run { "dry-run" } else { "enforce" }
+const fn mode(is_dry_run: bool) -> &'static str {
+    if is_dry_run { "dry-run" } else { "enforce" }
 }
 
-fn skipped(rule: &NotCountedBy) -> Value {
+fn not_counted_by(rule: &NotCountedBy) -> Value {
     let why = match rule.why() {
         WhyNot::Exempt => "exempt",
         WhyNot::Rejected => "rejected",

@@ -1,4 +1,4 @@
-//! What a file means, for people.
+//! Summary of a policy as text.
 
 use std::fmt::Write;
 
@@ -6,92 +6,92 @@ use tollgate::policy::{EndpointView, Overview, RuleKind, RuleView};
 
 use super::table::Table;
 
-/// The whole of it: numbers for each tier, by category.
-pub(super) fn overview(name: &str, overview: Overview<'_>, colors: bool) -> String {
-    let bold = |text: &str| painted("1", text, colors);
+/// Returns the limits of each tier, grouped by category.
+pub(super) fn summary(name: &str, overview: Overview<'_>, has_colors: bool) -> String {
+    let bold = |text: &str| paint("1", text, has_colors);
     let rules = overview.rules().count();
     let endpoints = overview.endpoints().len();
     let mut text = format!(
         "{} is fine: {} for {}\n",
         bold(name),
-        amount(rules, "rule"),
-        amount(endpoints, "endpoint"),
+        plural(rules, "rule"),
+        plural(endpoints, "endpoint"),
     );
     let mut table = Table::default();
-    tiers(overview, &mut table);
-    of_kind(
+    add_tier_rows(overview, &mut table);
+    add_kind_rows(
         overview,
         RuleKind::Global,
         "All requests of a caller",
         &mut table,
     );
-    for category in overview.rules().filter(is(RuleKind::Category)) {
-        table.heading(format!("Category {}", category.name()));
-        table.row(cells(overview, category, "together"));
-        let shares = |endpoint: &EndpointView<'_>| endpoint.rules().any(|rule| rule == category);
-        for endpoint in overview.endpoints().filter(shares) {
-            table.row(vec![format!("  {}", noted(endpoint))]);
+    for category in overview.rules().filter(is_of_kind(RuleKind::Category)) {
+        table.add_heading(format!("Category {}", category.name()));
+        table.add_row(rule_cells(overview, category, "together"));
+        let is_member = |endpoint: &EndpointView<'_>| endpoint.rules().any(|rule| rule == category);
+        for endpoint in overview.endpoints().filter(is_member) {
+            table.add_row(vec![format!("  {}", route_label(endpoint))]);
         }
-        own_rows(overview, Some(category), &mut table);
+        add_endpoint_rows(overview, Some(category), &mut table);
     }
     if overview
         .endpoints()
         .any(|endpoint| endpoint.category().is_none())
     {
-        table.heading("Endpoints");
-        own_rows(overview, None, &mut table);
+        table.add_heading("Endpoints");
+        add_endpoint_rows(overview, None, &mut table);
     }
-    of_kind(overview, RuleKind::AlwaysOn, "Always", &mut table);
+    add_kind_rows(overview, RuleKind::AlwaysOn, "Always", &mut table);
     text += &table.render(bold);
-    exempt(overview, &mut text, bold);
+    write_exemptions(overview, &mut text, bold);
     text
 }
 
-pub(super) fn warnings(overview: Overview<'_>, colors: bool) -> String {
+pub(super) fn warnings(overview: Overview<'_>, has_colors: bool) -> String {
     let mut text = String::new();
     for warning in overview.warnings() {
-        let word = painted("1;33", "warning", colors);
+        let word = paint("1;33", "warning", has_colors);
         let _ = writeln!(text, "{word}: {warning}");
     }
     text
 }
 
-fn painted(code: &str, text: &str, colors: bool) -> String {
-    if colors {
+fn paint(code: &str, text: &str, has_colors: bool) -> String {
+    if has_colors {
         format!("\x1b[{code}m{text}\x1b[0m")
     } else {
         text.to_owned()
     }
 }
 
-fn amount(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
+fn plural(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
-fn is(kind: RuleKind) -> impl Fn(&RuleView<'_>) -> bool {
+fn is_of_kind(kind: RuleKind) -> impl Fn(&RuleView<'_>) -> bool {
     move |rule| rule.kind() == kind
 }
 
-/// The heads of the columns: each tier, and what it multiplies by.
-fn tiers(overview: Overview<'_>, table: &mut Table) {
-    table.heading("Tiers");
+/// Adds the column headings: each tier with its multiplier.
+fn add_tier_rows(overview: Overview<'_>, table: &mut Table) {
+    table.add_heading("Tiers");
     let mut head = vec![String::new(), "rule".to_owned(), "per".to_owned()];
     let times = |multiplier: f64| format!("times {multiplier}");
     head.extend(overview.tiers().map(|tier| {
         let default = if tier.is_default() { " (default)" } else { "" };
         format!("{}{default}", tier.name())
     }));
-    table.row(head);
+    table.add_row(head);
     let mut multipliers = vec![String::new(); 3];
     multipliers.extend(overview.tiers().map(|tier| times(tier.multiplier())));
-    table.row(multipliers);
+    table.add_row(multipliers);
 }
 
-fn of_kind(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &mut Table) {
-    let mut rules = overview.rules().filter(is(kind)).peekable();
+fn add_kind_rows(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &mut Table) {
+    let mut rules = overview.rules().filter(is_of_kind(kind)).peekable();
     if rules.peek().is_some() {
-        table.heading(heading);
+        table.add_heading(heading);
     }
     for rule in rules {
         let what = match kind {
@@ -99,23 +99,23 @@ fn of_kind(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &mut Ta
             RuleKind::Global => "authenticated",
             _ => "everything",
         };
-        table.row(cells(overview, rule, what));
+        table.add_row(rule_cells(overview, rule, what));
     }
 }
 
-/// The endpoints of a category, or of none, that have numbers of their own.
-fn own_rows(overview: Overview<'_>, category: Option<RuleView<'_>>, table: &mut Table) {
+/// Adds the endpoints of a category, or of no category, that have a rule of their own.
+fn add_endpoint_rows(overview: Overview<'_>, category: Option<RuleView<'_>>, table: &mut Table) {
     for endpoint in overview.endpoints() {
         if endpoint.category() == category {
-            for rule in endpoint.rules().filter(is(RuleKind::Endpoint)) {
-                table.row(cells(overview, rule, &noted(endpoint)));
+            for rule in endpoint.rules().filter(is_of_kind(RuleKind::Endpoint)) {
+                table.add_row(rule_cells(overview, rule, &route_label(endpoint)));
             }
         }
     }
 }
 
-/// The route, and whether the global rules leave it out.
-fn noted(endpoint: EndpointView<'_>) -> String {
+/// Returns the route, with a note if the global rules do not count it.
+fn route_label(endpoint: EndpointView<'_>) -> String {
     let route = endpoint.route();
     if endpoint.is_counted_globally() {
         route.to_owned()
@@ -124,8 +124,8 @@ fn noted(endpoint: EndpointView<'_>) -> String {
     }
 }
 
-/// What is counted, by which rule, per what, the numbers for each tier, and what else is to be known.
-fn cells(overview: Overview<'_>, rule: RuleView<'_>, what: &str) -> Vec<String> {
+/// Returns one row: what is counted, rule, key, quotas per tier, and settings that are not defaults.
+fn rule_cells(overview: Overview<'_>, rule: RuleView<'_>, what: &str) -> Vec<String> {
     let mut cells: Vec<String> = [what, rule.name(), rule.counted_per()]
         .map(str::to_owned)
         .into();
@@ -133,26 +133,26 @@ fn cells(overview: Overview<'_>, rule: RuleView<'_>, what: &str) -> Vec<String> 
         let quotas: Vec<String> = rule.quotas(tier.name()).map(ToString::to_string).collect();
         quotas.join(" and ")
     }));
-    let mut more = Vec::new();
+    let mut notes = Vec::new();
     match rule.cost() {
         Some(1) => {}
-        Some(cost) => more.push(format!("costs {cost}")),
-        None => more.push("costs what a closure says".to_owned()),
+        Some(cost) => notes.push(format!("costs {cost}")),
+        None => notes.push("costs what a closure says".to_owned()),
     }
     match rule.count().to_string().as_str() {
         "all" => {}
-        some => more.push(format!("counts {some}")),
+        some => notes.push(format!("counts {some}")),
     }
     if rule.is_dry_run() {
-        more.push("dry-run".to_owned());
+        notes.push("dry-run".to_owned());
     }
-    if !more.is_empty() {
-        cells.push(more.join(", "));
+    if !notes.is_empty() {
+        cells.push(notes.join(", "));
     }
     cells
 }
 
-fn exempt(overview: Overview<'_>, text: &mut String, bold: impl Fn(&str) -> String) {
+fn write_exemptions(overview: Overview<'_>, text: &mut String, bold: impl Fn(&str) -> String) {
     let subjects = overview
         .exempt_subjects()
         .map(|(dimension, value)| format!("{dimension}={value}"));
@@ -171,6 +171,6 @@ fn exempt(overview: Overview<'_>, text: &mut String, bold: impl Fn(&str) -> Stri
     }
     if let Some(until) = overview.maintenance_until() {
         let _ = writeln!(text, "\n{}", bold("Maintenance"));
-        let _ = writeln!(text, "  nobody is counted before {until}");
+        let _ = writeln!(text, "  no request is counted before {until}");
     }
 }
