@@ -29,6 +29,19 @@ pub fn with_override(headers: HeaderSet) -> RateLimitLayer {
     layer
 }
 
+/// A policy with rules for 20 endpoints. That of the requests has a parameter of this name.
+pub fn routes(parameter: &str) -> RateLimitLayer {
+    let quota = format!("{AMPLE}/{DAYS}d, token-bucket");
+    let rule = || Rule::new(quota.as_str());
+    let mut policy = Policy::builder().everyone(quota.as_str());
+    policy = policy.endpoint(format!("GET /v1/items/{{{parameter}}}"), rule());
+    for number in 1..20 {
+        policy = policy.endpoint(format!("GET /v1/other{number}/{{id}}"), rule());
+    }
+    let layer = RateLimitLayer::builder(policy).headers(HeaderSet::None);
+    layer.build().expect("a valid layer")
+}
+
 /// One quota per address of the algorithm that is the default.
 pub fn sliding() -> RateLimitLayer {
     let quota = format!("{AMPLE}/{DAYS}d");

@@ -25,6 +25,9 @@ pub const NO_OVERRIDE: &str = "no override";
 /// | `headers` | the same, with headers |
 /// | `both` | the same, with two families of them |
 /// | `outside` | `plain`, around the router instead of within |
+/// | `route` | an endpoint rule and the global rule, in a policy of 20 endpoints |
+/// | `route-renamed` | `route`, with another name for the parameter than the router has |
+/// | `route-outside` | `route`, around the router |
 /// | `token` | three quotas of a caller known by a token, with headers |
 /// | `token-both` | the same, with two families of them |
 /// | `override` | `headers`, with an override for another address |
@@ -50,6 +53,12 @@ pub fn named(side: &str, work: &str) -> Option<Side> {
         (NO_OVERRIDE, _) => {
             let within = router.layer(ours::layer(HeaderSet::Legacy));
             Side::new(NO_OVERRIDE, Plain, within)
+        }
+        (TOLLGATE, "route") => ours(router.layer(ours::routes("id"))),
+        (TOLLGATE, "route-renamed") => ours(router.layer(ours::routes("item"))),
+        (TOLLGATE, "route-outside") => {
+            let around = ours::routes("id").layer(router);
+            Side::new(TOLLGATE, Plain, around)
         }
         (TOLLGATE, "both") => ours(router.layer(ours::layer(HeaderSet::Both))),
         (TOLLGATE, "denied") => ours(router.layer(ours::denying())),
