@@ -2,6 +2,8 @@
 
 mod cookies;
 mod ordinary_paths;
+mod reasons;
+mod verifications;
 mod wire_forms;
 
 use axum::Router;
