@@ -3,6 +3,7 @@
 mod cookies;
 mod ordinary_paths;
 mod reasons;
+mod rewritten;
 mod verifications;
 mod wire_forms;
 
