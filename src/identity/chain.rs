@@ -77,7 +77,6 @@ impl Identify for Chain {
             }
             let refusals = asking.refusals();
             match source.identify(asking) {
-                Identified::Absent => {}
                 Identified::Known(identity) if has_empty_subject(&identity) => {
                     asking.refuse(InvalidReason::Custom);
                 }
@@ -90,11 +89,11 @@ impl Identify for Chain {
                         break;
                     }
                 }
-                // A source of tokens has noted the reasons itself, for each token.
                 Identified::Invalid(reason) if asking.refusals() == refusals => {
                     asking.refuse(reason);
                 }
-                Identified::Invalid(_) => {}
+                // A source of tokens has noted the reasons itself, for each token.
+                Identified::Absent | Identified::Invalid(_) => {}
                 rejected @ (Identified::Ambiguous | Identified::TooLarge) => return rejected,
             }
         }
