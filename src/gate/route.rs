@@ -12,9 +12,10 @@ pub(super) fn taken<'a>(head: &Head<'a>) -> Taken<'a> {
     let original = head
         .extension::<OriginalUri>()
         .map_or(now, |original| original.0.path());
-    // A mount leaves the end of the path, or `/` if nothing is left.
-    let is_stripped =
-        original.ends_with(now) || now == "/" && head.extension::<NestedPath>().is_some();
+    // A mount leaves the end of the path, or `/` if nothing is left. Rules name the whole path
+    // there. Other middleware that strips a prefix leaves a path that a rule may name.
+    let is_mounted = || head.extension::<NestedPath>().is_some();
+    let is_stripped = original == now || (original.ends_with(now) || now == "/") && is_mounted();
     Taken {
         path: original,
         pattern: head.extension::<MatchedPath>().map(MatchedPath::as_str),

@@ -75,10 +75,11 @@ impl Identify for Chain {
             if asking.has_token_of_user() && !source.is_token_source() {
                 continue;
             }
+            let refusals = asking.refusals();
             match source.identify(asking) {
                 Identified::Absent => {}
                 Identified::Known(identity) if has_empty_subject(&identity) => {
-                    best.invalid.get_or_insert(InvalidReason::Custom);
+                    asking.refuse(InvalidReason::Custom);
                 }
                 Identified::Known(identity) => {
                     if !best.add(identity) {
@@ -89,11 +90,15 @@ impl Identify for Chain {
                         break;
                     }
                 }
-                Identified::Invalid(reason) => best.add_invalid(reason),
+                // A source of tokens has noted the reasons itself, for each token.
+                Identified::Invalid(reason) if asking.refusals() == refusals => {
+                    asking.refuse(reason);
+                }
+                Identified::Invalid(_) => {}
                 rejected @ (Identified::Ambiguous | Identified::TooLarge) => return rejected,
             }
         }
-        best.into_identified()
+        best.into_identified(asking.refused())
     }
 
     fn is_token_source(&self) -> bool {
@@ -108,8 +113,6 @@ pub(super) struct Best {
     known: Option<Arc<Identity>>,
     /// The first verified identity without a subject.
     unauthenticated: Option<Arc<Identity>>,
-    /// Why a credential was not accepted: the first reason that is charged, else the first.
-    invalid: Option<InvalidReason>,
 }
 
 impl Best {
@@ -126,15 +129,9 @@ impl Best {
         true
     }
 
-    pub(super) fn add_invalid(&mut self, reason: InvalidReason) {
-        let is_charged = self.invalid.is_some_and(InvalidReason::is_charged);
-        if self.invalid.is_none() || (!is_charged && reason.is_charged()) {
-            self.invalid = Some(reason);
-        }
-    }
-
-    pub(super) fn into_identified(self) -> Identified {
-        match (self.known.or(self.unauthenticated), self.invalid) {
+    /// Returns the identity, else that the credentials are invalid for the reason `refused`.
+    pub(super) fn into_identified(self, refused: Option<InvalidReason>) -> Identified {
+        match (self.known.or(self.unauthenticated), refused) {
             (Some(identity), _) => Identified::Known(identity),
             (None, Some(reason)) => Identified::Invalid(reason),
             (None, None) => Identified::Absent,

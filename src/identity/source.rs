@@ -97,22 +97,36 @@ pub struct Asking<'a> {
     tokens: RefCell<Tokens<'a>>,
 }
 
-/// The tokens of one request.
+/// The tokens of one request, and why credentials were not accepted.
 #[derive(Default)]
 struct Tokens<'a> {
-    /// Distinct values in the order in which they were found, and whether a source has accepted
-    /// them.
+    /// Distinct values in the order in which they were found.
     #[cfg(feature = "jwt")]
-    found: [Option<(&'a [u8], bool)>; MAX_TOKENS],
+    found: [Option<FoundToken<'a>>; MAX_TOKENS],
     /// Whether an accepted token names a user.
     has_user: bool,
+    /// Why a credential that is not a registered token was not accepted: the first reason that
+    /// is charged, else the first.
+    other: Option<InvalidReason>,
+    /// How many times a reason was added.
+    refusals: usize,
     #[cfg(not(feature = "jwt"))]
     of: std::marker::PhantomData<&'a [u8]>,
 }
 
+/// A token, and what all sources that have verified it so far amount to.
+#[cfg(feature = "jwt")]
+struct FoundToken<'a> {
+    text: &'a [u8],
+    is_accepted: bool,
+    /// The first reason that is not charged, else the first: a token that one source cannot judge
+    /// yet is not wrong because it belongs to no other source.
+    refused: Option<InvalidReason>,
+}
+
 /// The most distinct tokens that are verified for one request.
 #[cfg(feature = "jwt")]
-const MAX_TOKENS: usize = 4;
+pub(super) const MAX_TOKENS: usize = 4;
 
 /// What is known of a token when it is found.
 #[cfg(feature = "jwt")]
@@ -155,17 +169,29 @@ impl<'a> Asking<'a> {
         self.now
     }
 
+    /// Returns the index of a registered token.
+    #[cfg(feature = "jwt")]
+    pub(super) fn token_index(&self, token: &[u8]) -> Option<usize> {
+        let tokens = self.tokens.borrow();
+        let mut found = tokens.found.iter().map_while(Option::as_ref);
+        found.position(|found| found.text == token)
+    }
+
     /// Registers a token that was found in the request.
     #[cfg(feature = "jwt")]
     pub(super) fn register_token(&self, token: &'a [u8]) -> Registered {
         let mut tokens = self.tokens.borrow_mut();
         for (index, place) in tokens.found.iter_mut().enumerate() {
             match place {
-                Some((found, true)) if *found == token => return Registered::Accepted,
-                Some((found, false)) if *found == token => return Registered::New(index),
-                Some(_) => {}
+                Some(found) if found.text != token => {}
+                Some(found) if found.is_accepted => return Registered::Accepted,
+                Some(_) => return Registered::New(index),
                 None => {
-                    *place = Some((token, false));
+                    *place = Some(FoundToken {
+                        text: token,
+                        is_accepted: false,
+                        refused: None,
+                    });
                     return Registered::New(index);
                 }
             }
@@ -177,15 +203,67 @@ impl<'a> Asking<'a> {
     #[cfg(feature = "jwt")]
     pub(super) fn accept_token(&self, index: usize, has_user: bool) {
         let mut tokens = self.tokens.borrow_mut();
-        if let Some((_, is_accepted)) = &mut tokens.found[index] {
-            *is_accepted = true;
+        if let Some(found) = &mut tokens.found[index] {
+            found.is_accepted = true;
         }
         tokens.has_user |= has_user;
+    }
+
+    /// Notes why a source has not accepted a registered token.
+    #[cfg(feature = "jwt")]
+    pub(super) fn refuse_token(&self, index: usize, reason: InvalidReason) {
+        let mut tokens = self.tokens.borrow_mut();
+        tokens.refusals += 1;
+        if let Some(found) = &mut tokens.found[index]
+            && found
+                .refused
+                .is_none_or(|known| known.is_charged() && !reason.is_charged())
+        {
+            found.refused = Some(reason);
+        }
+    }
+
+    /// Notes why a source has not accepted a credential that is not a registered token.
+    pub(super) fn refuse(&self, reason: InvalidReason) {
+        let mut tokens = self.tokens.borrow_mut();
+        tokens.refusals += 1;
+        tokens.other = Some(worse(tokens.other, reason));
+    }
+
+    /// Returns how many times a source has noted a reason.
+    pub(super) fn refusals(&self) -> usize {
+        self.tokens.borrow().refusals
+    }
+
+    /// Returns why no credential was accepted: the first reason that is charged, else the first.
+    pub(super) fn refused(&self) -> Option<InvalidReason> {
+        let tokens = self.tokens.borrow();
+        #[cfg(feature = "jwt")]
+        let of_tokens = {
+            let found = tokens.found.iter().flatten();
+            let found = found.filter(|found| !found.is_accepted);
+            let reasons = found.filter_map(|found| found.refused);
+            reasons.fold(None, |known, reason| Some(worse(known, reason)))
+        };
+        #[cfg(not(feature = "jwt"))]
+        let of_tokens = None;
+        match (of_tokens, tokens.other) {
+            (known, Some(reason)) => Some(worse(known, reason)),
+            (known, None) => known,
+        }
     }
 
     /// Whether a source has accepted a token that names a user.
     pub(super) fn has_token_of_user(&self) -> bool {
         self.tokens.borrow().has_user
+    }
+}
+
+/// Of two reasons the first, unless only the second is charged.
+fn worse(known: Option<InvalidReason>, reason: InvalidReason) -> InvalidReason {
+    match known {
+        Some(known) if known.is_charged() || !reason.is_charged() => known,
+        _ => reason,
     }
 }
 

@@ -18,6 +18,8 @@ mod explain;
 mod extremes;
 mod flood;
 mod headers;
+#[cfg(feature = "jwt")]
+mod hostile_review;
 mod identity;
 mod layer;
 mod layering;

@@ -24,7 +24,7 @@ use self::token::Place;
 use self::verify::Jws;
 use super::chain::Best;
 use super::invalid_reason::InvalidReason;
-use super::source::{Asking, Identified, Identify, Registered};
+use super::source::{Asking, Identified, Identify, MAX_TOKENS, Registered};
 use crate::clock::Timestamp;
 use crate::who::Identity;
 
@@ -57,8 +57,8 @@ use crate::who::Identity;
 ///   of base64url, the first a JSON object with `alg`.
 /// - `Authorization` lines that differ are [ambiguous](Identified::Ambiguous); identical ones
 ///   count as one. Several cookies may differ: all are verified, at most 4 tokens per request.
-///   Tokens of different users, or more than 4 tokens, are ambiguous. A token over
-///   [`max_token_bytes`](JwtBuilder::max_token_bytes) is [too large](Identified::TooLarge).
+///   Tokens of different users, more than 4 tokens, or a token in a percent-encoded cookie are
+///   ambiguous. A token over [`max_token_bytes`](JwtBuilder::max_token_bytes) is [too large](Identified::TooLarge).
 /// - Every token is verified. Accepted tokens are cached, so that a signature is computed once
 ///   per token: never past `exp` and the leeway, never past a [change of keys](KeySet::replace),
 ///   and at most [as many](JwtBuilder::remember) as you say. Tokens that are not accepted are
@@ -145,10 +145,15 @@ impl Jwt {
         &self,
         token: &'a [u8],
         asking: &Asking<'a>,
-        best: &mut Best,
+        visited: &mut Visited,
     ) -> ControlFlow<Identified> {
         if token.len() > self.max_token_bytes {
             return ControlFlow::Break(Identified::TooLarge);
+        }
+        // A request may repeat a token hundreds of times.
+        let index = asking.token_index(token);
+        if index.is_some_and(|index| visited.tokens[index]) {
+            return ControlFlow::Continue(());
         }
         let now = asking.now();
         let known = match self.cached(token, now) {
@@ -163,6 +168,7 @@ impl Jwt {
             Registered::Accepted => return ControlFlow::Continue(()),
             Registered::TooMany => return ControlFlow::Break(Identified::Ambiguous),
         };
+        visited.tokens[index] = true;
         let verified = match known {
             Ok(cached) => cached,
             Err(Some(jws)) => self.verify(token, &jws, now),
@@ -171,25 +177,42 @@ impl Jwt {
         match verified {
             Ok(identity) => {
                 asking.accept_token(index, identity.is_authenticated());
-                if !best.add(identity) {
+                if !visited.best.add(identity) {
                     return ControlFlow::Break(Identified::Ambiguous);
                 }
             }
-            Err(reason) => best.add_invalid(reason),
+            Err(reason) => {
+                asking.refuse_token(index, reason);
+                visited.is_refused = true;
+            }
         }
         ControlFlow::Continue(())
     }
 }
 
+/// What one source has found in one request.
+#[derive(Default)]
+struct Visited {
+    best: Best,
+    /// By index: the tokens that this source has verified. Each is verified once.
+    tokens: [bool; MAX_TOKENS],
+    /// Whether this source has not accepted one of them.
+    is_refused: bool,
+}
+
 impl Identify for Jwt {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
-        let mut best = Best::default();
+        let mut visited = Visited::default();
         let rejected = self.place.visit(&asking.head(), |token| {
-            self.add_token(token, asking, &mut best)
+            self.add_token(token, asking, &mut visited)
         });
+        let Visited {
+            best, is_refused, ..
+        } = visited;
+        let refused = || asking.refused().filter(|_| is_refused);
         match rejected {
             ControlFlow::Break(rejected) => rejected,
-            ControlFlow::Continue(()) => best.into_identified(),
+            ControlFlow::Continue(()) => best.into_identified(refused()),
         }
     }
 

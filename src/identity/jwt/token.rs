@@ -1,11 +1,14 @@
 //! Where in a request the token is.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use http::header;
+use percent_encoding::percent_decode;
 
 use super::super::line::Line;
 use super::super::source::Identified;
+use super::verify::Jws;
 use crate::head::Head;
 
 /// Where tokens are looked for.
@@ -29,7 +32,7 @@ impl Place {
             Self::Bearer => bearer(head).map_or_else(ControlFlow::Break, |token| {
                 token.map_or(ControlFlow::Continue(()), visit)
             }),
-            Self::Cookie(name) => cookies(head, name.as_bytes()).try_for_each(visit),
+            Self::Cookie(name) => cookies(head, name.as_bytes(), visit),
         }
     }
 }
@@ -44,7 +47,8 @@ fn bearer<'a>(head: &Head<'a>) -> Result<Option<&'a [u8]>, Identified> {
         Line::Different => return Err(Identified::Ambiguous),
         Line::Only(line) | Line::Identical(line) => line.trim_ascii(),
     };
-    let Some((scheme, [b' ', token @ ..])) = line.split_at_checked("bearer".len()) else {
+    // Some applications split at any white space.
+    let Some((scheme, [b' ' | b'\t', token @ ..])) = line.split_at_checked("bearer".len()) else {
         return Ok(None);
     };
     if !scheme.eq_ignore_ascii_case(b"bearer") {
@@ -56,17 +60,41 @@ fn bearer<'a>(head: &Head<'a>) -> Result<Option<&'a [u8]>, Identified> {
     Ok(Some(token.trim_ascii_start()))
 }
 
-/// Returns the values of all cookies of this name, in all lines.
-fn cookies<'a>(head: &Head<'a>, name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
+/// Calls `visit` with the values of all cookies of this name, in all lines, until it breaks.
+///
+/// A token that is percent-encoded, or whose cookie has a percent-encoded name, is ambiguous: the
+/// cookie jars of common frameworks decode both, and browsers encode neither.
+fn cookies<'a>(
+    head: &Head<'a>,
+    name: &[u8],
+    mut visit: impl FnMut(&'a [u8]) -> ControlFlow<Identified>,
+) -> ControlFlow<Identified> {
     let lines = head.headers().get_all(header::COOKIE).iter();
-    let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
-    pairs.filter_map(move |pair| {
-        let equals = pair.iter().position(|byte| *byte == b'=')?;
-        if pair[..equals].trim_ascii() != name {
-            return None;
+    for pair in lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';')) {
+        let Some(equals) = pair.iter().position(|byte| *byte == b'=') else {
+            continue;
+        };
+        let (named, value) = (pair[..equals].trim_ascii(), &pair[equals + 1..]);
+        if named == name {
+            visit(unquoted(value))?;
         }
-        Some(match pair[equals + 1..].trim_ascii() {
-            [b'"', token @ .., b'"'] | token => token,
-        })
-    })
+        if pair.contains(&b'%') && decoded(named) == name && is_token(&decoded(value)) {
+            return ControlFlow::Break(Identified::Ambiguous);
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn is_token(value: &[u8]) -> bool {
+    Jws::parse(unquoted(value)).is_some()
+}
+
+fn unquoted(value: &[u8]) -> &[u8] {
+    match value.trim_ascii() {
+        [b'"', token @ .., b'"'] | token => token,
+    }
+}
+
+fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    percent_decode(text).into()
 }

@@ -1,0 +1,81 @@
+//! Paths that something else than a mount has shortened.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Uri};
+use axum::routing::any;
+use tollgate::RateLimitLayer;
+use tollgate::headers::HeaderSet;
+use tollgate::policy::{Policy, Rule};
+use tower::Layer;
+use tower::util::MapRequestLayer;
+
+use crate::layer::{Answer, send};
+
+fn strip(mut request: Request<Body>) -> Request<Body> {
+    if let Some(rest) = request.uri().path().strip_prefix("/public") {
+        let uri: Uri = rest.parse().unwrap();
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+fn limits(policy: tollgate::policy::PolicyBuilder) -> RateLimitLayer {
+    let policy = policy.everyone("1000/hour");
+    let builder = RateLimitLayer::builder(policy).clock(tollgate::ManualClock::new());
+    builder.headers(HeaderSet::Ietf).build().unwrap()
+}
+
+fn app(limits: &RateLimitLayer) -> Router {
+    let inner = Router::new().route("/v1/login", any(async || "login"));
+    let limited = limits.layer(inner);
+    let stripped = MapRequestLayer::new(strip).layer(limited);
+    Router::new().route_service("/public/{*rest}", stripped)
+}
+
+#[track_caller]
+fn counts_login(answer: &Answer) {
+    assert_eq!((answer.status, &*answer.body), (200, "login"));
+    let charged = answer.charged();
+    assert!(charged.contains(&"ip:login:1h".to_owned()), "{charged:?}");
+}
+
+#[tokio::test]
+async fn a_stripped_prefix_does_not_evade_the_rule_of_the_handler() {
+    let policy = Policy::builder()
+        .endpoint("/v1/login", Rule::new("5/hour").name("login"))
+        .endpoint("/public/{*rest}", Rule::new("100/hour").name("public"));
+    let app = app(&limits(policy));
+    counts_login(&send(&app, "POST /public/v1/login", &[]).await);
+}
+
+#[tokio::test]
+async fn a_stripped_prefix_does_not_exempt_the_handler() {
+    let policy = Policy::builder()
+        .endpoint("/v1/login", Rule::new("5/hour").name("login"))
+        .exempt_route("/public/{*rest}");
+    let app = app(&limits(policy));
+    counts_login(&send(&app, "POST /public/v1/login", &[]).await);
+}
+
+/// A mount strips its prefix as well, and rules name the whole path there.
+#[tokio::test]
+async fn a_layer_inside_of_a_mount_does_not_read_the_rest_as_a_path() {
+    let policy = || {
+        Policy::builder()
+            .endpoint("/v1/login", Rule::new("5/hour").name("login"))
+            .exempt_route("/public/{*rest}")
+    };
+    let inner = || Router::new().route("/v1/login", any(async || "login"));
+    let mounted = limits(policy()).layer(inner());
+    for app in [
+        Router::new().nest_service("/public", mounted),
+        Router::new().nest("/public", inner().layer(limits(policy()))),
+        Router::new()
+            .nest("/public", inner())
+            .layer(limits(policy())),
+    ] {
+        let answer = send(&app, "POST /public/v1/login", &[]).await;
+        assert_eq!((answer.status, answer.charged()), (200, vec![]));
+    }
+}
