@@ -45,7 +45,7 @@ const WELL_KNOWN_NAT64: u128 = 0x0064_ff9b_u128 << 64;
 /// RFC 6052, section 3.1: they must not be translated by the well-known prefix. If they were folded,
 /// a client could send from `64:ff9b::10.0.0.1` and be taken for a trusted proxy or an exempt host.
 const NOT_GLOBAL: [(Ipv4Addr, u8); 13] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
@@ -152,7 +152,13 @@ mod tests {
             let mapped: Ipv6Addr = format!("::ffff:{text}").parse().unwrap();
             assert_eq!(to_ipv4(mapped), Some(text.parse().unwrap()), "{text}");
         }
-        for text in ["9.255.255.255", "11.0.0.0", "100.128.0.1", "172.32.0.1", "8.8.8.8"] {
+        for text in [
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.128.0.1",
+            "172.32.0.1",
+            "8.8.8.8",
+        ] {
             let translated: Ipv6Addr = format!("64:ff9b::{text}").parse().unwrap();
             assert_eq!(to_ipv4(translated), Some(text.parse().unwrap()), "{text}");
         }
