@@ -22,7 +22,8 @@ pub enum InvalidReason {
     /// There is no key to verify with: the key set is empty. Not charged. Where invalid credentials
     /// are rejected, the request gets 503 instead of 401.
     KeysUnavailable,
-    /// The signature is right, but a claim of the identity has an unusable value. Not charged.
+    /// The signature is right, but a claim of the identity has an unusable value, or the token names
+    /// no user and is from another issuer or for another audience. Not charged.
     Claims,
     /// The signature does not match any key that fits.
     Signature,

@@ -77,11 +77,19 @@ impl Reading {
         }
     }
 
+    /// Returns whether the token names a user.
+    pub(super) fn names_user(&self, claims: &Value) -> bool {
+        self.user_of(claims).is_some()
+    }
+
+    fn user_of<'a>(&self, claims: &'a Value) -> Option<Cow<'a, str>> {
+        self.user.find(claims).and_then(text_or_number)
+    }
+
     /// Returns the identity; an unauthenticated one if no user is named. `None` if the issuer or
     /// another dimension has an unusable value.
     pub(super) fn identity(&self, claims: &Value) -> Option<Identity> {
-        let user = self.user.find(claims).and_then(text_or_number);
-        let mut identity = match user {
+        let mut identity = match self.user_of(claims) {
             Some(user) => Identity::user(user),
             None => Identity::unauthenticated(),
         };

@@ -70,7 +70,8 @@ type Tokens<'a> = [Option<Token<'a>>; MAX_TOKENS];
 /// - `Authorization` lines that differ are [ambiguous](Identified::Ambiguous); identical ones
 ///   count as one. Several cookies may differ: all are verified, at most 4 tokens per request.
 ///   Tokens of different users, more than 4 tokens, or a token in a percent-encoded cookie are
-///   ambiguous. A token over [`max_token_bytes`](JwtBuilder::max_token_bytes) is [too large](Identified::TooLarge).
+///   ambiguous. A token over [`max_token_bytes`](JwtBuilder::max_token_bytes) is
+///   [too large](Identified::TooLarge).
 /// - Every token is verified. Accepted tokens are cached, so that a signature is computed once
 ///   per token: never past `exp` and the leeway, never past a [change of keys](KeySet::replace),
 ///   and at most [as many](JwtBuilder::remember) as you say. Tokens that are not accepted are
@@ -125,8 +126,15 @@ impl Jwt {
         let claims = jws.claims().ok_or(InvalidReason::Malformed)?;
         let (from, until) = claims::period(&claims, self.leeway).ok_or(InvalidReason::Malformed)?;
         claims::within(now, from, until)?;
-        self.reading.accept(&claims)?;
-        jws.verify_signature(&current.keys, &self.algorithms)?;
+        let accepted = self.reading.accept(&claims);
+        if self.reading.names_user(&claims) {
+            accepted?;
+        }
+        let verified = jws.verify_signature(&current.keys, &self.algorithms);
+        verified.map_err(|reason| accepted.err().unwrap_or(reason))?;
+        // A key of the issuer that names no user, such as the `anon` key of Supabase: it has
+        // another `iss` than the tokens of users, and no `aud`. Not accepted, but not wrong.
+        accepted.map_err(|_| InvalidReason::Claims)?;
         let identity = self.reading.identity(&claims);
         let identity = Arc::new(identity.ok_or(InvalidReason::Claims)?);
         let finding = Finding {

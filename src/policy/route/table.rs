@@ -198,11 +198,21 @@ impl Routes {
         };
         let is_plain = is_plain(taken.path) && spot.is_none_or(|spot| spot.wildcard.is_none());
         let is_decided = table.is_decided(taken);
-        let has_one_reading = (is_plain || is_decided) && taken.changed.is_none();
-        let mut reached = if has_one_reading && !table.tree.has_trailing_slash() {
+        let is_as_written = taken.changed.is_none() && !table.tree.has_trailing_slash();
+        let is_exemption = |target: &Target| matches!(target, Target::Exempt(_));
+        let mut known = target.iter().chain(by_pattern.iter().flatten());
+        // An exemption needs every reading, also if the handler is known: it may serve a path that
+        // has a rule of its own, in another spelling.
+        let is_exempt = known.any(is_exemption);
+        let mut reached = if is_as_written && (is_plain || is_decided && !is_exempt) {
             as_written()
         } else {
             match table.walk(taken) {
+                // The handler is known, so that readings without a rule do not matter.
+                Ok(reached) if is_as_written && is_decided => Reached {
+                    is_unmatched: false,
+                    ..reached
+                },
                 Ok(reached) => reached,
                 Err(_) if is_decided => as_written(),
                 Err(rejection) => return RouteMatch::Rejected(rejection),

@@ -1,6 +1,8 @@
 //! Requests of hostile callers, and of valid callers with unusual but ordinary requests.
 
 mod cookies;
+mod exemptions;
+mod keys_without_user;
 mod ordinary_paths;
 mod reasons;
 mod rewritten;
