@@ -356,8 +356,8 @@ impl RateLimitLayerBuilder {
     /// How many requests with wrong credentials one client IP may send. Default: `60/minute`.
     ///
     /// Further requests *with a wrong credential* get 429, with the policy
-    /// `ip:invalid-credentials:1m`. Requests with a valid credential, or with none, are not
-    /// affected. Expired tokens are not charged. Clients without a known address are not limited.
+    /// `ip:invalid-credentials:1m`. Requests with a credential that names a subject, or
+    /// with no wrong one, are not affected. Expired tokens are not charged. Clients without a known address are not limited.
     pub fn failed_auth_quota(mut self, quota: impl IntoQuota) -> Self {
         let quota = quota.into_quota();
         let quota = quota.map_err(|wrong| wrong.within("failed_auth_quota"));
@@ -365,8 +365,9 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Answers 401 to credentials that are not accepted. Default: such a caller is
-    /// unauthenticated; [the security guide](crate::docs::security) says when that is safe.
+    /// Answers 401 to credentials that are not accepted, and 503 to tokens while there are no keys
+    /// to verify them with. Default: such a caller is unauthenticated;
+    /// [the security guide](crate::docs::security) says when that is safe.
     pub fn reject_invalid_credentials(mut self) -> Self {
         self.code.on_invalid = Some(OnInvalid::Reject);
         self

@@ -73,7 +73,8 @@
 //! `tollgate::audit`), with `action`, `rule`, `request_id` and, if
 //! [somebody says it](Admin::actor_with), `actor`; never with whose limits they were. A wrong token
 //! leaves `rate_limit_admin_wrong_token`, at most [as often](Admin::failed_auth_quota) as wrong
-//! tokens are allowed. Further ones get 429; the right token is accepted at any time.
+//! tokens are allowed: per client IP, and in all for clients without a known address. Further ones
+//! get 429 if the address is known, otherwise 401; the right token is accepted at any time.
 //!
 //! # What is not promised
 //!

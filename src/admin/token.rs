@@ -87,8 +87,9 @@ impl Doorkeeper {
     ///
     /// The right token is accepted at any time: wrong ones must not lock the operator out. A
     /// client IP that has sent too many wrong tokens gets 429 for further wrong ones. Clients
-    /// without a known address are not limited. Guessing is made hopeless by the length of the
-    /// token, not by this limit.
+    /// without a known address always get 401, but their audit events share one counter, so that
+    /// they cannot flood the log. Guessing is made hopeless by the length of the token, not by this
+    /// limit.
     pub(super) fn admit(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<(), Refusal> {
         let Some(token) = &self.token else {
             return Ok(());
@@ -101,15 +102,18 @@ impl Doorkeeper {
         if token.is(shown) {
             return Ok(());
         }
-        if let Some(from) = from {
-            let client = Subject::named(("ip", Value::Address(from)));
-            let decision = self.wrong.check(client).wait().map_err(Refusal::from)?;
-            if decision.is_denied() {
-                let wait = decision.retry_after().unwrap_or_default();
-                return Err(Refusal::too_many_tokens(retry_after_secs(wait)));
-            }
+        let client = match from {
+            Some(ip) => ("ip", Value::Address(ip)),
+            None => ("ip", Value::Text("unknown")),
+        };
+        let checked = self.wrong.check(Subject::named(client)).wait();
+        let decision = checked.map_err(Refusal::from)?;
+        if !decision.is_denied() {
+            audit::wrong_token(RequestId::of(headers).as_str());
+        } else if from.is_some() {
+            let wait = decision.retry_after().unwrap_or_default();
+            return Err(Refusal::too_many_tokens(retry_after_secs(wait)));
         }
-        audit::wrong_token(RequestId::of(headers).as_str());
         Err(Refusal::unauthorized("This is not the admin token."))
     }
 }

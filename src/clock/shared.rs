@@ -55,11 +55,17 @@ impl SharedClock {
         }
     }
 
+    /// Returns the wall-clock time at `now`, an instant of this clock. Read `now` first: reading it
+    /// may measure the offset again.
+    #[inline]
+    pub(crate) fn wall_at(&self, now: Timestamp) -> Timestamp {
+        now.offset_by(self.wall_offset())
+    }
+
     /// Returns the time on the wall clock.
     #[inline]
     pub(crate) fn wall_now(&self) -> Timestamp {
-        let now = self.now();
-        now.offset_by(self.wall_offset())
+        self.wall_at(self.now())
     }
 }
 

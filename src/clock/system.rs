@@ -1,6 +1,6 @@
 //! The machine's time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use futures_timer::Delay;
@@ -11,6 +11,10 @@ use super::{Clock, Sleep, Timestamp, ticks};
 
 /// The machine's clock: a monotonic time line that starts at the wall clock's time, and the
 /// difference between the two since then.
+///
+/// All clocks of a process are the same one: it starts when the first is created. Layers and
+/// limiters that share a store therefore pass it instants of one time line, whenever they are
+/// built.
 ///
 /// [`now`](Clock::now) does not follow a step of the wall clock (NTP, an operator), so that rate
 /// windows keep their length. [`wall_offset`](Clock::wall_offset) does: it is measured again at most
@@ -38,10 +42,12 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock aligned to the wall clock now.
+    /// Returns the clock of this process.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_wall(|| Timestamp::from(SystemTime::now()))
+        static CLOCK: OnceLock<SystemClock> = OnceLock::new();
+        let clock = CLOCK.get_or_init(|| Self::with_wall(|| Timestamp::from(SystemTime::now())));
+        clock.clone()
     }
 
     /// Creates a clock that reads the wall clock through `read`.
@@ -184,6 +190,16 @@ mod tests {
                 assert!(clock.clone().wall_offset() == offset, "clones differ");
             }
         }
+    }
+
+    /// A store converts the instants of all its callers with the offset of one clock. A clock with a
+    /// later origin would have a step of the wall clock in its `now` already, and get it twice.
+    #[test]
+    fn clocks_of_a_process_share_origin_and_offset() {
+        let (one, other) = (SystemClock::new(), SystemClock::default());
+        assert_eq!(one.system.started, other.system.started);
+        assert_eq!(one.system.wall, other.system.wall);
+        assert!(Arc::ptr_eq(&one.wall, &other.wall));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::batch::Check;
-use crate::clock::Timestamp;
+use crate::clock::{Clock, Timestamp};
 use crate::decision::Usage;
 use crate::error::Invalid;
 use crate::headers::Label;
@@ -15,8 +15,8 @@ use crate::who::Identity;
 
 /// Counts wrong credentials per client IP.
 ///
-/// It is charged after verification, only for requests in which no source accepts a credential
-/// and at least one credential is wrong. It therefore never affects a valid credential.
+/// It is charged after verification, only for requests in which no credential names a subject and
+/// at least one is wrong. It therefore never affects a credential that names one.
 ///
 /// The counters are always in the memory of this process, so that the answer is synchronous. A
 /// reload keeps them.
@@ -48,6 +48,12 @@ impl FailedAuthLimiter {
             counter,
             store,
         })
+    }
+
+    /// Receives the clock whose `now` is passed to [`charge`](Self::charge): calendar windows follow
+    /// its wall clock.
+    pub(super) fn use_clock(&self, clock: &Arc<dyn Clock>) {
+        self.store.use_clock(clock);
     }
 
     pub(super) const fn label(&self) -> &Label {

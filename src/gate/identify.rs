@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 
+use super::tell::UNAVAILABLE_FOR;
 use super::{Gate, OnInvalid, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
@@ -20,8 +21,8 @@ use crate::who::Identity;
 impl Gate {
     /// Returns the verified identity, `None` if there is none, or a rejection.
     ///
-    /// Every credential is verified first. Only if none is accepted and one is wrong, the client
-    /// IP is charged for it: a valid credential is never rejected because of wrong ones.
+    /// Every credential is verified first. Only if none names a subject and one is wrong, the client
+    /// IP is charged for it: a credential that names one is never rejected because of wrong ones.
     #[inline]
     pub(super) fn identify(
         &self,
@@ -46,6 +47,10 @@ impl Gate {
             Identified::Invalid(reason) => {
                 self.invalid(reason, rules, endpoint, head, address, now)?;
                 Ok(None)
+            }
+            Identified::PartlyInvalid(identity, reason) => {
+                self.invalid(reason, rules, endpoint, head, address, now)?;
+                Ok(Some(identity))
             }
             Identified::Ambiguous => {
                 let denial = Denial::ambiguous_credentials(*head, self.wall(now));
@@ -93,7 +98,14 @@ impl Gate {
         match rules.on_invalid() {
             OnInvalid::Anonymous => Ok(()),
             OnInvalid::Reject => {
-                let denial = Denial::unauthorized(*head, self.wall(now));
+                let at = self.wall(now);
+                let denial = match reason {
+                    // The token may be right: the client should send it again.
+                    InvalidReason::KeysUnavailable => {
+                        Denial::unavailable(*head, UNAVAILABLE_FOR, at)
+                    }
+                    _ => Denial::unauthorized(*head, at),
+                };
                 Err(Box::new(self.render(&denial, rules.style())))
             }
         }

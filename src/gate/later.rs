@@ -21,13 +21,12 @@ impl Gate {
             };
             let asked_at = clock.now();
             case.set_tier(tier);
-            let wall = asked_at.offset_by(clock.wall_offset());
-            case.set_overrides(store.overrides(), wall);
+            case.set_overrides(store.overrides(), clock.wall_at(asked_at));
             let answer = case.decide(&*store, asked_at);
             let verdict = answer.await;
             let trials = match &verdict {
                 Ok(verdict) if verdict.is_allowed() => {
-                    trial::decide(trials, tier, &*store, &*clock, &watch).await
+                    trial::decide(trials, tier, &*store, &clock, &watch).await
                 }
                 // Whoever is turned away anyway is not counted by what is tried out either.
                 _ => Vec::new(),

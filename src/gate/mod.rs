@@ -108,12 +108,14 @@ impl Gate {
         let now = parts.clock.now();
         let watch = Arc::new(Watch::new(parts.watching, now));
         let rules = Rules::new(parts.policy, &parts.code, parts.file, None, &watch)?;
+        let clock = parts.clock.to_any();
+        rules.failed_auth.use_clock(&clock);
         Ok(Self {
             rules: Shelf::new(rules),
             local: OnceLock::new(),
             code: parts.code,
             reloads: Reloads::new(parts.origin, parts.clock.wall_now()),
-            time: parts.store.use_clock(&parts.clock.to_any()),
+            time: parts.store.use_clock(&clock),
             store: parts.store,
             clock: parts.clock,
             resolver: parts.resolver,

@@ -29,7 +29,7 @@ impl Gate {
     /// Returns the wall-clock time at `now`.
     #[inline]
     pub(super) fn wall(&self, now: Timestamp) -> Timestamp {
-        now.offset_by(self.clock.wall_offset())
+        self.clock.wall_at(now)
     }
 
     /// Returns the microseconds to add to the instants of the store that decided a case to get

@@ -20,7 +20,7 @@ use crate::observe::{Denied, Exceeded, Tally};
 use crate::response::{Denial, JsonEnvelope, Render};
 
 /// How long those are told to wait who are turned away because the store is down.
-const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
+pub(super) const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
 
 impl Gate {
     /// The store has answered. If it had failed before, it is back, unless somebody in between

@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::case::Case;
 use super::tell::exceeded;
 use super::{Admission, Asked, Gate};
-use crate::clock::{Clock, Timestamp};
+use crate::clock::{Clock, SharedClock, Timestamp};
 use crate::decision::{Decision, Verdict};
 use crate::head::Head;
 use crate::headers::Standing;
@@ -26,14 +26,14 @@ pub(super) async fn decide(
     cases: Vec<Case>,
     tier: usize,
     store: &dyn Store,
-    clock: &dyn Clock,
+    clock: &SharedClock,
     watch: &Watch,
 ) -> Vec<Trial> {
     let mut trials = Vec::with_capacity(cases.len());
     for mut case in cases {
         let now = clock.now();
         case.set_tier(tier);
-        case.set_overrides(store.overrides(), now.offset_by(clock.wall_offset()));
+        case.set_overrides(store.overrides(), clock.wall_at(now));
         match case.decide(store, now).await {
             Ok(verdict) => trials.push(Trial { case, verdict }),
             Err(error) => watch.store_failed(&error, now),

@@ -1,5 +1,6 @@
 //! Sources one after the other: [`Chain`].
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::invalid_reason::InvalidReason;
@@ -11,7 +12,8 @@ use crate::who::Identity;
 /// An invalid credential does not end the search: a request may carry an expired token and a
 /// valid API key. It is reported only if no source accepts a credential, once per request.
 /// Neither does a verified token without a user: it applies only if no other source knows the
-/// caller.
+/// caller. If another credential is invalid, that is reported as well
+/// ([`Identified::PartlyInvalid`]).
 ///
 /// Tokens are the exception to the order. If several sources read tokens
 /// ([`Identify::is_token_source`]), all tokens of the request are verified, at most 4. Tokens of
@@ -42,8 +44,12 @@ impl Chain {
         }
     }
 
-    /// Adds a source at the end.
+    /// Adds a source at the end. Of another chain, the sources are added.
     pub fn then(mut self, source: impl Identify) -> Self {
+        let any: &dyn Any = &source;
+        if let Some(chain) = any.downcast_ref::<Self>() {
+            return self.followed_by(chain);
+        }
         self.sources.push(Arc::new(source));
         self
     }
@@ -76,11 +82,22 @@ impl Identify for Chain {
                 continue;
             }
             let refusals = asking.refusals();
-            match source.identify(asking) {
+            let found = source.identify(asking);
+            // A source of tokens has noted the reasons itself, for each token.
+            if let Identified::Invalid(reason) | Identified::PartlyInvalid(_, reason) = found
+                && asking.refusals() == refusals
+            {
+                asking.refuse(reason);
+            }
+            match found {
+                Identified::Absent | Identified::Invalid(_) => {}
                 Identified::Known(identity) if has_empty_subject(&identity) => {
                     asking.refuse(InvalidReason::Custom);
                 }
                 Identified::Known(identity) => {
+                    if source.is_token_source() && identity.is_authenticated() {
+                        asking.accept_token_of_user();
+                    }
                     if !best.add(identity) {
                         return Identified::Ambiguous;
                     }
@@ -89,11 +106,7 @@ impl Identify for Chain {
                         break;
                     }
                 }
-                Identified::Invalid(reason) if asking.refusals() == refusals => {
-                    asking.refuse(reason);
-                }
-                // A source of tokens has noted the reasons itself, for each token.
-                Identified::Absent | Identified::Invalid(_) => {}
+                Identified::PartlyInvalid(identity, _) => best.add_unauthenticated(identity),
                 rejected @ (Identified::Ambiguous | Identified::TooLarge) => return rejected,
             }
         }
@@ -118,7 +131,7 @@ impl Best {
     /// Adds a verified identity. Returns `false` if it is another caller than the one before.
     pub(super) fn add(&mut self, identity: Arc<Identity>) -> bool {
         if !identity.is_authenticated() {
-            self.unauthenticated.get_or_insert(identity);
+            self.add_unauthenticated(identity);
             return true;
         }
         if let Some(known) = &self.known {
@@ -128,12 +141,21 @@ impl Best {
         true
     }
 
-    /// Returns the identity, else that the credentials are invalid for the reason `refused`.
+    /// Adds a verified identity without a subject. Another one is ignored.
+    fn add_unauthenticated(&mut self, identity: Arc<Identity>) {
+        if !identity.is_authenticated() {
+            self.unauthenticated.get_or_insert(identity);
+        }
+    }
+
+    /// Returns the identity. If it has no subject, or if there is none, also why a credential was
+    /// `refused`.
     pub(super) fn into_identified(self, refused: Option<InvalidReason>) -> Identified {
-        match (self.known.or(self.unauthenticated), refused) {
-            (Some(identity), _) => Identified::Known(identity),
-            (None, Some(reason)) => Identified::Invalid(reason),
-            (None, None) => Identified::Absent,
+        match (self.known, self.unauthenticated, refused) {
+            (Some(identity), _, _) | (None, Some(identity), None) => Identified::Known(identity),
+            (None, Some(identity), Some(reason)) => Identified::PartlyInvalid(identity, reason),
+            (None, None, Some(reason)) => Identified::Invalid(reason),
+            (None, None, None) => Identified::Absent,
         }
     }
 }

@@ -19,7 +19,8 @@ pub enum InvalidReason {
     Expired,
     /// The token is not valid yet (`nbf`). Not charged.
     NotYetValid,
-    /// There is no key to verify with: the key set is empty. Not charged.
+    /// There is no key to verify with: the key set is empty. Not charged. Where invalid credentials
+    /// are rejected, the request gets 503 instead of 401.
     KeysUnavailable,
     /// The signature is right, but a claim of the identity has an unusable value, or the token names
     /// no user and is from another issuer or for another audience. Not charged.

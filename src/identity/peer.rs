@@ -37,7 +37,7 @@ impl From<SocketAddr> for PeerAddr {
     }
 }
 
-/// The peer's address, if anybody has told it.
+/// Returns the peer address, if an extension of the request contains it.
 ///
 /// The most explicit first; each lookup that fails costs a few nanoseconds.
 #[inline]

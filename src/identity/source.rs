@@ -20,9 +20,9 @@ pub trait Identify: fmt::Debug + Send + Sync + 'static {
     /// Whether this source reads tokens, of which one request may carry several. Default:
     /// `false`.
     ///
-    /// After one token source has accepted a token, a chain also asks the token sources that
-    /// follow: a request with tokens of different users is
-    /// [ambiguous](Identified::Ambiguous).
+    /// After a token source has returned an [authenticated](Identity::is_authenticated) identity, a
+    /// chain skips the other sources that follow and calls the token sources: a request with tokens
+    /// of different users is [ambiguous](Identified::Ambiguous).
     fn is_token_source(&self) -> bool {
         false
     }
@@ -39,6 +39,12 @@ pub enum Identified {
     Known(Arc<Identity>),
     /// A credential that is not accepted. It never selects a counter.
     Invalid(InvalidReason),
+    /// A verified identity without a subject, and beside it a credential that is not accepted.
+    ///
+    /// Tenant and roles of the identity apply. Otherwise the request is treated as
+    /// [`Invalid`](Identified::Invalid): it is charged, and rejected if invalid credentials are. A
+    /// token without a user may be public, and wrong tokens must not pass behind it.
+    PartlyInvalid(Arc<Identity>, InvalidReason),
     /// Credentials that can be read in several ways: header lines that differ, tokens of
     /// different users, too many tokens. The application may read them in another way, so the
     /// request gets 401 with the code `AMBIGUOUS_CREDENTIALS`.
@@ -103,7 +109,7 @@ struct Tokens<'a> {
     /// Distinct values in the order in which they were found.
     #[cfg(feature = "jwt")]
     found: [Option<FoundToken<'a>>; MAX_TOKENS],
-    /// Whether an accepted token names a user.
+    /// Whether a token source has returned an authenticated identity.
     has_user: bool,
     /// Why a credential that is not a registered token was not accepted: the first reason that
     /// is charged, else the first.
@@ -199,14 +205,17 @@ impl<'a> Asking<'a> {
         Registered::TooMany
     }
 
-    /// Notes that a source has accepted a registered token, and whether it names a user.
+    /// Records that a source has accepted a registered token.
     #[cfg(feature = "jwt")]
-    pub(super) fn accept_token(&self, index: usize, has_user: bool) {
-        let mut tokens = self.tokens.borrow_mut();
-        if let Some(found) = &mut tokens.found[index] {
+    pub(super) fn accept_token(&self, index: usize) {
+        if let Some(found) = &mut self.tokens.borrow_mut().found[index] {
             found.is_accepted = true;
         }
-        tokens.has_user |= has_user;
+    }
+
+    /// Records that a token source has returned an authenticated identity.
+    pub(super) fn accept_token_of_user(&self) {
+        self.tokens.borrow_mut().has_user = true;
     }
 
     /// Notes why a source has not accepted a registered token.
@@ -253,7 +262,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Whether a source has accepted a token that names a user.
+    /// Whether a token source has returned an authenticated identity.
     pub(super) fn has_token_of_user(&self) -> bool {
         self.tokens.borrow().has_user
     }

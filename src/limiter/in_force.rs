@@ -70,7 +70,7 @@ impl Limiter {
     pub(super) fn in_force(&self, subject: &Subject<'_>, now: Timestamp) -> InForce<'static> {
         match self.known_overrides() {
             Some(overrides) => {
-                let wall = now.offset_by(self.inner.clock.wall_offset());
+                let wall = self.inner.clock.wall_at(now);
                 self.overridden(overrides, subject, wall)
             }
             None => InForce::Own,

@@ -36,7 +36,7 @@ impl Pseudonyms {
     }
 
     /// `user#9f86d081884c7d65`, or `user=alice` where they are plain. Several dimensions are
-    /// joined by commas; everybody together is `all`. At most 256 bytes: what is longer is cut.
+    /// joined by commas; the subject of all callers is `all`. At most 256 bytes: what is longer is cut.
     pub(super) fn of(&self, subject: &Subject<'_>) -> String {
         let mut name = String::new();
         for (dimension, value) in subject.dimensions() {

@@ -14,6 +14,8 @@ mod refused_tokens;
 mod several_tokens;
 mod sources;
 #[cfg(feature = "jwt")]
+mod token_without_user;
+#[cfg(feature = "jwt")]
 mod tokens;
 
 use std::sync::Arc;
@@ -59,6 +61,15 @@ impl Asked {
         let identity = self.known();
         assert_eq!(identity.primary(), None);
         identity
+    }
+
+    /// Verified, without a user, beside a credential that is refused.
+    #[track_caller]
+    fn partly_invalid_for(self, reason: InvalidReason) -> Arc<Identity> {
+        match self.found {
+            Identified::PartlyInvalid(identity, found) if found == reason => identity,
+            other => panic!("expected {reason:?} beside an identity, found {other:?}"),
+        }
     }
 
     #[track_caller]

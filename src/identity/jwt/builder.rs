@@ -32,8 +32,8 @@ impl JwtBuilder {
     const LEEWAY: Duration = Duration::from_mins(1);
     const MAX_LEEWAY: Duration = Duration::from_mins(10);
     const CAPACITY: usize = 10_000;
-    const MAX_TOKEN_BYTES: usize = 16 << 10;
-    const LARGEST_TOKEN_BYTES: usize = 1 << 20;
+    const DEFAULT_MAX_TOKEN_BYTES: usize = 16 << 10;
+    const MAX_TOKEN_BYTES: usize = 1 << 20;
 
     pub(super) fn new() -> Self {
         Self {
@@ -50,7 +50,7 @@ impl JwtBuilder {
             },
             leeway: Self::LEEWAY,
             place: Place::Bearer,
-            max_token_bytes: Self::MAX_TOKEN_BYTES,
+            max_token_bytes: Self::DEFAULT_MAX_TOKEN_BYTES,
             capacity: Self::CAPACITY,
         }
     }
@@ -181,8 +181,12 @@ impl JwtBuilder {
         self
     }
 
-    /// How many verified tokens are cached. Default: 10 000. A token has at most
-    /// [`max_token_bytes`](Self::max_token_bytes), and usually less than 1 KiB.
+    /// How many verified tokens are cached. Default: 10 000.
+    ///
+    /// The cache keeps whole tokens. It holds at most this number times
+    /// [`max_token_bytes`](Self::max_token_bytes), with the defaults 160 MiB, and the identities
+    /// besides. Only tokens that your keys have signed are cached. They usually have less than 1 KiB:
+    /// 10 MiB for 10 000.
     pub const fn remember(mut self, tokens: usize) -> Self {
         self.capacity = tokens;
         self
@@ -227,7 +231,7 @@ impl JwtBuilder {
             let expected = "room for one token at least";
             return Err(Invalid::new("JWT cache capacity", 0, expected));
         }
-        if !(1..=Self::LARGEST_TOKEN_BYTES).contains(&self.max_token_bytes) {
+        if !(1..=Self::MAX_TOKEN_BYTES).contains(&self.max_token_bytes) {
             let expected = "1 to 1048576 bytes";
             return Err(Invalid::new(
                 "max_token_bytes",

@@ -28,6 +28,18 @@ use super::source::{Asking, Identified, Identify, MAX_TOKENS, Registered};
 use crate::clock::Timestamp;
 use crate::who::Identity;
 
+/// A token of a request, before its signature is verified.
+enum Token<'a> {
+    /// The cache has an answer.
+    Cached(Result<Arc<Identity>, InvalidReason>),
+    /// It has to be verified.
+    Unverified(&'a [u8], Jws<'a>),
+}
+
+/// The distinct tokens of a request that no other source has accepted, by the index under which they
+/// are registered.
+type Tokens<'a> = [Option<Token<'a>>; MAX_TOKENS];
+
 /// A caller known by a JSON Web Token, in `Authorization: Bearer` or in a cookie.
 ///
 /// ```
@@ -148,80 +160,71 @@ impl Jwt {
         Some(is_valid.map(|()| finding.identity))
     }
 
-    /// Adds what one token amounts to. Breaks if the request has to be rejected.
-    fn add_token<'a>(
+    /// Adds a value to the tokens to verify, if it is a token. Breaks if the request has to be
+    /// rejected.
+    fn collect<'a>(
         &self,
         token: &'a [u8],
         asking: &Asking<'a>,
-        visited: &mut Visited,
+        tokens: &mut Tokens<'a>,
     ) -> ControlFlow<Identified> {
         if token.len() > self.max_token_bytes {
             return ControlFlow::Break(Identified::TooLarge);
         }
         // A request may repeat a token hundreds of times.
         let index = asking.token_index(token);
-        if index.is_some_and(|index| visited.tokens[index]) {
+        if index.is_some_and(|index| tokens[index].is_some()) {
             return ControlFlow::Continue(());
         }
-        let now = asking.now();
-        let known = match self.cached(token, now) {
-            Some(cached) => Ok(cached),
-            None => Err(Jws::parse(token)),
+        let found = match self.cached(token, asking.now()) {
+            Some(cached) => Token::Cached(cached),
+            None => match Jws::parse(token) {
+                Some(jws) => Token::Unverified(token, jws),
+                None => return ControlFlow::Continue(()),
+            },
         };
-        if matches!(known, Err(None)) {
-            return ControlFlow::Continue(());
-        }
-        let index = match asking.register_token(token) {
-            Registered::New(index) => index,
-            Registered::Accepted => return ControlFlow::Continue(()),
+        match asking.register_token(token) {
+            Registered::New(index) => tokens[index] = Some(found),
+            Registered::Accepted => {}
             Registered::TooMany => return ControlFlow::Break(Identified::Ambiguous),
-        };
-        visited.tokens[index] = true;
-        let verified = match known {
-            Ok(cached) => cached,
-            Err(Some(jws)) => self.verify(token, &jws, now),
-            Err(None) => return ControlFlow::Continue(()),
-        };
-        match verified {
-            Ok(identity) => {
-                asking.accept_token(index, identity.is_authenticated());
-                if !visited.best.add(identity) {
-                    return ControlFlow::Break(Identified::Ambiguous);
-                }
-            }
-            Err(reason) => {
-                asking.refuse_token(index, reason);
-                visited.is_refused = true;
-            }
         }
         ControlFlow::Continue(())
     }
 }
 
-/// What one source has found in one request.
-#[derive(Default)]
-struct Visited {
-    best: Best,
-    /// By index: the tokens that this source has verified. Each is verified once.
-    tokens: [bool; MAX_TOKENS],
-    /// Whether this source has not accepted one of them.
-    is_refused: bool,
-}
-
 impl Identify for Jwt {
     fn identify(&self, asking: &Asking<'_>) -> Identified {
-        let mut visited = Visited::default();
+        // All are collected before one is verified: a request that is rejected for the number or
+        // the size of its tokens in this place costs no signature.
+        let mut tokens = Tokens::default();
         let rejected = self.place.visit(&asking.head(), |token| {
-            self.add_token(token, asking, &mut visited)
+            self.collect(token, asking, &mut tokens)
         });
-        let Visited {
-            best, is_refused, ..
-        } = visited;
-        let refused = || asking.refused().filter(|_| is_refused);
-        match rejected {
-            ControlFlow::Break(rejected) => rejected,
-            ControlFlow::Continue(()) => best.into_identified(refused()),
+        if let ControlFlow::Break(rejected) = rejected {
+            return rejected;
         }
+        let mut best = Best::default();
+        let mut is_refused = false;
+        for (index, token) in tokens.into_iter().enumerate() {
+            let verified = match token {
+                None => continue,
+                Some(Token::Cached(cached)) => cached,
+                Some(Token::Unverified(token, jws)) => self.verify(token, &jws, asking.now()),
+            };
+            match verified {
+                Ok(identity) => {
+                    asking.accept_token(index);
+                    if !best.add(identity) {
+                        return Identified::Ambiguous;
+                    }
+                }
+                Err(reason) => {
+                    asking.refuse_token(index, reason);
+                    is_refused = true;
+                }
+            }
+        }
+        best.into_identified(asking.refused().filter(|_| is_refused))
     }
 
     fn is_token_source(&self) -> bool {

@@ -77,8 +77,9 @@ async fn after_11_wrong_tokens_the_right_one_is_accepted() {
 }
 
 #[tokio::test]
-async fn wrong_admin_tokens_without_an_address_are_not_limited() {
-    let (builder, _) = layer("100/hour");
+async fn wrong_admin_tokens_without_an_address_are_not_limited_and_their_events_are() {
+    let (log, _listening) = Log::listen();
+    let (builder, clock) = layer("100/hour");
     let admin = Admin::new(&builder.build().unwrap()).token(TOKEN);
     let app = admin.router().unwrap();
     let send = async |token: &str| {
@@ -89,6 +90,10 @@ async fn wrong_admin_tokens_without_an_address_are_not_limited() {
         assert_refused(&send("a-guess-at-the-token").await, 401, "UNAUTHORIZED");
     }
     assert_eq!(send(TOKEN).await.status, 200);
+    assert_eq!(log.about("rate_limit_admin_wrong_token").len(), 10);
+    clock.advance(Duration::from_mins(2));
+    assert_refused(&send("a-guess-at-the-token").await, 401, "UNAUTHORIZED");
+    assert_eq!(log.about("rate_limit_admin_wrong_token").len(), 11);
 }
 
 #[tokio::test]

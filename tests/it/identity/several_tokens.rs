@@ -126,6 +126,22 @@ fn a_token_over_the_size_limit_is_not_verified() {
     ask(&jwt(token.len()), &cookies(&[&token, &long])).is_too_large();
 }
 
+#[test]
+fn tokens_of_a_rejected_request_are_not_verified() {
+    let jwt = Jwt::hs256(SECRET).max_token_bytes(400).cookie("session");
+    let jwt = jwt.build().unwrap();
+    let of_exp = |exp| hs256(&format!(r#"{{"sub":"alice","exp":{}}}"#, NOW + exp));
+    let tokens: Vec<String> = (60..65).map(of_exp).collect();
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    ask(&jwt, &cookies(&tokens)).is_ambiguous();
+    assert_eq!(jwt.remembered(), 0);
+    let long = "x".repeat(401);
+    ask(&jwt, &cookies(&[tokens[0], &long])).is_too_large();
+    assert_eq!(jwt.remembered(), 0);
+    ask(&jwt, &cookies(&tokens[..4])).known();
+    assert_eq!(jwt.remembered(), 4);
+}
+
 /// A request with a bearer token and a cookie.
 fn both(bearer: &str, cookie: &str) -> http::Request<()> {
     request(&[
@@ -172,7 +188,16 @@ fn a_token_without_user_beside_a_token_with_one() {
         assert_eq!(known.get("user"), Some("alice"));
     }
     ask(&chain, &both(&anon, &anon)).unauthenticated();
-    ask(&chain, &both(&anon, &forged("alice"))).unauthenticated();
+    for (refused, reason) in [
+        (forged("alice"), InvalidReason::Signature),
+        (expired("alice"), InvalidReason::Expired),
+    ] {
+        for request in [both(&anon, &refused), both(&refused, &anon)] {
+            let identity = ask(&chain, &request).partly_invalid_for(reason);
+            assert_eq!(identity.primary(), None);
+        }
+        ask(&cookie_source(), &cookies(&[&anon, &refused])).partly_invalid_for(reason);
+    }
 }
 
 /// The order of sources decides between a token and another kind of credential.

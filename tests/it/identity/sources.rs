@@ -208,16 +208,70 @@ fn a_reason_that_is_charged_is_reported_first() {
 }
 
 #[test]
+fn an_empty_subject_is_charged_after_an_expired_token() {
+    let chain = Chain::new()
+        .then(Always(Identified::Invalid(InvalidReason::Expired)))
+        .then(user(""));
+    ask(&chain, &request(&[])).is_invalid_for(InvalidReason::Custom);
+}
+
+/// A token source of the application.
+#[derive(Debug)]
+struct OwnTokens(Always);
+
+impl Identify for OwnTokens {
+    fn identify(&self, asking: &Asking<'_>) -> Identified {
+        self.0.identify(asking)
+    }
+
+    fn is_token_source(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn tokens_of_own_sources_must_be_of_one_user() {
+    let nothing = request(&[]);
+    let own = |name| OwnTokens(user(name));
+    let ambiguous = [
+        Chain::new().then(own("alice")).then(own("bob")),
+        Chain::new()
+            .then(own("alice"))
+            .then(user("carol"))
+            .then(Chain::new().then(own("bob"))),
+        Chain::new()
+            .then(Arc::new(Chain::new().then(own("alice"))))
+            .then(own("bob")),
+    ];
+    for chain in ambiguous {
+        ask(&chain, &nothing).is_ambiguous();
+    }
+    let known = [
+        Chain::new().then(own("alice")).then(own("alice")),
+        Chain::new().then(own("alice")).then(user("carol")),
+        // What is not a token ends the search, also in a chain that reads tokens as well.
+        Chain::new().then(user("alice")).then(own("bob")),
+        Chain::new()
+            .then(Chain::new().then(user("alice")).then(own("carol")))
+            .then(own("bob")),
+        Chain::new()
+            .then(own("alice"))
+            .then(Arc::new(Chain::new().then(user("bob")).then(own("alice")))),
+    ];
+    for chain in known {
+        assert_eq!(ask(&chain, &nothing).known().get("user"), Some("alice"));
+    }
+}
+
+#[test]
 fn an_identity_without_subject_applies_only_if_no_source_knows_the_caller() {
     let nothing = request(&[]);
     let service = Identity::unauthenticated().role("service");
     let first = Chain::new().then(Always(Identified::Known(Arc::new(service.clone()))));
     assert_eq!(*ask(&first, &nothing).known(), service);
     let invalid = Always(Identified::Invalid(InvalidReason::ApiKey));
-    assert_eq!(
-        *ask(&first.clone().then(invalid), &nothing).known(),
-        service
-    );
+    let beside = ask(&first.clone().then(invalid), &nothing);
+    assert_eq!(*beside.partly_invalid_for(InvalidReason::ApiKey), service);
     let known = ask(&first.then(user("bob")), &nothing).known();
     assert_eq!(known.primary(), Some(("user", "bob")));
 }

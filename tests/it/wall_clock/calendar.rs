@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::store::DenyCache;
+use tollgate::store::{DenyCache, Failover, Leased};
 use tollgate::{Algorithm, Decision, Limiter, ManualClock, MemoryStore, Quota, Store, Window};
 
 use super::{DAY, DAY_STEP, HOUR, HOUR_STEP, START, set_wall, step, wall};
@@ -201,18 +201,27 @@ fn refund_is_not_taken_from_a_window_that_was_not_charged() {
     assert_eq!(limiter.remaining("alice").wait().unwrap(), 5);
 }
 
-#[test]
-fn decorators_pass_the_clock_on() {
-    let clock = ManualClock::new();
-    let limiter = Limiter::builder()
-        .quota(calendar(1, Window::DAY))
-        .clock(clock.clone())
-        .store(DenyCache::new(MemoryStore::new()))
-        .build()
-        .unwrap();
-    assert!(check(&limiter).is_allowed());
-    step(&clock, DAY_STEP);
-    assert!(check(&limiter).is_allowed());
+#[tokio::test]
+async fn decorators_forward_the_clock() {
+    let stores: [Arc<dyn Store>; 3] = [
+        Arc::new(DenyCache::new(MemoryStore::new())),
+        Arc::new(Failover::new(MemoryStore::new())),
+        Arc::new(Leased::new(MemoryStore::new())),
+    ];
+    for store in stores {
+        let clock = ManualClock::new();
+        let limiter = Limiter::builder()
+            .quota(calendar(2, Window::DAY))
+            .clock(clock.clone())
+            .store(store);
+        let limiter = limiter.build().unwrap();
+        for is_allowed in [true, true, false] {
+            let decision = limiter.check("alice").await.unwrap();
+            assert_eq!(decision.is_allowed(), is_allowed);
+        }
+        step(&clock, DAY_STEP);
+        assert!(limiter.check("alice").await.unwrap().is_allowed());
+    }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use tollgate::{
 };
 
 use super::{DAY, DAY_STEP, HOUR, HOUR_STEP, START, STEPS, set_wall, step, wall};
-use crate::identity::forge::{SECRET, hs256};
-use crate::layer::{Answer, echo, layer, send};
+use crate::identity::forge::{SECRET, hs256, tampered};
+use crate::layer::{Answer, echo, layer, send, send_from};
 
 /// A router behind limits that know callers by their tokens, of which each user has two requests.
 fn with_tokens() -> (Router, ManualClock) {
@@ -267,6 +267,68 @@ async fn what_does_not_count_is_refunded_after_a_step() {
         let until = denied.number("x-ratelimit-reset");
         assert_eq!(until, seconds(&clock) + denied.number("retry-after"));
     }
+}
+
+/// The wall clock is stepped while the handler runs: after the charge, before the refund.
+#[tokio::test]
+async fn what_does_not_count_is_refunded_if_the_clock_steps_before_the_response() {
+    use tollgate::policy::Count;
+
+    let daily = Quota::builder(1, Window::DAY).algorithm(Algorithm::FixedWindow);
+    let daily = daily.build().unwrap();
+    for by in STEPS {
+        for (quota, is_calendar) in [(Quota::per_hour(1).unwrap(), false), (daily, true)] {
+            let clock = ManualClock::new();
+            clock.advance(Duration::from_secs(12 * HOUR));
+            let policy = Policy::builder()
+                .everyone("1000/hour")
+                .endpoint("POST /login", Rule::new(quota).count(Count::failure()));
+            let limits = RateLimitLayer::builder(policy).clock(clock.clone());
+            let stepped = clock.clone();
+            let handler = move |request: http::Request<axum::body::Body>| async move {
+                if request.headers().contains_key("x-step") {
+                    stepped.advance(Duration::from_millis(1));
+                    step(&stepped, by);
+                }
+            };
+            let app = Router::new().route("/login", axum::routing::post(handler));
+            let app = app.layer(limits.build().unwrap());
+            let stepping = send(&app, "POST /login", &[("x-step", "1")]).await;
+            assert_eq!(stepping.status, 200, "{by}");
+            let next = send(&app, "POST /login", &[]).await;
+            // It is not known which day was charged, so a charge per day stays until the day ends.
+            let is_refunded = !is_calendar || by >= DAY_STEP;
+            let expected = if is_refunded { 200 } else { 429 };
+            assert_eq!(next.status, expected, "{by} {is_calendar}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_daily_quota_of_wrong_tokens_follows_the_wall_clock() {
+    let daily = Quota::builder(1, Window::DAY).algorithm(Algorithm::FixedWindow);
+    let clock = ManualClock::new();
+    clock.advance(Duration::from_secs(12 * HOUR));
+    let limits = RateLimitLayer::builder("1000/hour")
+        .clock(clock.clone())
+        .identify(Jwt::hs256(SECRET).build().unwrap())
+        .failed_auth_quota(daily.build().unwrap());
+    let app = echo().layer(limits.build().unwrap());
+    let claims = format!(r#"{{"sub":"alice","exp":{}}}"#, START + 9 * DAY);
+    let wrong = format!("Bearer {}", tampered(&hs256(&claims)));
+    let wrong = [("authorization", wrong.as_str())];
+    let send_wrong = || send_from(&app, "203.0.113.9:1", "GET /", &wrong);
+    assert_eq!(send_wrong().await.status, 200);
+    let denied = send_wrong().await;
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.number("retry-after"), 12 * HOUR);
+    step(&clock, 2 * HOUR_STEP);
+    let denied = send_wrong().await;
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.number("retry-after"), 10 * HOUR);
+    assert_eq!(denied.number("x-ratelimit-reset"), START + DAY);
+    step(&clock, 10 * HOUR_STEP);
+    assert_eq!(send_wrong().await.status, 200);
 }
 
 #[test]
