@@ -14,6 +14,7 @@ mod readiness;
 mod routes;
 mod routes_readings;
 mod routes_rejected;
+mod routes_rewritten;
 mod routes_rules;
 #[cfg(feature = "jwt")]
 mod several_credentials;
