@@ -16,6 +16,7 @@ mod routes_readings;
 mod routes_rejected;
 mod routes_rewritten;
 mod routes_rules;
+mod routes_trailing_slash;
 #[cfg(feature = "jwt")]
 mod several_credentials;
 mod slow;
