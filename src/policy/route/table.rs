@@ -136,7 +136,7 @@ impl Table {
                 spot.is_ok_and(|spot| spot.value.wildcard.is_some())
             };
             !takes_rest(pattern)
-                && is_plain(shorter)
+                && !pattern.contains("//")
                 && !begins_wildcard(pattern)
                 && !begins_wildcard(shorter)
         })
