@@ -35,7 +35,7 @@ fn least_allocated(mut again: impl FnMut() -> Stats) -> (usize, usize) {
 /// token that was verified before, with one quota or several, also where the policy has ten
 /// thousand endpoints.
 #[test]
-#[cfg(feature = "jwt")]
+#[cfg(all(feature = "jwt", feature = "axum"))]
 fn an_allowed_request_allocates_nothing() {
     use bytes::Bytes;
     use http::{Request, Response};
@@ -72,7 +72,14 @@ fn an_allowed_request_allocates_nothing() {
     };
     let mut service = layer.layer(service_fn(inner));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    for token in [None, Some(TOKEN)] {
+    // Also if the router names the parameter differently than the policy.
+    let patterns = [None, Some("/items/{id}"), Some("/items/{item_id}")];
+    let patterns = patterns.map(|pattern| pattern.map(matched_path));
+    let cases = patterns.iter().flat_map(|pattern| {
+        let tokens = [None, Some(TOKEN)].into_iter();
+        tokens.map(move |token| (pattern, token))
+    });
+    for (pattern, token) in cases {
         let requests = || {
             let request = |_| {
                 let mut request = Request::get("/items/7");
@@ -83,6 +90,9 @@ fn an_allowed_request_allocates_nothing() {
                 request
                     .extensions_mut()
                     .insert(PeerAddr(([192, 0, 2, 1], 80).into()));
+                if let Some(pattern) = pattern {
+                    request.extensions_mut().insert(pattern.clone());
+                }
                 request
             };
             (0..100).map(request).collect::<Vec<_>>()
@@ -100,8 +110,28 @@ fn an_allowed_request_allocates_nothing() {
         };
         send(requests());
         let (allocations, _) = least_allocated(|| send(requests()));
-        assert_eq!(allocations, 0, "with a token: {}", token.is_some());
+        let has_token = token.is_some();
+        assert_eq!(allocations, 0, "{pattern:?}, with a token: {has_token}");
     }
+}
+
+/// Returns the extension that axum sets for layers inside of a router with this route.
+#[cfg(all(feature = "jwt", feature = "axum"))]
+fn matched_path(pattern: &str) -> axum::extract::MatchedPath {
+    use axum::body::Body;
+    use axum::extract::MatchedPath;
+    use tower::ServiceExt;
+
+    let handler = async |matched: MatchedPath| axum::Extension(matched);
+    let router: axum::Router = axum::Router::new().route(pattern, axum::routing::get(handler));
+    let request = http::Request::get("/items/7").body(Body::empty()).unwrap();
+    let mut response = router.oneshot(request);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let response = std::pin::Pin::new(&mut response).poll(&mut context);
+    let std::task::Poll::Ready(Ok(response)) = response else {
+        panic!("axum answers at once");
+    };
+    response.extensions().get::<MatchedPath>().unwrap().clone()
 }
 
 /// No allocation per decision once a key is known: allowed, denied, peeked at, recorded, given

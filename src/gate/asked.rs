@@ -125,7 +125,7 @@ impl Future for Pending {
     }
 }
 
-/// What the store says of one quota, in the form of several.
+/// Returns the usage of one quota in the form that several have.
 pub(super) fn of_one(usage: Usage, at: Timestamp) -> Verdict {
     let mut verdict = Verdict::new(at);
     verdict.push(usage);

@@ -69,7 +69,7 @@ impl Asker {
     pub(crate) fn new(identity: Option<Identity>, ip: Option<IpAddr>, gate: &Gate) -> Self {
         let rules = gate.rules.load();
         let ip = ip.map(|ip| rules.client_ip().fold(ip));
-        let by_name = rules.policy.plan_for(0, identity.as_ref()).err();
+        let by_name = rules.policy.exempts_identity(identity.as_ref());
         let by_network = ip.and_then(|ip| rules.policy.exempts_network(ip));
         let exemption = gate.maintenance().or(by_network).or(by_name);
         Self {
@@ -198,7 +198,7 @@ impl Gate {
         let by_head = rules
             .policy
             .exempts(head, client.map(|address| address.ip()));
-        let by_name = || rules.policy.plan_for(0, identity.as_deref()).err();
+        let by_name = || rules.policy.exempts_identity(identity.as_deref());
         let exemption = self.maintenance().or(by_head).or_else(by_name);
         Ok(Asker {
             identity,

@@ -183,7 +183,7 @@ impl Gate {
             Err(refused) => return Asked::Denied((*refused).into()),
         };
         // Before a path is rejected: an exempt caller has no rule that the path could evade.
-        if let Err(why) = rules.policy.plan_for(endpoint, identity.as_deref()) {
+        if let Some(why) = rules.policy.exempts_identity(identity.as_deref()) {
             return self.exempt(why, head);
         }
         let group = address.map(|address| address.group());
@@ -282,8 +282,8 @@ impl Gate {
         }
     }
 
-    /// What follows from a decision, whose instants are still the store's. `verdict` is what several quotas said; `keep` makes of the
-    /// case what goes on with the request.
+    /// Turns a decision, whose instants are still those of the store, into an answer. `verdict` has
+    /// the usages if there are several quotas. `keep` returns the case that an allowed request keeps.
     #[inline]
     pub(super) fn decided<R: Deref<Target = Rules>>(
         &self,

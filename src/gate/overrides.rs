@@ -56,9 +56,9 @@ impl Gate {
     }
 }
 
-/// The quota that was set at run time for one of a caller's counters and applies at wall-clock time
-/// `wall`. First what is for the
-/// counter itself, then what is for the caller, then for what else is known of them.
+/// Returns the quota that was set at run time for one of a caller's counters and applies at
+/// wall-clock time `wall`. Overrides are looked up for the subject of the counter first, then for the
+/// identity of the caller, then for its other dimensions.
 pub(super) fn quota_set_for(
     overrides: &Overrides,
     caller: &Caller<'_>,
@@ -118,7 +118,7 @@ fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
     Err(Invalid::new("override", new.quota(), expected))
 }
 
-/// Whether nothing was set for anybody at run time.
+/// Returns whether no override is set.
 #[inline]
 pub(super) fn is_unset(overrides: Option<&Overrides>) -> bool {
     overrides.is_none_or(Overrides::is_empty)

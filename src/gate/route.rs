@@ -1,9 +1,10 @@
-//! Which way a request took, as far as routers tell.
+//! The path and the pattern that a request is matched by.
 
 use crate::head::Head;
 use crate::policy::Taken;
 
-/// axum strips the prefixes of mounts off the URI, and keeps the whole one aside.
+/// Reads the extensions that axum's routers leave. Mounts strip their prefix off the URI, and
+/// `OriginalUri` has the whole path.
 #[cfg(feature = "axum")]
 pub(super) fn taken<'a>(head: &Head<'a>) -> Taken<'a> {
     use axum::extract::{MatchedPath, NestedPath, OriginalUri};
@@ -12,15 +13,35 @@ pub(super) fn taken<'a>(head: &Head<'a>) -> Taken<'a> {
     let original = head
         .extension::<OriginalUri>()
         .map_or(now, |original| original.0.path());
-    // A mount leaves the end of the path, or `/` if nothing is left. Rules name the whole path
-    // there. Other middleware that strips a prefix leaves a path that a rule may name.
-    let is_mounted = || head.extension::<NestedPath>().is_some();
-    let is_stripped = original == now || (original.ends_with(now) || now == "/") && is_mounted();
+    let is_whole = original == now
+        || head
+            .extension::<NestedPath>()
+            .is_some_and(|mounts| is_stripped(original, now, mounts.as_str()));
     Taken {
         path: original,
         pattern: head.extension::<MatchedPath>().map(MatchedPath::as_str),
-        changed: (!is_stripped).then_some(now),
+        changed: (!is_whole).then_some(now),
     }
+}
+
+/// Returns whether mounts alone have made `now` of the original path: what is missing at its
+/// beginning has as many segments as the patterns of the mounts.
+///
+/// Otherwise middleware has changed the path as well, and its end can be the path of another rule:
+/// `/login` of `/api/login`. Between two mounts, axum can drop an empty segment. So empty segments
+/// may be counted or not.
+#[cfg(feature = "axum")]
+fn is_stripped(original: &str, now: &str, mounts: &str) -> bool {
+    let prefix = match original.strip_suffix(now) {
+        Some(prefix) => prefix,
+        // A mount leaves `/` if nothing else is left.
+        None if now == "/" => original,
+        None => return false,
+    };
+    let segments = |path| str::split(path, '/').skip(1);
+    let expected = segments(mounts.trim_end_matches('/')).count();
+    let not_empty = segments(prefix).filter(|segment| !segment.is_empty());
+    not_empty.count() <= expected && expected <= segments(prefix).count()
 }
 
 #[cfg(not(feature = "axum"))]
@@ -28,5 +49,36 @@ pub(super) fn taken<'a>(head: &Head<'a>) -> Taken<'a> {
     Taken {
         path: head.path(),
         ..Taken::default()
+    }
+}
+
+#[cfg(all(test, feature = "axum"))]
+mod tests {
+    use super::is_stripped;
+
+    #[test]
+    fn a_mount_strips_as_many_segments_as_its_pattern_has() {
+        for (original, now, mounts) in [
+            ("/m/x", "/x", "/m"),
+            ("/m/x", "/x", "/m/"),
+            ("/m", "/", "/m"),
+            ("/m/", "/", "/m"),
+            ("/m//", "//", "/m"),
+            ("/t/m/n/x", "/x", "/{t}/m/n"),
+            ("//m/x", "/x", "/{t}/m"),
+            ("/m//n/x", "/x", "/m/n"),
+            ("/x", "/x", "/"),
+        ] {
+            assert!(is_stripped(original, now, mounts), "{original} {now}");
+        }
+        for (original, now, mounts) in [
+            ("/m/api/x", "/x", "/m"),
+            ("/m/api", "/", "/m"),
+            ("/m/x", "/y", "/m"),
+            ("/m/x", "/m/x", "/m"),
+            ("/m/a/", "/a", "/m"),
+        ] {
+            assert!(!is_stripped(original, now, mounts), "{original} {now}");
+        }
     }
 }

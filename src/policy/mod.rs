@@ -225,19 +225,13 @@ impl Policy {
         self.maintenance_until.is_some_and(|until| now < until)
     }
 
-    /// The plan that counts a request of this caller, unless they are exempt.
+    /// Returns why a caller is exempt by its identity, if it is.
     #[inline]
-    pub(crate) fn plan_for(
-        &self,
-        endpoint: usize,
-        identity: Option<&Identity>,
-    ) -> Result<usize, Exemption> {
-        match identity.and_then(|identity| self.exempt.by_identity(identity)) {
-            Some(exemption) => Err(exemption),
-            None => Ok(self.plan_number(endpoint, identity)),
-        }
+    pub(crate) fn exempts_identity(&self, identity: Option<&Identity>) -> Option<Exemption> {
+        self.exempt.by_identity(identity?)
     }
 
+    /// Returns the index of the plan for an endpoint and a caller that is not exempt.
     #[inline]
     fn plan_number(&self, endpoint: usize, identity: Option<&Identity>) -> usize {
         let is_authenticated = identity.is_some_and(Identity::is_authenticated);

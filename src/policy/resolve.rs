@@ -1,5 +1,6 @@
 //! Which endpoints a request has, and the plan that charges the rules of all of them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -104,9 +105,7 @@ impl Policy {
             Resolved::Several(_) => {
                 let endpoints = self.endpoints_of(resolved);
                 let plan = self.unite(&endpoints, identity);
-                if plan.entries.len() > MAX_CHECKS {
-                    return Err(PathRejection::TooManyQuotas);
-                }
+                let plan = plan.ok_or(PathRejection::TooManyQuotas)?;
                 Ok(PlanRef::United(Arc::new(plan)))
             }
         }
@@ -123,7 +122,10 @@ impl Policy {
 
     /// Unites the plans of several endpoints: every line once, the most specific rules first. A
     /// line that several of them charge keeps all its terms, and the strictest applies.
-    fn unite(&self, endpoints: &[usize], identity: Option<&Identity>) -> Plan {
+    ///
+    /// Returns `None` at the first line that does not fit into a batch, so that each line is compared
+    /// with at most 8 others. Of the dry runs, only the 8 most specific are evaluated.
+    fn unite(&self, endpoints: &[usize], identity: Option<&Identity>) -> Option<Plan> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut subjects: Vec<Per> = Vec::new();
         let mut further_terms = Vec::new();
@@ -138,6 +140,9 @@ impl Policy {
                         further_terms.push(terms);
                     }
                     continue;
+                }
+                if entries.len() == MAX_CHECKS {
+                    return None;
                 }
                 let per = &plan.subjects[entry.subject];
                 let known = subjects.iter().position(|known| known == per);
@@ -188,7 +193,7 @@ impl Policy {
         plan.by_outcome = by_outcome;
         plan.varies |= by_request;
         plan.usual.costs = costs;
-        plan
+        Some(plan)
     }
 
     /// What a request of this caller is charged on a plan.
@@ -222,7 +227,7 @@ impl Policy {
             .map(|terms| &self.terms[terms])
     }
 
-    /// What a request costs on an entry: the most that any reading says.
+    /// What a request costs on an entry: the most of all readings.
     pub(crate) fn cost_of(&self, plan: &Plan, entry: &Entry, head: &Head<'_>) -> u64 {
         let costs = self.terms_of(plan, entry).map(|terms| terms.cost.of(head));
         costs.max().unwrap_or(1)
@@ -243,11 +248,14 @@ impl Policy {
             .unwrap_or_default()
     }
 
-    /// Reports wildcard routes that begin where a plain path is counted by more quotas than fit
-    /// into a batch. All other plain paths have one endpoint, whose plan was checked.
-    pub(super) fn check_wildcard_roots(&self) -> Vec<Invalid> {
+    /// Reports routes with a plain path that has several endpoints, which are counted by more quotas
+    /// than fit into a batch. A plain path with one endpoint has a plan that was checked.
+    ///
+    /// One path is checked for each route. A path that two routes match, neither of them with the
+    /// text of the other (`/a/{x}` and `/{y}/b/` match `/a/b`), can still be rejected with 400.
+    pub(super) fn check_plain_paths(&self) -> Vec<Invalid> {
         let mut problems = Vec::new();
-        for (route, target, matched) in self.routes.at_wildcard_roots() {
+        for (route, target, matched) in self.routes.at_plain_paths() {
             let (Target::Endpoint(endpoint), RouteMatch::Several(readings)) = (target, matched)
             else {
                 continue;
@@ -255,12 +263,13 @@ impl Policy {
             let endpoints = self.endpoints_of(&Resolved::Several(readings));
             // Callers with and without an identity differ in their global rule.
             let quotas = [None, Some(&Identity::user("any"))]
-                .map(|identity| self.unite(&endpoints, identity).entries.len());
+                .map(|identity| self.quotas_of(&endpoints, identity));
             let most = quotas.into_iter().max().unwrap_or_default();
             if most > MAX_CHECKS {
                 let expected = format!(
-                    "at most {MAX_CHECKS} for one request: a path that ends where this wildcard \
-                     begins is counted by every route that it can be read as"
+                    "at most {MAX_CHECKS} for one request: a path that ends where a wildcard \
+                     begins, or before the slash of another route, is counted by every route that \
+                     it can be read as"
                 );
                 let problem = Invalid::new("number of quotas", most, expected);
                 let problem = problem.within(&route.to_string());
@@ -271,6 +280,15 @@ impl Policy {
             }
         }
         problems
+    }
+
+    /// Number of quotas that count a request of all these endpoints.
+    fn quotas_of(&self, endpoints: &[usize], identity: Option<&Identity>) -> usize {
+        let plans = endpoints
+            .iter()
+            .map(|endpoint| self.plan(self.plan_number(*endpoint, identity)));
+        let lines = plans.flat_map(|plan| plan.entries.iter().map(|entry| entry.line));
+        lines.collect::<HashSet<_>>().len()
     }
 }
 

@@ -216,7 +216,7 @@ impl<'a> Denial<'a> {
         self.kind
     }
 
-    /// The status that says so: 429, 503, 401, 400, 414.
+    /// The status of the response: 429, 503, 401, 400 or 414.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.kind.status()

@@ -125,7 +125,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
 /// Checks what only a compiled policy shows, if nothing else is wrong with it.
 fn checked(policy: Policy, mut problems: Problems) -> Result<Policy, Problems> {
     if problems.iter().len() == 0 {
-        for problem in policy.check_wildcard_roots() {
+        for problem in policy.check_plain_paths() {
             problems.push(problem);
         }
     }

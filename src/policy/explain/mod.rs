@@ -10,7 +10,6 @@ mod text;
 
 use super::about::{EndpointAbout, RuleAbout, RuleKind};
 use super::exempt::Exemption;
-use super::resolve::Resolved;
 use super::route::Taken;
 use super::tiers::{TierOf, TierTable};
 use super::{Caller, Entry, Plan, Policy};
@@ -117,7 +116,7 @@ impl<'a> Asked<'a> {
         };
         let resolved = self.policy.resolve(&self.head, &self.taken);
         let exemption = match &resolved {
-            Ok(resolved) => self.exemption(resolved),
+            Ok(_) => self.exemption(),
             Err(why) => Some(*why),
         };
         answer.exemption = exemption.map(|why| (why, self.because(why)));
@@ -151,7 +150,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Why the caller is exempt, asked in the order in which requests are.
-    fn exemption(&self, resolved: &Resolved) -> Option<Exemption> {
+    fn exemption(&self) -> Option<Exemption> {
         let Self {
             policy, inquiry, ..
         } = self;
@@ -159,8 +158,7 @@ impl<'a> Asked<'a> {
             return Some(Exemption::Maintenance);
         }
         let by_head = policy.exempts(&self.head, inquiry.ip);
-        let endpoint = policy.endpoint_of(resolved);
-        by_head.or_else(|| policy.plan_for(endpoint, self.caller.identity).err())
+        by_head.or_else(|| policy.exempts_identity(self.caller.identity))
     }
 
     fn skip_all(&self, about: &[&EndpointAbout], why: &WhyNot, answer: &mut Explanation) {

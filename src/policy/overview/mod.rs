@@ -170,10 +170,9 @@ impl<'p> EndpointView<'p> {
     /// The rules that count it, without those that count everything.
     pub fn rules(&self) -> impl Iterator<Item = RuleView<'p>> + use<'p> {
         let (policy, about) = (self.policy, self.about());
-        // Those of the anonymous are those of anybody, but for the global rule.
-        let plan = policy.plan_for(self.number, None).ok();
-        let plan = plan.map(|plan| policy.plan(plan));
-        let counts = move |rule: &RuleView<'p>| plan.is_some_and(|plan| rule.is_in(plan));
+        // Callers with and without an identity differ in their global rule only.
+        let plan = policy.plan(policy.plan_number(self.number, None));
+        let counts = move |rule: &RuleView<'p>| rule.is_in(plan);
         let rules = about.own.into_iter().chain(about.category);
         rules
             .map(move |rule| RuleView::new(policy, rule))

@@ -44,7 +44,7 @@ impl Routes {
         if methods.contains(&Method::GET) && !methods.contains(&Method::HEAD) {
             methods.push(Method::HEAD);
         }
-        let mut problem = |problem: Ambiguous| problems.push(problem.told(&places, &paths));
+        let mut problem = |problem: Ambiguous| problems.push(problem.into_invalid(&places, &paths));
         let any = table(&places, &[None], &mut problem);
         let mut by_method = Vec::with_capacity(methods.len());
         for method in methods {
@@ -68,24 +68,27 @@ impl Routes {
         }
     }
 
-    /// For each place where a wildcard begins, in each table: a route that begins there, and what
-    /// a plain path that ends there reaches. Paths of that kind are the only plain ones with
-    /// several readings.
-    pub(in crate::policy) fn at_wildcard_roots(
+    /// For each route whose plain paths can have several readings, in each table: what such a path
+    /// reaches. These are paths that end where a wildcard begins, and all plain paths if a route of
+    /// the table ends in `/`, because middleware may append a slash.
+    pub(in crate::policy) fn at_plain_paths(
         &self,
     ) -> impl Iterator<Item = (&Route, Target, RouteMatch)> {
         let tables = self.by_method.iter().map(|(_, table)| table);
         let tables = tables.chain([&self.any]);
         tables.flat_map(move |table| {
-            let roots = self.places.iter().filter_map(|place| {
-                place.route.wildcard_root()?;
-                let segments = &place.route.segments;
-                let sample = Route::sample(&segments[..segments.len() - 1]);
+            self.places.iter().filter_map(move |place| {
+                let segments = match &*place.route.segments {
+                    [root @ .., Segment::Wildcard] => root,
+                    _ if !table.tree.has_trailing_slash() => return None,
+                    [shorter @ .., Segment::Literal(last)] if last.is_empty() => shorter,
+                    all => all,
+                };
+                let sample = Route::sample(segments);
                 let sample = if sample.is_empty() { "/" } else { &sample };
                 let reached = walk::walk(&table.tree, sample).ok()?;
                 Some((&place.route, place.target, reached.into()))
-            });
-            roots.collect::<Vec<_>>()
+            })
         })
     }
 }
@@ -145,14 +148,14 @@ struct Ambiguous {
 }
 
 impl Ambiguous {
-    fn told(self, places: &[Place], paths: &[String]) -> Invalid {
+    fn into_invalid(self, places: &[Place], paths: &[String]) -> Invalid {
         let Self { index, error } = self;
         let route = &places[index].route;
         let matchit::InsertError::Conflict { with } = error else {
             let expected = format!("parameters such as `{{id}}` or `{{*rest}}` ({error})");
             return Invalid::new("route", route, expected).at(&*paths[index]);
         };
-        // What it conflicts with is told by the path alone.
+        // The matcher names the other route by its path alone.
         let other = places.iter().position(|place| place.route.path == with);
         let named = other.map_or(with, |other| places[other].route.to_string());
         let expected = format!("a route that is not ambiguous with `{named}`");

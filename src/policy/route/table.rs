@@ -124,15 +124,21 @@ impl From<Reached> for RouteMatch {
 }
 
 impl Table {
-    /// Returns whether the pattern says which handler runs: it has no wildcard, and no wildcard
-    /// rule begins there. (The pattern of a mount does not differ from that of a route. A mount in
-    /// a mount leaves empty segments in it.)
+    /// Returns whether the pattern determines which handler runs: it has no wildcard, and no
+    /// wildcard rule begins there, with or without a slash at its end. (The pattern of a mount does
+    /// not differ from that of a route. A mount in a mount leaves empty segments in it.)
     fn is_decided(&self, taken: &Taken<'_>) -> bool {
         taken.pattern.is_some_and(|pattern| {
-            let path = unescaped(pattern);
-            let spot = self.matcher.at(&path);
-            let begins_wildcard = spot.is_ok_and(|spot| spot.value.wildcard.is_some());
-            !takes_rest(pattern) && is_plain(pattern) && !begins_wildcard
+            let shorter = without_slash(pattern).unwrap_or(pattern);
+            let begins_wildcard = |pattern| {
+                let path = unescaped(pattern);
+                let spot = self.matcher.at(&path);
+                spot.is_ok_and(|spot| spot.value.wildcard.is_some())
+            };
+            !takes_rest(pattern)
+                && !pattern.contains("//")
+                && !begins_wildcard(pattern)
+                && !begins_wildcard(shorter)
         })
     }
 
@@ -172,11 +178,15 @@ impl Routes {
         let agrees = match (spot, taken.pattern) {
             (Some(spot), None) => spot.wildcard.is_none(),
             (Some(spot), Some(pattern)) => {
-                spot.wildcard.is_none() && self.path_of(spot) == Some(pattern)
+                let path = self.path_of(spot);
+                spot.wildcard.is_none() && path.is_some_and(|path| is_same_shape(path, pattern))
             }
             (None, pattern) => pattern.is_none(),
         };
-        let has_one_reading = agrees && taken.changed.is_none() && !table.tree.has_trailing_slash();
+        // Only a router that has matched a pattern rules out that a slash is appended.
+        let is_end_known = !table.tree.has_trailing_slash()
+            || taken.pattern.is_some_and(|pattern| !takes_rest(pattern));
+        let has_one_reading = agrees && is_end_known && taken.changed.is_none();
         if has_one_reading && is_plain(taken.path) {
             return spot.and_then(|spot| spot.target).into();
         }
@@ -187,7 +197,7 @@ impl Routes {
     /// belong to different routes.
     #[cold]
     fn find_all(&self, table: &Table, spot: Option<Spot>, taken: &Taken<'_>) -> RouteMatch {
-        let by_pattern = taken.pattern.map(|pattern| self.at(table, pattern));
+        let by_pattern = taken.pattern.map(|pattern| self.at_pattern(table, pattern));
         let by_pattern = by_pattern.unwrap_or_default();
         let is_endpoint = |target: &Option<Target>| matches!(target, Some(Target::Endpoint(_)));
         let target = spot.and_then(|spot| spot.target);
@@ -196,20 +206,22 @@ impl Routes {
             // If the handler has a rule, it does not matter that the path has none.
             is_unmatched: target.is_none() && !by_pattern.iter().any(is_endpoint),
         };
-        let is_plain = is_plain(taken.path) && spot.is_none_or(|spot| spot.wildcard.is_none());
+        let is_plain = is_plain(taken.path)
+            && spot.is_none_or(|spot| spot.wildcard.is_none())
+            && !table.tree.has_trailing_slash();
         let is_decided = table.is_decided(taken);
-        let is_as_written = taken.changed.is_none() && !table.tree.has_trailing_slash();
         let is_exemption = |target: &Target| matches!(target, Target::Exempt(_));
         let mut known = target.iter().chain(by_pattern.iter().flatten());
         // An exemption needs every reading, also if the handler is known: it may serve a path that
         // has a rule of its own, in another spelling.
         let is_exempt = known.any(is_exemption);
-        let mut reached = if is_as_written && (is_plain || is_decided && !is_exempt) {
+        let has_one_reading = is_plain || is_decided && !is_exempt;
+        let mut reached = if has_one_reading && taken.changed.is_none() {
             as_written()
         } else {
             match table.walk(taken) {
                 // The handler is known, so that readings without a rule do not matter.
-                Ok(reached) if is_as_written && is_decided => Reached {
+                Ok(reached) if taken.changed.is_none() && is_decided => Reached {
                     is_unmatched: false,
                     ..reached
                 },
@@ -228,6 +240,23 @@ impl Routes {
 
     fn path_of(&self, spot: Spot) -> Option<&str> {
         spot.place.map(|place| &*self.places[place].route.path)
+    }
+
+    /// Returns the targets of a matched pattern.
+    ///
+    /// axum matches the first path of a mount with and without a slash at its end, and the rule can
+    /// name either. So a pattern without a slash is looked up with one if it is no route, and a
+    /// pattern with a slash also without.
+    fn at_pattern(&self, table: &Table, pattern: &str) -> [Option<Target>; 4] {
+        let own = self.at(table, pattern);
+        let is_known = own.iter().any(Option::is_some);
+        let other = match without_slash(pattern) {
+            Some(shorter) => self.at(table, shorter),
+            None if is_known || pattern == "/" || takes_rest(pattern) => [None; 2],
+            None if !table.tree.has_trailing_slash() => [None; 2],
+            None => self.at(table, &format!("{pattern}/")),
+        };
+        [own[0], own[1], other[0], other[1]]
     }
 
     /// The targets of the route that covers every path of `pattern`, and of the wildcard that begins
@@ -250,6 +279,36 @@ fn unescaped(pattern: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(pattern)
     }
+}
+
+/// A pattern without the slash at its end, unless it is `/`.
+fn without_slash(pattern: &str) -> Option<&str> {
+    let shorter = pattern.strip_suffix('/');
+    shorter.filter(|shorter| !shorter.is_empty())
+}
+
+/// Returns whether two patterns differ in the names of their parameters at most.
+fn is_same_shape(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    let mut others = other.split('/');
+    let mut is_same = |segment: &str| {
+        let other = others.next();
+        other.is_some_and(|other| segment == other || same_parameter(segment, other))
+    };
+    one.split('/').all(&mut is_same) && others.next().is_none()
+}
+
+/// Returns whether both segments are a parameter after the same text. False if a segment has escaped
+/// braces: patterns that have them take the general path.
+fn same_parameter(one: &str, other: &str) -> bool {
+    let parameter = |segment| {
+        let (prefix, name) = str::split_once(segment, '{')?;
+        let name = name.strip_suffix('}')?;
+        (!name.contains(['{', '}', '*'])).then_some(prefix)
+    };
+    parameter(one).is_some_and(|prefix| !prefix.contains('}') && parameter(other) == Some(prefix))
 }
 
 fn takes_rest(pattern: &str) -> bool {

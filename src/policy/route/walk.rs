@@ -3,7 +3,8 @@
 //! A path that is not plain can be read in several ways: a segment percent-encoded or decoded,
 //! `%2F` as a slash or as part of a segment, an empty segment as a segment or as nothing, a
 //! wildcard or mount that matches nothing. The walk follows all readings through the
-//! [`Tree`] at once. It visits each pair of node and position once.
+//! [`Tree`] at once. A state is a node, a position and whether a slash was dropped or appended. The
+//! walk visits each state once.
 
 use std::collections::HashMap;
 
@@ -11,10 +12,13 @@ use super::path::{PathRejection, decode};
 use super::table::Target;
 use super::tree::{Node, NodeId, Tree};
 
-/// Most pairs of node and position that one walk visits.
+/// Most states that one walk visits. A path is walked a second time if a route ends in `/`, and a
+/// path that middleware has changed is walked before and after the change: 4 × 256 states for one
+/// request at most.
 const MAX_STATES: usize = 256;
 
-/// Most calls of [`Walk::segment`] in one walk. Without this bound, 8 KiB of `%2F` take seconds.
+/// Most calls of [`Walk::segment`] for one path, with and without an appended slash. Without this
+/// bound, 8 KiB of `%2F` take seconds.
 const MAX_SEGMENT_CALLS: usize = 2_048;
 
 /// What the readings of a path reach.
@@ -88,7 +92,14 @@ impl<'w> Walk<'w> {
     /// some reading reaches none.
     ///
     /// `in_several` is set once a slash was dropped or appended: then one router has passed the
-    /// path on to another, and the precedence of literals holds only within each of them.
+    /// path on to another, and the precedence of literals holds only within each of them. Example:
+    /// the outer router has `/login` and `/{*rest}`, and behind the wildcard `NormalizePath` passes
+    /// `///login` as `/login` to an inner router that has only `/{p}`. The literal `/login` of the
+    /// outer router did not match, so `/{p}` is reached as well.
+    ///
+    /// Percent-decoding does not set it. A router that decodes does so before it matches, and then
+    /// prefers the literal among its own routes. One that does not decode is the reading of the
+    /// encoded segment, which no literal matches and which reaches the parameter by itself.
     fn reach(&mut self, id: NodeId, mut i: usize, mut in_several: bool) -> bool {
         let state = (id, i, in_several);
         if let Some(known) = self.memo.get(&state) {
@@ -116,8 +127,9 @@ impl<'w> Walk<'w> {
     }
 
     /// Adds what a path reaches that ends at a node. A wildcard that begins there may match
-    /// nothing, as a mount does, or not match, as a plain route does not: so it is a target and
-    /// the path still counts as unmatched.
+    /// nothing, as a mount does, or not match, as a plain route does not. So it is a target, and the
+    /// path still counts as unmatched: another router may have a less literal route for it, and an
+    /// exempt wildcard must not exempt it.
     fn end(&mut self, node: &Node) -> bool {
         let end = if self.appends_slash {
             let slash = node.literals.get(&b""[..]);

@@ -9,6 +9,7 @@ mod shape;
 mod store;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -119,6 +120,12 @@ impl Subject {
 
     async fn send(&self, sent: &Sent, source: Source) -> Observed {
         self.clock.advance(sent.wait);
+        let step = Duration::from_secs(sent.wall_step.unsigned_abs());
+        if sent.wall_step < 0 {
+            self.clock.step_wall_back(step);
+        } else {
+            self.clock.step_wall_forward(step);
+        }
         let request = sent.request(source);
         let response = self.app.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
@@ -131,8 +138,13 @@ impl Subject {
         }
     }
 
-    fn usages(&self, seen: &Seen) -> Vec<String> {
-        usages(&self.memory, seen, self.clock.now())
+    /// The number of counters that have not expired, and the state of each.
+    fn usages(&self, seen: &Seen) -> (usize, Vec<String>) {
+        let now = self.clock.now();
+        // Expired counters are removed little by little, which depends on their hashes.
+        self.memory.sweep(now).wait().unwrap();
+        let len = self.memory.len().wait().unwrap();
+        (len, usages(&self.memory, seen, now))
     }
 }
 

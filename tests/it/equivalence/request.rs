@@ -134,6 +134,8 @@ impl Caller {
 pub(super) struct Sent {
     /// How far the clock is set ahead before the request.
     pub(super) wait: Duration,
+    /// By how many seconds the wall clock is stepped before the request.
+    pub(super) wall_step: i64,
     caller: Caller,
     line: (&'static str, &'static str),
     host: u8,
@@ -150,12 +152,19 @@ pub(super) fn sent() -> impl Strategy<Value = Sent> {
         2 => 1..20_u64,
         1 => select(vec![59, 60, 61, 3_600, 86_400]),
     ];
-    let line = (
-        select(vec!["GET", "GET", "POST", "HEAD"]),
-        select(vec!["/a", "/a", "/a/1", "/files/x/y", "/open", "/none"]),
-    );
+    let wall_step = prop_oneof![
+        12 => Just(0),
+        1 => select(vec![-90_000, -3_600, -1, 1, 3_600, 90_000]),
+    ];
+    // `/a/` is read as `/a` and as `/a/{id}`: its rules are united for the request.
+    let path = prop_oneof![
+        3 => select(vec!["/a", "/a", "/a/1", "/files/x/y", "/open", "/none"]),
+        1 => select(vec!["/a/", "/a/", "/a//1", "/%61", "/files//x", "/files", "/open/"]),
+    ];
+    let line = (select(vec!["GET", "GET", "POST", "HEAD"]), path);
     (
         wait.prop_map(Duration::from_secs),
+        wall_step,
         select(Caller::ALL.to_vec()),
         line,
         1..4_u8,
@@ -163,15 +172,18 @@ pub(super) fn sent() -> impl Strategy<Value = Sent> {
         select(vec![200, 200, 200, 404, 500]),
         option::weighted(0.1, 1..4_u8),
     )
-        .prop_map(|(wait, caller, line, host, cost, status, charge)| Sent {
-            wait,
-            caller,
-            line,
-            host,
-            cost,
-            status,
-            charge,
-        })
+        .prop_map(
+            |(wait, wall_step, caller, line, host, cost, status, charge)| Sent {
+                wait,
+                wall_step,
+                caller,
+                line,
+                host,
+                cost,
+                status,
+                charge,
+            },
+        )
 }
 
 impl Sent {

@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use tollgate::store::{Answer, Overrides};
+use tollgate::store::{Answer, Overrides, TimeSource};
 use tollgate::{
-    Batch, Check, Counter, MemoryStore, Override, Store, Subject, Timestamp, Value, Verdict,
+    Batch, Check, Clock, Counter, MemoryStore, Override, Store, Subject, Timestamp, Value, Verdict,
 };
 
 /// Forwards all calls. Keeps a list of the counters that it was asked for.
@@ -131,6 +131,10 @@ impl Store for Forwarding {
 
     fn sweep(&self, now: Timestamp) -> Answer<usize> {
         self.answer(self.inner.sweep(now))
+    }
+
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.inner.use_clock(clock)
     }
 
     fn overrides(&self) -> Option<&Overrides> {

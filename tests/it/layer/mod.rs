@@ -14,7 +14,9 @@ mod readiness;
 mod routes;
 mod routes_readings;
 mod routes_rejected;
+mod routes_rewritten;
 mod routes_rules;
+mod routes_trailing_slash;
 #[cfg(feature = "jwt")]
 mod several_credentials;
 mod slow;

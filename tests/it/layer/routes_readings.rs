@@ -1,30 +1,27 @@
 //! A path that can be read in several ways is charged to the rules of all its readings.
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::{Request, Uri};
-use axum::routing::{any, get};
+use axum::routing::any;
 use tollgate::RateLimitLayer;
 use tollgate::headers::HeaderSet;
 use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Rule};
 use tower::Layer;
-use tower::util::MapRequestLayer;
 use tower_http::normalize_path::NormalizePathLayer;
 
 use super::Answer;
 use super::routes::says;
 
-fn limits(policy: PolicyBuilder) -> RateLimitLayer {
+pub(super) fn limits(policy: PolicyBuilder) -> RateLimitLayer {
     let (builder, _) = super::layer(policy.everyone("1000/hour"));
     builder.headers(HeaderSet::Ietf).build().unwrap()
 }
 
-fn rule(name: &str) -> Rule {
+pub(super) fn rule(name: &str) -> Rule {
     Rule::new("100/hour").name(name)
 }
 
 /// Sends a request, and expects that this handler runs and that its rule is charged.
-async fn charged(app: &Router, line: &str, ran: &str) -> Answer {
+pub(super) async fn charged(app: &Router, line: &str, ran: &str) -> Answer {
     let answer = super::send(app, line, &[]).await;
     assert_eq!(answer.header("x-ran"), Some(ran), "{line}");
     let expected = format!("ip:{ran}:1h");
@@ -187,21 +184,6 @@ async fn any_number_of_doubled_slashes_reaches_the_rule() {
             charged(&app, &format!("GET {path}"), "deep").await;
         }
     }
-}
-
-#[tokio::test]
-async fn a_path_that_was_rewritten_inside_of_a_route_is_charged() {
-    let policy = Policy::builder()
-        .endpoint("/old", rule("old"))
-        .endpoint("/new", rule("new"));
-    let rewrite = MapRequestLayer::new(|mut request: Request<Body>| {
-        *request.uri_mut() = Uri::from_static("/new");
-        request
-    });
-    let inner = Router::new().route("/new", get(says("new")));
-    let app = Router::new().route_service("/old", rewrite.layer(limits(policy).layer(inner)));
-    let answer = charged(&app, "GET /old", "new").await;
-    assert_eq!(answer.charged(), ["ip:old:1h", "ip:new:1h", "ip:global:1h"]);
 }
 
 #[tokio::test]

@@ -6,9 +6,9 @@ use tower::ServiceExt;
 
 use super::build::Service;
 use super::paths::{Sent, is_plain};
-use super::pattern::{hides, is_more_literal};
-use super::readings::{Table, readings};
-use super::tree::{App, Handler, Position, Server, Slash, Target, covers};
+use super::pattern::{hides, is_more_literal, shape};
+use super::readings::{Table, can_match, readings};
+use super::tree::{App, Handler, Position, Route, Server, Slash, Target, covers};
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +106,11 @@ fn compare(
         _ => return Err("the layer is there twice".to_owned()),
     }
     let rule = app.rule_of(handler, method).map(|rule| &rule.target);
+    check_plain(app, answer, method, path)?;
     let is_hidden = || {
         !answer.is_decided()
-            && (hidden(app, handler, answer, method) || is_exempt_in_part(app, handler, method))
+            && (hidden(app, handler, answer, method, path)
+                || is_exempt_in_part(app, handler, method, path))
     };
     if answer.charged.is_empty() {
         return match rule {
@@ -116,7 +118,13 @@ fn compare(
             Some(Target::Rule { name, .. }) if answer.is_decided() => {
                 Err(format!("its rule {name} was not charged"))
             }
-            _ if answer.is_decided() => Ok(Outcome::Exempt),
+            Some(Target::Exempt) if answer.is_decided() => Ok(Outcome::Exempt),
+            None if answer.is_decided() => {
+                let seen = seen_by_layer(app, path);
+                let is_exempt = Table::new(&app.rules, method).exempts(&seen);
+                let problem = || format!("it has no rule, and {seen} is not exempt");
+                is_exempt.then_some(Outcome::Exempt).ok_or_else(problem)
+            }
             _ => match reading_that_counts(app, method, path) {
                 Some(reading) => Err(format!("the reading {reading} is not exempt")),
                 None => Ok(Outcome::Exempt),
@@ -138,8 +146,8 @@ fn compare(
 }
 
 /// Whether the layer could not see this handler, because it hides a more literal one whose rule
-/// was charged, or whose route is exempt.
-fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str) -> bool {
+/// was charged, or whose route is exempt. A reading of the path has to match that route.
+fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str, path: &str) -> bool {
     let applied = |other: &&Handler| match app.rule_of(other, method).map(|rule| &rule.target) {
         Some(Target::Rule { name, .. }) => answer.charged.contains(&name.as_str()),
         // Another reading of the path may be counted nevertheless.
@@ -148,28 +156,70 @@ fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str) -> bo
     };
     let outer = (handler.pattern.as_str(), handler.behind.as_slice());
     let mut others = app.handlers.iter().filter(applied);
-    others.any(|other| hides(outer, (&other.pattern, &other.behind)))
+    others.any(|other| {
+        hides(outer, (&other.pattern, &other.behind)) && can_match(&other.pattern, path)
+    })
 }
 
-/// Whether a route exempts a part of what the handler serves, and is not the route of a handler.
-/// Then the rule of the handler is not for that part.
-fn is_exempt_in_part(app: &App, handler: &Handler, method: &str) -> bool {
+/// Whether a route exempts a part of what the handler serves that the path belongs to, and is not
+/// the route of a handler. Then the rule of the handler is not for that part.
+fn is_exempt_in_part(app: &App, handler: &Handler, method: &str, path: &str) -> bool {
     let mut exempt = app.rules.iter().filter(|rule| rule.is_exempt_part);
-    exempt
-        .any(|rule| covers(rule.method, method) && is_more_literal(&rule.pattern, &handler.pattern))
+    exempt.any(|rule| {
+        covers(rule.method, method)
+            && is_more_literal(&rule.pattern, &handler.pattern)
+            && can_match(&rule.pattern, path)
+    })
+}
+
+/// Compares what was charged for a plain path with the rules that it matches as it is written. Also
+/// finds what was charged in addition, and exemptions that were lost.
+fn check_plain(app: &App, answer: &Answer<'_>, method: &str, path: &str) -> Result<(), String> {
+    let seen = seen_by_layer(app, path);
+    let table = Table::new(&app.rules, method);
+    // Percent-encoding is plain to a server that does not decode, and not to the layer.
+    let has_one_reading = is_plain(&seen) && path.starts_with('/') && !path.contains('%');
+    if !has_one_reading || !table.has_one_target(&seen) {
+        return Ok(());
+    }
+    let by_path = table.route_at(&seen);
+    // A router whose matched pattern belongs to another rule adds that rule.
+    let shape_of = |rule: &Route| rule.shape();
+    let is_same = |matched: &str| by_path.map(shape_of) == Some(shape(matched));
+    if answer.matched.is_some_and(|matched| !is_same(matched)) || app.changes_paths() {
+        return Ok(());
+    }
+    let expected: Vec<&str> = match by_path.map(|rule| &rule.target) {
+        None => vec!["global"],
+        Some(Target::Exempt) => Vec::new(),
+        Some(Target::Rule { name, has_global }) => {
+            let global = has_global.then_some("global");
+            std::iter::once(name.as_str()).chain(global).collect()
+        }
+    };
+    if answer.charged == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "the rules of the plain path {seen} are {expected:?}"
+    ))
 }
 
 /// Returns a reading of a path that is not exempt.
 fn reading_that_counts(app: &App, method: &str, path: &str) -> Option<String> {
-    let path = match &app.server {
+    let table = Table::new(&app.rules, method);
+    let mut readings = readings(&seen_by_layer(app, path)).into_iter();
+    readings.find(|reading| !table.exempts(reading))
+}
+
+/// Returns the path that the first router or the layer gets.
+fn seen_by_layer(app: &App, path: &str) -> String {
+    match &app.server {
         Server::Axum(Position::NormalizedOutside(slash) | Position::NormalizedInside(slash), _) => {
             normalized(path, *slash)
         }
         _ => path.to_owned(),
-    };
-    let table = Table::new(&app.rules, method);
-    let mut readings = readings(&path).into_iter();
-    readings.find(|reading| !table.exempts(reading))
+    }
 }
 
 /// What `NormalizePath` makes of a path before the layer sees it.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use matchit::Router as Matcher;
 
-use super::pattern::wildcard_root;
+use super::pattern::{Kind, segments, wildcard_root};
 use super::tree::{Route, Target};
 
 /// More readings than this are not listed.
@@ -63,8 +63,37 @@ fn decoded(text: &str) -> Option<String> {
     Some(decoded)
 }
 
+/// Whether a reading of the path matches the pattern: an empty segment may be a parameter, a wildcard
+/// may match nothing, and a slash at the end makes no difference. True if there are too many
+/// readings to list.
+pub(super) fn can_match(pattern: &str, path: &str) -> bool {
+    let readings = readings(path);
+    readings.len() > MOST || readings.iter().any(|reading| is_match(pattern, reading))
+}
+
+fn is_match(pattern: &str, reading: &str) -> bool {
+    let mut texts = segments(reading.trim_end_matches('/'));
+    for segment in segments(pattern.trim_end_matches('/')) {
+        let is_same = match (Kind::of(segment), texts.next()) {
+            (Kind::Wildcard, _) => return true,
+            (Kind::Literal, text) => {
+                let literal = segment.replace("{{", "{").replace("}}", "}");
+                text == Some(&literal)
+            }
+            (Kind::Prefixed(prefix), text) => text.is_some_and(|text| text.starts_with(prefix)),
+            (Kind::Parameter, text) => text.is_some() || reading.ends_with('/'),
+        };
+        if !is_same {
+            return false;
+        }
+    }
+    texts.next().is_none()
+}
+
 /// The routes of a policy for one method, matched as they are written.
 pub(super) struct Table<'a> {
+    /// All routes by shape.
+    all: BTreeMap<String, &'a Route>,
     /// A route, and a wildcard route that begins there.
     routes: Matcher<Vec<&'a Target>>,
     /// Only the places where wildcard routes begin.
@@ -75,6 +104,7 @@ impl<'a> Table<'a> {
     pub(super) fn new(rules: &'a [Route], method: &str) -> Self {
         let mut routes: BTreeMap<String, Vec<&'a Target>> = BTreeMap::new();
         let mut roots: BTreeMap<String, Vec<&'a Target>> = BTreeMap::new();
+        let mut all = BTreeMap::new();
         let get = (method == "HEAD").then_some(Some("GET"));
         for method in [Some(Some(method)), get, Some(None)].into_iter().flatten() {
             for rule in rules.iter().filter(|rule| rule.method == method) {
@@ -86,6 +116,7 @@ impl<'a> Table<'a> {
                     let root = if root.is_empty() { "/" } else { root };
                     roots.insert(root.to_owned(), vec![&rule.target]);
                 }
+                all.insert(shape.clone(), rule);
                 routes.insert(shape, vec![&rule.target]);
             }
         }
@@ -94,9 +125,26 @@ impl<'a> Table<'a> {
             route.extend(targets);
         }
         Self {
+            all,
             routes: matcher(routes),
             roots: matcher(roots),
         }
+    }
+
+    /// Whether plain paths such as this one reach one route at most. They can reach several where a
+    /// wildcard begins, and if a route ends in `/`.
+    pub(super) fn has_one_target(&self, path: &str) -> bool {
+        let has_slash = |shape: &String| shape.len() > 1 && shape.ends_with('/');
+        self.roots.at(path).is_err() && !self.all.keys().any(has_slash)
+    }
+
+    /// The route that a path matches as it is written.
+    pub(super) fn route_at(&self, path: &str) -> Option<&'a Route> {
+        let found = self.routes.at(path).ok()?;
+        let target = *found.value.first()?;
+        let mut all = self.all.values();
+        all.find(|rule| std::ptr::eq(&raw const rule.target, target))
+            .copied()
     }
 
     /// Whether this path, read only as it is written, is exempt.
@@ -118,6 +166,28 @@ fn matcher<T>(shapes: BTreeMap<String, T>) -> Matcher<T> {
         _ = matcher.insert(pattern, value);
     }
     matcher
+}
+
+#[test]
+fn a_pattern_can_match_any_reading() {
+    for (pattern, path) in [
+        ("/a/{*p}", "/a"),
+        ("/a/{*p}", "/a//"),
+        ("/a/{*p}", "/%61/x"),
+        ("/a/{p}", "/a/"),
+        ("/a/u_{p}", "/a//u_1"),
+        ("/{{x}}", "/{x}/"),
+    ] {
+        assert!(can_match(pattern, path), "{pattern}: {path}");
+    }
+    for (pattern, path) in [
+        ("/a/{*p}", "/b"),
+        ("/a/b", "/a/c"),
+        ("/a/{p}", "/a/b/c"),
+        ("/{{x}}", "/y"),
+    ] {
+        assert!(!can_match(pattern, path), "{pattern}: {path}");
+    }
 }
 
 #[test]

@@ -48,6 +48,11 @@ impl Generator<'_> {
         path
     }
 
+    /// Whether a path that ends in a slash matches, if all of them do.
+    pub(super) fn is_reachable(&self, pattern: &str) -> bool {
+        !self.appends || pattern.ends_with('/') || pattern.contains("{*")
+    }
+
     fn segment(&mut self, may_be_wildcard: bool) -> String {
         self.parameters += 1;
         let number = self.parameters;

@@ -116,6 +116,11 @@ impl Route {
 }
 
 impl App {
+    /// Whether middleware changes paths between the first router and the layer.
+    pub(super) fn changes_paths(&self) -> bool {
+        matches!(&self.server, Server::Axum(Position::InMounts, tree) if tree.changes_paths())
+    }
+
     /// Returns the route of the policy that is for this handler: that of the request's method
     /// before one for all methods. `HEAD` follows `GET`.
     pub(super) fn rule_of(&self, handler: &Handler, method: &str) -> Option<&Route> {
@@ -129,6 +134,18 @@ impl App {
                 let mut rules = self.rules.iter().filter(of_method);
                 rules.find(|rule| rule.shape() == shape_of_handler)
             })
+    }
+}
+
+impl Tree {
+    fn changes_paths(&self) -> bool {
+        self.nodes.iter().any(|node| match node {
+            Node::Wrapped(..) | Node::Mount(_, Some(_), _) => true,
+            Node::Nest(_, inner) | Node::Merge(inner) | Node::Mount(_, None, inner) => {
+                inner.changes_paths()
+            }
+            Node::Route(..) | Node::Service(..) | Node::MountHandler(..) => false,
+        })
     }
 }
 
