@@ -26,6 +26,10 @@ pub(super) enum Outcome {
     Exempt,
     /// The limit that [`hides`] describes.
     Hidden,
+    /// A handler ran without its rule, in the way that [`Boundary::shifts`] describes.
+    ///
+    /// [`Boundary::shifts`]: super::pattern::Boundary::shifts
+    Shifted,
 }
 
 /// Returns what became of the request, or what is wrong.
@@ -58,8 +62,17 @@ pub(super) async fn check(
         Some(_) if status != 200 => {
             return Err(format!("a handler ran, but the status is {status}"));
         }
-        Some(id) => compare(app, &app.handlers[id], &answer, sent.method, uri.path())
-            .map_err(|problem| format!("h{id} ran; {problem}; charged: {:?}", answer.charged))?,
+        Some(id) => {
+            let handler = &app.handlers[id];
+            match compare(app, handler, &answer, sent.method, uri.path()) {
+                Ok(outcome) => outcome,
+                Err(_) if is_shifted(handler, uri.path()) => Outcome::Shifted,
+                Err(problem) => {
+                    let charged = &answer.charged;
+                    return Err(format!("h{id} ran; {problem}; charged: {charged:?}"));
+                }
+            }
+        }
     };
     Ok((outcome, !plain))
 }
@@ -159,6 +172,10 @@ fn hidden(app: &App, handler: &Handler, answer: &Answer<'_>, method: &str, path:
     others.any(|other| {
         hides(outer, (&other.pattern, &other.behind)) && can_match(&other.pattern, path)
     })
+}
+
+fn is_shifted(handler: &Handler, path: &str) -> bool {
+    path.contains("//") && handler.behind.iter().any(|boundary| boundary.shifts)
 }
 
 /// Whether a route exempts a part of what the handler serves that the path belongs to, and is not

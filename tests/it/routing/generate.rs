@@ -24,7 +24,7 @@ use matchit::Router as Matcher;
 use super::pattern::{Boundary, join, shape};
 use super::policy;
 use super::random::Random;
-use super::segment::is_removed;
+use super::segment::{is_literal_first, is_removed};
 use super::tree::{App, Handler, Node, Position, Server, Slash, Tree};
 
 pub(super) fn app(seed: u64) -> App {
@@ -93,6 +93,8 @@ struct Allowed {
     /// a parameter: axum has a fallback for `/{*rest}` at each level, which conflicts with it. Not
     /// in a nested router that has none: axum drops it then.
     nested_fallbacks: bool,
+    /// See [`Boundary::shifts`].
+    shifts: bool,
 }
 
 impl Scope {
@@ -152,6 +154,7 @@ impl Generator<'_> {
             root: true,
             fallback: true,
             nested_fallbacks: true,
+            shifts: false,
         };
         Server::Axum(position, self.tree(&mut scope, "", allowed))
     }
@@ -194,11 +197,13 @@ impl Generator<'_> {
             fallback: allowed.nested_fallbacks,
             ..allowed
         };
+        // Where a slash is appended, the `/` of a nested router is unreachable.
+        let may_be_root = allowed.root && (at.is_empty() || !self.appends);
         let is_deep = allowed.depth >= 3;
         let kind = self.random.below(if is_deep { 45 } else { 100 });
         match kind {
             0..36 => {
-                let path = self.path(allowed.root);
+                let path = self.path(may_be_root);
                 let full = join(at, &path);
                 (self.is_reachable(&full) && scope.insert(std::slice::from_ref(&full))).then(|| {
                     let pattern = join(&scope.base, &full);
@@ -206,7 +211,7 @@ impl Generator<'_> {
                 })
             }
             36..45 => {
-                let path = self.path(allowed.root);
+                let path = self.path(may_be_root);
                 let full = join(at, &path);
                 (self.is_reachable(&full) && scope.insert(std::slice::from_ref(&full))).then(|| {
                     let pattern = join(&scope.base, &full);
@@ -215,8 +220,9 @@ impl Generator<'_> {
             }
             45..60 => {
                 let path = self.prefix(false);
-                let is_literal = !path.starts_with("/{") || path.starts_with("/{{");
+                let is_literal = is_literal_first(&path);
                 let inner = Allowed {
+                    shifts: allowed.shifts || (!at.is_empty() && !is_literal),
                     is_nested: true,
                     mounts: allowed.mounts && is_removed(&path),
                     fallback: inner.fallback && is_literal,
@@ -244,11 +250,6 @@ impl Generator<'_> {
 
     fn mount(&mut self, scope: &mut Scope, at: &str, inner: Allowed) -> Option<Node> {
         let path = self.prefix(true);
-        // axum loses one slash of two between a nested router and a mount in it. Then the parameter
-        // takes another segment than the one that the router has matched, and the prefix stays.
-        if !at.is_empty() && path.starts_with("/{") && path[1..].contains('/') {
-            return None;
-        }
         let full = join(at, &path);
         let mut paths = vec![join(&full, "/{*rest}"), full.clone()];
         if !full.ends_with('/') {
@@ -258,7 +259,9 @@ impl Generator<'_> {
             return None;
         }
         let base = join(&scope.base, &full);
-        let behind = self.behind(scope, &base);
+        let is_parameter_first = !is_literal_first(&path) && path[1..].contains('/');
+        let shifts = inner.shifts || (!at.is_empty() && is_parameter_first);
+        let behind = self.behind(scope, &base, shifts);
         if self.random.chance(35) {
             let handler = self.handler(join(&base, "/{*rest}"), None, behind);
             return Some(Node::MountHandler(path, handler));
@@ -269,9 +272,12 @@ impl Generator<'_> {
             is_nested: false,
             fallback: true,
             nested_fallbacks: true,
+            shifts: false,
             ..inner
         };
-        let outer = std::mem::replace(&mut self.appends, slash == Some(Slash::Append));
+        // A slash that was appended further out is still there.
+        let appends = slash.map_or(self.appends, |slash| slash == Slash::Append);
+        let outer = std::mem::replace(&mut self.appends, appends);
         let tree = self.tree(&mut own, "", inner);
         self.appends = outer;
         Some(Node::Mount(path, slash, tree))
@@ -288,7 +294,7 @@ impl Generator<'_> {
             return None;
         }
         let base = join(&scope.base, at);
-        let behind = self.behind(scope, &join(&base, &path));
+        let behind = self.behind(scope, &join(&base, &path), inner.shifts);
         let mut own = self.scope(base, behind);
         let inner = Allowed {
             is_nested: false,
@@ -296,6 +302,7 @@ impl Generator<'_> {
             root: false,
             fallback: false,
             nested_fallbacks: true,
+            shifts: false,
             ..inner
         };
         let slash = self.slash();
@@ -306,10 +313,13 @@ impl Generator<'_> {
     }
 
     /// Returns the boundaries of a scope, and one more.
-    fn behind(&mut self, scope: &Scope, prefix: &str) -> Vec<Boundary> {
+    fn behind(&mut self, scope: &Scope, prefix: &str, shifts: bool) -> Vec<Boundary> {
         self.boundaries += 1;
         let mut behind = scope.behind.clone();
-        behind.push(Boundary::new(self.boundaries, prefix));
+        behind.push(Boundary {
+            shifts,
+            ..Boundary::new(self.boundaries, prefix)
+        });
         behind
     }
 

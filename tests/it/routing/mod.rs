@@ -43,7 +43,10 @@ struct Counts {
     rejected: u64,
     no_handler: u64,
     uncovered: u64,
+    /// The limit that the security guide names.
     hidden: u64,
+    /// Handlers that ran without their rule because axum removed another prefix than it matched.
+    shifted: u64,
 }
 
 impl Counts {
@@ -58,6 +61,7 @@ impl Counts {
             Outcome::Charged => &mut self.charged,
             Outcome::Exempt => &mut self.exempt,
             Outcome::Hidden => &mut self.hidden,
+            Outcome::Shifted => &mut self.shifted,
         } += 1;
     }
 
@@ -71,6 +75,7 @@ impl Counts {
         self.no_handler += other.no_handler;
         self.uncovered += other.uncovered;
         self.hidden += other.hidden;
+        self.shifted += other.shifted;
     }
 }
 
@@ -168,11 +173,15 @@ fn every_rule_of_a_handler_that_ran_was_charged() {
         "{} of {routers} routers fail:\n{text}",
         failures.len()
     );
+    // One router may have few handlers that lie behind the layer.
+    if routers < ROUTERS {
+        return;
+    }
     let share = |part: u64| part * 100 / counts.requests;
     assert!(share(counts.charged) >= 40, "{counts:?}");
     assert!(share(counts.odd) >= 30, "{counts:?}");
     assert!(share(counts.rejected) <= 25, "{counts:?}");
-    assert!(share(counts.hidden) <= 1, "{counts:?}");
+    assert!(share(counts.hidden + counts.shifted) < 1, "{counts:?}");
 }
 
 /// The property above says little if the generator loses a kind of router.

@@ -69,12 +69,24 @@ pub(super) fn wildcard_root(pattern: &str) -> Option<&str> {
 pub(super) struct Boundary {
     pub(super) id: usize,
     pub(super) len: usize,
+    /// Whether axum may hand another path to the inner router than its pattern says, if the path
+    /// of the request has an empty segment.
+    ///
+    /// axum matches the prefixes of nested routers as one pattern, but removes them one by one,
+    /// and loses one slash of two between them. In `nest("/a", nest_service("/{x}/b", inner))`,
+    /// `/a//b` matches with an empty `x`. After `/a`, only `/b` is left, so `/{x}/b` is not
+    /// removed, and `inner` runs the handler of `/b` or `/{y}` for a path that has no such segment.
+    pub(super) shifts: bool,
 }
 
 impl Boundary {
     pub(super) fn new(id: usize, prefix: &str) -> Self {
         let len = segments(prefix.trim_end_matches('/')).count();
-        Self { id, len }
+        Self {
+            id,
+            len,
+            shifts: false,
+        }
     }
 }
 

@@ -10,6 +10,11 @@ pub(super) fn is_removed(prefix: &str) -> bool {
     !prefix.contains("u_{") && !prefix.contains("{{")
 }
 
+/// Whether the first segment is not a parameter.
+pub(super) fn is_literal_first(path: &str) -> bool {
+    !path.starts_with("/{") || path.starts_with("/{{")
+}
+
 impl Generator<'_> {
     /// Returns a pattern such as `/a/{p1}/{*p2}`.
     pub(super) fn path(&mut self, may_be_root: bool) -> String {
