@@ -13,14 +13,17 @@ pub(super) fn taken<'a>(head: &Head<'a>) -> Taken<'a> {
     let original = head
         .extension::<OriginalUri>()
         .map_or(now, |original| original.0.path());
-    let is_whole = original == now
-        || head
-            .extension::<NestedPath>()
-            .is_some_and(|mounts| is_stripped(original, now, mounts.as_str()));
+    let mounts = head.extension::<NestedPath>().map(NestedPath::as_str);
+    let is_whole =
+        original == now || mounts.is_some_and(|mounts| is_stripped(original, now, mounts));
     Taken {
         path: original,
         pattern: head.extension::<MatchedPath>().map(MatchedPath::as_str),
         changed: (!is_whole).then_some(now),
+        // Only read if the path was changed.
+        mount: mounts
+            .filter(|_| !is_whole)
+            .map_or("", |mounts| beginning(original, mounts)),
     }
 }
 
@@ -42,6 +45,14 @@ fn is_stripped(original: &str, now: &str, mounts: &str) -> bool {
     let expected = segments(mounts.trim_end_matches('/')).count();
     let not_empty = segments(prefix).filter(|segment| !segment.is_empty());
     not_empty.count() <= expected && expected <= segments(prefix).count()
+}
+
+/// Returns the beginning of a path that has as many segments as `pattern`.
+#[cfg(feature = "axum")]
+fn beginning<'a>(path: &'a str, pattern: &str) -> &'a str {
+    let mut slashes = path.match_indices('/');
+    let end = slashes.nth(pattern.matches('/').count());
+    end.map_or(path, |(end, _)| &path[..end])
 }
 
 #[cfg(not(feature = "axum"))]

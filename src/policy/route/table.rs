@@ -54,6 +54,9 @@ pub(crate) struct Taken<'a> {
     pub(crate) pattern: Option<&'a str>,
     /// The path as it is now, if something else than a mount has changed it.
     pub(crate) changed: Option<&'a str>,
+    /// The beginning of the whole path that mounts have stripped. Empty outside of mounts, and if
+    /// nothing else has changed the path.
+    pub(crate) mount: &'a str,
 }
 
 /// What a request reaches.
@@ -142,10 +145,14 @@ impl Table {
         })
     }
 
-    /// Walks the tree along the path, and along what it was changed to.
+    /// Walks the tree along the path, and along what it was changed to. Inside of a mount, the
+    /// changed path has to be read behind the path of the mount.
     fn walk(&self, taken: &Taken<'_>) -> Result<Reached, PathRejection> {
         let mut all = Reached::default();
-        for path in std::iter::once(taken.path).chain(taken.changed) {
+        let mounted = taken.changed.filter(|_| !taken.mount.is_empty());
+        let mounted = mounted.map(|path| format!("{}{path}", taken.mount));
+        let paths = [Some(taken.path), taken.changed, mounted.as_deref()];
+        for path in paths.into_iter().flatten() {
             if let Some(rejection) = rejection(path) {
                 return Err(rejection);
             }

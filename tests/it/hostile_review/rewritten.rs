@@ -20,6 +20,13 @@ fn strip(mut request: Request<Body>) -> Request<Body> {
     request
 }
 
+fn rename(mut request: Request<Body>) -> Request<Body> {
+    if request.uri().path() == "/old" {
+        *request.uri_mut() = Uri::from_static("/v1/login");
+    }
+    request
+}
+
 fn limits(policy: tollgate::policy::PolicyBuilder) -> RateLimitLayer {
     let policy = policy.everyone("1000/hour");
     let builder = RateLimitLayer::builder(policy).clock(tollgate::ManualClock::new());
@@ -77,5 +84,23 @@ async fn a_layer_inside_of_a_mount_does_not_read_the_rest_as_a_path() {
     ] {
         let answer = send(&app, "POST /public/v1/login", &[]).await;
         assert_eq!((answer.status, answer.charged()), (200, vec![]));
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_is_rewritten_inside_of_a_mount_is_read_behind_the_mount() {
+    let policy = || {
+        let login = Rule::new("5/hour").name("login");
+        Policy::builder().endpoint("/t/{tenant}/v1/login", login)
+    };
+    let inner = || Router::new().route("/v1/login", any(async || "login"));
+    let renaming = MapRequestLayer::new(rename);
+    let around = renaming.layer(limits(policy()).layer(inner()));
+    let inside = renaming.layer(inner().layer(limits(policy())));
+    for app in [
+        Router::new().nest_service("/t/{tenant}", around),
+        Router::new().nest_service("/t/{tenant}", inside),
+    ] {
+        counts_login(&send(&app, "POST /t/1/old", &[]).await);
     }
 }
