@@ -16,7 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate::algorithm::State;
 use tollgate::{
-    Answer, Batch, Check, Limiter, Override, Overrides, Quota, Store, Subject, Timestamp, Verdict,
+    Batch, Check, Limiter, Override, Overrides, Quota, Store, StoreFuture, Subject, Timestamp,
+    Usages,
 };
 
 /// Counters by subject and number. Whose they are is not kept: 128 bits that nobody outside can
@@ -55,8 +56,8 @@ impl MapStore {
         table
     }
 
-    fn stand(&self, table: &Table, batch: &Batch<'_>, now: Timestamp) -> Verdict {
-        let mut verdict = Verdict::new(now);
+    fn stand(&self, table: &Table, batch: &Batch<'_>, now: Timestamp) -> Usages {
+        let mut verdict = Usages::new(now);
         for check in batch.checks() {
             let state = table.state(&self.key(check), check.quota());
             verdict.push(state.peek(check.quota(), now, check.cost()));
@@ -81,101 +82,101 @@ impl Table {
 }
 
 impl Store for MapStore {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut table = self.lock(now);
         let now = table.now;
-        let mut verdict = Verdict::new(now);
+        let mut verdict = Usages::new(now);
         for check in batch.checks() {
             let state = table.state(&self.key(check), check.quota());
             verdict.push(state.assess(check.quota(), now, check.cost()));
         }
         if !verdict.is_allowed() {
             // Nothing is charged, so those that had room stand where they stood.
-            return Answer::ready(Ok(self.stand(&table, batch, now)));
+            return StoreFuture::ready(Ok(self.stand(&table, batch, now)));
         }
         for check in batch.checks() {
             table.change(self.key(check), check.quota(), |state| {
                 state.charge(check.quota(), now, check.cost());
             });
         }
-        Answer::ready(Ok(verdict))
+        StoreFuture::ready(Ok(verdict))
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         // Nothing changes, not even the time.
         let table = self.lock(Timestamp::EPOCH);
-        Answer::ready(Ok(self.stand(&table, batch, table.now.max(now))))
+        StoreFuture::ready(Ok(self.stand(&table, batch, table.now.max(now))))
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut table = self.lock(now);
         let now = table.now;
-        let mut verdict = Verdict::new(now);
+        let mut verdict = Usages::new(now);
         for check in batch.checks() {
             table.change(self.key(check), check.quota(), |state| {
                 state.charge(check.quota(), now, check.cost());
                 verdict.push(state.assess(check.quota(), now, 0));
             });
         }
-        Answer::ready(Ok(verdict))
+        StoreFuture::ready(Ok(verdict))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
         let mut table = self.lock(now);
         let now = table.now;
         for check in batch.checks() {
             table.change(self.key(check), check.quota(), |state| {
-                state.give_back(check.quota(), charged_at, now, check.cost());
+                state.refund(check.quota(), charged_at, now, check.cost());
             });
         }
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let mut table = self.lock(Timestamp::EPOCH);
         for check in batch.checks() {
             table.counters.remove(&self.key(check));
         }
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let of = self.fingerprint(subject);
         let mut table = self.lock(Timestamp::EPOCH);
         table.counters.retain(|(subject, _), _| *subject != of);
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.lock(Timestamp::EPOCH).counters.clear();
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn len(&self) -> Answer<usize> {
-        Answer::ready(Ok(self.lock(Timestamp::EPOCH).counters.len()))
+    fn len(&self) -> StoreFuture<usize> {
+        StoreFuture::ready(Ok(self.lock(Timestamp::EPOCH).counters.len()))
     }
 
     /// Call it now and then: whoever can make up keys can fill a map that is never swept. (The
     /// memory store that comes with the crate sweeps as it goes, and has a cap.)
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         let mut table = self.lock(now);
         let (now, before) = (table.now, table.counters.len());
         let counts = |(quota, state): &mut (Quota, State)| state.expires_at(quota) > now;
         table.counters.retain(|_, counter| counts(counter));
-        Answer::ready(Ok(before - table.counters.len()))
+        StoreFuture::ready(Ok(before - table.counters.len()))
     }
 
     fn overrides(&self) -> Option<&Overrides> {
         Some(&self.overrides)
     }
 
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.overrides.set(new);
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
-        Answer::ready(Ok(self.overrides.remove(subject, rule)))
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
+        StoreFuture::ready(Ok(self.overrides.remove(subject, rule)))
     }
 }
 

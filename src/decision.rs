@@ -137,14 +137,14 @@ impl fmt::Debug for Usage {
 /// how they stand without the charge.
 #[derive(Clone, Copy)]
 #[must_use]
-pub struct Verdict {
+pub struct Usages {
     usages: [Usage; MAX_CHECKS],
     len: u32,
     allowed: bool,
     at: Timestamp,
 }
 
-impl Verdict {
+impl Usages {
     /// No usages yet, at the instant that the store decided at.
     #[inline(always)]
     pub const fn new(at: Timestamp) -> Self {
@@ -215,17 +215,17 @@ impl Verdict {
 }
 
 /// What lies beyond the usages does not count.
-impl PartialEq for Verdict {
+impl PartialEq for Usages {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at && self.usages() == other.usages()
     }
 }
 
-impl Eq for Verdict {}
+impl Eq for Usages {}
 
-impl fmt::Debug for Verdict {
+impl fmt::Debug for Usages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verdict")
+        f.debug_struct("Usages")
             .field("allowed", &self.allowed)
             .field("at", &self.at)
             .field("usages", &self.usages())
@@ -274,7 +274,7 @@ impl Decision {
     /// among equals, the smallest first.
     #[inline]
     pub(crate) fn new(
-        verdict: &Verdict,
+        verdict: &Usages,
         order: impl ExactSizeIterator<Item = (u8, u64)>,
     ) -> Result<Self, StoreError> {
         let usages = verdict.usages();
@@ -349,7 +349,7 @@ impl Decision {
         self.wall_offset
     }
 
-    /// Returns the instant of the decision on the store's clock, as `Store::give_back` expects it.
+    /// Returns the instant of the decision on the store's clock, as `Store::refund` expects it.
     pub(crate) const fn charged_at(&self) -> Timestamp {
         self.at.offset_by(-self.wall_offset)
     }

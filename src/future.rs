@@ -12,9 +12,9 @@ use tower_service::Service;
 
 use crate::error::StoreError;
 use crate::gate::{Admission, Asked, Gate, Judged, Note, Pending};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::response::DenialBody;
-use crate::store::Answer;
+use crate::store::StoreFuture;
 
 pin_project! {
     /// The response of a [`RateLimit`](crate::RateLimit): that of the service within, or a
@@ -44,7 +44,7 @@ pin_project! {
             admitted: Option<Admitted>,
         },
         Settling {
-            answer: Answer<()>,
+            answer: StoreFuture<()>,
             admitted: Option<Admitted>,
             response: Option<Result<S::Response, S::Error>>,
         },
@@ -230,7 +230,7 @@ where
             mut service,
             ..
         } = self;
-        match gate.conclude(judged, &Head::of(&request)) {
+        match gate.conclude(judged, &RequestHead::of(&request)) {
             Asked::Allowed(admission) => {
                 let admitted = ResponseFuture::<S, _>::admit(&gate, admission, &mut request);
                 State::Calling {
@@ -263,7 +263,7 @@ where
 impl Admitted {
     /// Settles what depends on the response. If it has to be waited for, the answer comes back.
     #[inline]
-    fn settle<B, E>(&mut self, response: &Result<Response<B>, E>) -> Option<Answer<()>> {
+    fn settle<B, E>(&mut self, response: &Result<Response<B>, E>) -> Option<StoreFuture<()>> {
         match self {
             Self::Counted {
                 gate: Some(gate),

@@ -1,4 +1,4 @@
-//! What is known of a request before its body: [`Head`].
+//! What is known of a request before its body: [`RequestHead`].
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use http::{Extensions, HeaderMap, Method, Request, Uri};
 ///
 /// ```
 /// use http::Request;
-/// use tollgate::Head;
+/// use tollgate::RequestHead;
 ///
 /// let request = Request::get("/v1/items?page=2").header("x-plan", "team").body(()).unwrap();
-/// let head = Head::of(&request);
+/// let head = RequestHead::of(&request);
 /// assert_eq!(head.path(), "/v1/items");
 /// assert_eq!(head.header("x-plan"), Some("team"));
 /// ```
 #[derive(Clone, Copy)]
-pub struct Head<'a> {
+pub struct RequestHead<'a> {
     method: &'a Method,
     uri: &'a Uri,
     headers: &'a HeaderMap,
     extensions: &'a Extensions,
 }
 
-impl<'a> Head<'a> {
+impl<'a> RequestHead<'a> {
     /// The head of `request`.
     #[must_use]
     pub fn of<B>(request: &'a Request<B>) -> Self {
@@ -83,8 +83,8 @@ impl<'a> Head<'a> {
 }
 
 /// Shows method and path; headers may hold secrets.
-impl fmt::Debug for Head<'_> {
+impl fmt::Debug for RequestHead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Head({} {})", self.method, self.path())
+        write!(f, "RequestHead({} {})", self.method, self.path())
     }
 }

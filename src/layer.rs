@@ -10,7 +10,7 @@ use tower_layer::Layer;
 use crate::clock::{Clock, SharedClock, Timestamp};
 use crate::error::{Error, Invalid, Problems, ReloadError};
 use crate::gate::{Gate, OnInvalid, Origin, Parts, PolicyStatus, Said};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::HeaderStyle;
 use crate::identity::{ClientIp, Custom, Identify};
 use crate::key::Subject;
@@ -19,7 +19,7 @@ use crate::policy::{IntoPolicy, Policy};
 use crate::quota::IntoQuota;
 use crate::response::{Auto, Denial, Render, render_with};
 use crate::service::RateLimit;
-use crate::store::{Answer, Override, SharedStore, Store};
+use crate::store::{Override, SharedStore, Store, StoreFuture};
 use crate::tier::TierResolver;
 use crate::who::Identity;
 
@@ -168,7 +168,7 @@ impl RateLimitLayer {
     /// assert!(limits.overrides().is_empty());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn set_override(&self, new: Override) -> Answer<(), Error> {
+    pub fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
         self.gate.set_override(new)
     }
 
@@ -178,7 +178,7 @@ impl RateLimitLayer {
         &self,
         subject: impl Into<Subject<'a>>,
         rule: &str,
-    ) -> Answer<bool, Error> {
+    ) -> StoreFuture<bool, Error> {
         self.gate.remove_override(subject.into(), rule)
     }
 
@@ -207,14 +207,14 @@ impl RateLimitLayer {
     /// assert_eq!(limits.maintenance_until(), None);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn start_maintenance(&self, until: Timestamp) -> Answer<(), Error> {
+    pub fn start_maintenance(&self, until: Timestamp) -> StoreFuture<(), Error> {
         self.gate.start_maintenance(until)
     }
 
     /// Switches the limits on again, and says whether they were off by
     /// [`start_maintenance`](Self::start_maintenance). What the policy says
     /// ([`maintenance_until`](crate::policy::PolicyBuilder::maintenance_until)) stays.
-    pub fn end_maintenance(&self) -> Answer<bool, Error> {
+    pub fn end_maintenance(&self) -> StoreFuture<bool, Error> {
         self.gate.end_maintenance()
     }
 
@@ -331,7 +331,7 @@ impl RateLimitLayerBuilder {
     /// ```
     pub fn identify_with(
         self,
-        closure: impl Fn(&Head<'_>) -> Option<Identity> + Send + Sync + 'static,
+        closure: impl Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync + 'static,
     ) -> Self {
         self.identify(Custom::new(closure))
     }

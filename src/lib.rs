@@ -179,21 +179,22 @@ mod who;
 
 pub use self::batch::{Batch, Check, MAX_CHECKS};
 pub use self::clock::{Clock, ManualClock, Sleep, SystemClock, Timestamp};
-pub use self::decision::{Decision, Outcome, Usage, Verdict};
+pub use self::decision::{Decision, Outcome, Usage, Usages};
 pub use self::error::{Error, Invalid, Problems, ReloadError, StoreError, StoreErrorKind};
 #[cfg(feature = "axum")]
 pub use self::extract::NotLimited;
 pub use self::future::ResponseFuture;
 pub use self::gate::{Charge, PolicyStatus};
-pub use self::head::Head;
+pub use self::head::RequestHead;
 pub use self::key::{Counter, MAX_DIMENSIONS, Subject, Value};
 pub use self::layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use self::limiter::{Ask, Limiter, LimiterBuilder, Reservation, Reserve};
 pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
 pub use self::store::{
-    Answer, DenyCache, DenyCacheBuilder, Failover, FailoverBuilder, Leased, LeasedBuilder,
-    MemoryStore, MemoryStoreBuilder, Override, Overrides, Store, StoreHealth, TimeSource,
+    CircuitBreaker, CircuitBreakerBuilder, DenyCache, DenyCacheBuilder, Leased, LeasedBuilder,
+    MemoryStore, MemoryStoreBuilder, Override, Overrides, Store, StoreFuture, StoreHealth,
+    TimeSource,
 };
 #[cfg(feature = "redis")]
 pub use self::store::{RedisStore, RedisStoreBuilder};

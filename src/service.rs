@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use crate::future::ResponseFuture;
 use crate::gate::{Asked, Gate, Note};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::response::DenialBody;
 
 /// A service whose requests are limited: what [`RateLimitLayer`](crate::RateLimitLayer) makes
@@ -56,7 +56,7 @@ where
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         // Not dropped here, since there is nothing to drop of the usual ways in: with nothing to
         // see to while the service is called, its future, which is large, is made where it stays.
-        let asked = ManuallyDrop::new(self.gate.ask(&Head::of(&request)));
+        let asked = ManuallyDrop::new(self.gate.ask(&RequestHead::of(&request)));
         if matches!(*asked, Asked::Allowed(None)) && !self.gate.tells_handlers() {
             return ResponseFuture::calling(self.inner.call(request), None);
         }

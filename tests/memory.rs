@@ -162,11 +162,11 @@ fn a_decision_allocates_nothing() {
                     if decision.is_denied() {
                         // What is over the limit is recorded all the same, and taken back.
                         let recorded = limiter.record(key).wait().unwrap();
-                        limiter.give_back(key, recorded).wait().unwrap();
+                        limiter.refund(key, recorded).wait().unwrap();
                         continue;
                     }
                     if decision.used().is_multiple_of(5) {
-                        limiter.give_back(key, decision).wait().unwrap();
+                        limiter.refund(key, decision).wait().unwrap();
                     }
                 }
                 clock.advance(Duration::from_millis(10));

@@ -1,11 +1,11 @@
 //! Who has changed what. Whose limits were changed is nobody's business who reads logs.
 
-use crate::head::Head;
+use crate::head::RequestHead;
 #[cfg(feature = "tracing")]
 use crate::observe::{MAX_TEXT, shorten};
 
 /// Says in the log who an operator is: from a header that a proxy sets, for instance.
-pub(super) type ActorFn = dyn Fn(&Head<'_>) -> Option<String> + Send + Sync;
+pub(super) type ActorFn = dyn Fn(&RequestHead<'_>) -> Option<String> + Send + Sync;
 
 /// Something that an operator has done.
 #[derive(Clone, Copy, Debug)]

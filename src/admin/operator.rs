@@ -17,7 +17,7 @@ use super::{api, reply};
 use crate::calm::calmly;
 use crate::error::{Error, Invalid, Problems};
 use crate::gate::Gate;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::layer::RateLimitLayer;
 use crate::quota::{IntoQuota, Quota};
 use crate::response::RequestId;
@@ -93,7 +93,7 @@ impl Admin {
     /// authentication has left in the extensions.
     pub fn actor_with(
         mut self,
-        closure: impl Fn(&Head<'_>) -> Option<String> + Send + Sync + 'static,
+        closure: impl Fn(&RequestHead<'_>) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         self.actor = Some(Box::new(closure));
         self
@@ -158,7 +158,7 @@ impl Desk {
     }
 
     /// Leaves an event of what is being done, and for whom it is done.
-    pub(super) fn note(&self, head: &Head<'_>, deed: &Deed<'_>) {
+    pub(super) fn note(&self, head: &RequestHead<'_>, deed: &Deed<'_>) {
         let actor = self.actor.as_ref();
         let actor = actor.and_then(|actor| calmly(|| actor(head)).flatten());
         let id = RequestId::of(head.headers());
@@ -172,7 +172,7 @@ async fn page(State(desk): State<Arc<Desk>>) -> Response {
 
 /// Lets those on who may.
 async fn admit(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let origin = desk.gate().origin_of(&Head::of(&request));
+    let origin = desk.gate().origin_of(&RequestHead::of(&request));
     match desk.doorkeeper.admit(request.headers(), origin) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),

@@ -14,7 +14,7 @@ use super::reply;
 use crate::clock::Timestamp;
 use crate::error::{Error, Invalid, Problems};
 use crate::gate::{Asker, Inspected, Limit};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::retry_after_secs;
 use crate::layer::RateLimitLayer;
 use crate::limiter::Limiter;
@@ -113,7 +113,7 @@ fn check(path: &str) -> Result<(), Invalid> {
 }
 
 async fn status(State(desk): State<Arc<Desk>>, request: Request) -> Response {
-    let (gate, head) = (desk.layer.gate(), Head::of(&request));
+    let (gate, head) = (desk.layer.gate(), RequestHead::of(&request));
     let asker = match gate.asker(&head) {
         Ok(asker) => asker,
         Err(refused) => return refused.map(Body::from),

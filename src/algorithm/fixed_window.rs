@@ -72,7 +72,7 @@ impl FixedWindow {
         self.count = self.count.saturating_add(cost).min(MAX_COUNT);
     }
 
-    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    pub(crate) fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         *self = self.roll(quota, now);
         if quota.window().end_after(charged_at) == self.end {
             self.count = self.count.saturating_sub(cost);

@@ -146,12 +146,12 @@ impl State {
     /// Never below zero, and never out of a window that the charge was not in. A token bucket
     /// gives back what the charge still weighs if it is refilled first: at most the cost,
     /// never so much that the bucket would hold more than if the charge had not been made.
-    pub fn give_back(&mut self, quota: &Quota, charged_at: Timestamp, now: Timestamp, cost: u64) {
+    pub fn refund(&mut self, quota: &Quota, charged_at: Timestamp, now: Timestamp, cost: u64) {
         if quota.counts_nothing() || !self.is_for(quota) {
             return;
         }
         let charged_at = charged_at.as_micros();
-        each!(&mut self.0, state => state.give_back(quota, charged_at, now.as_micros(), cost));
+        each!(&mut self.0, state => state.refund(quota, charged_at, now.as_micros(), cost));
     }
 
     /// From when on this state is worth no more than a fresh one. The epoch, if it already is.

@@ -69,7 +69,7 @@ impl SlidingBuckets {
         *self.count_mut(self.newest) += cost;
     }
 
-    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    pub(crate) fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         self.roll(quota, now);
         let bucket = charged_at / quota.bucket_micros();
         if (self.oldest()..=self.newest).contains(&bucket) {

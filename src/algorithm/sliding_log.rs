@@ -64,7 +64,7 @@ impl SlidingLog {
         }
     }
 
-    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    pub(crate) fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         self.forget(quota.window_micros(), self.latest(now));
         let Ok(index) = self
             .entries

@@ -120,7 +120,7 @@ impl SlidingWindow {
         self.current = self.current.saturating_add(cost).min(most);
     }
 
-    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    pub(crate) fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         *self = self.roll(quota, now);
         let window = quota.window_micros();
         let charged_in = charged_at - charged_at % window;

@@ -208,7 +208,7 @@ impl TokenBucket {
             .saturating_add(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
-    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    pub(crate) fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         let in_debt = self.refill_debt(quota, now);
         if in_debt.is_none() {
             *self = self.roll(quota, now);

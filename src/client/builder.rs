@@ -9,7 +9,7 @@ use super::hosts::Hosts;
 use super::layer::{KeyFn, PoliteLayer, Shared};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Invalid, Problems};
-use crate::head::Head;
+use crate::head::RequestHead;
 
 /// Settings of a [`PoliteLayer`].
 #[must_use]
@@ -91,7 +91,7 @@ impl PoliteLayerBuilder {
     /// ```
     pub fn key_with(
         mut self,
-        closure: impl Fn(&Head<'_>) -> Option<String> + Send + Sync + 'static,
+        closure: impl Fn(&RequestHead<'_>) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         self.key = Some(Arc::new(closure));
         self

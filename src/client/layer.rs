@@ -15,7 +15,7 @@ use super::hosts::{Hosts, host_of, keyed};
 use super::service::Polite;
 use crate::calm::calmly;
 use crate::clock::Clock;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::Limits;
 
 /// Sends requests no faster than the server wants them.
@@ -63,7 +63,7 @@ pub struct PoliteLayer {
 }
 
 /// What chooses one of the callers' own keys.
-pub(super) type KeyFn = Arc<dyn Fn(&Head<'_>) -> Option<String> + Send + Sync>;
+pub(super) type KeyFn = Arc<dyn Fn(&RequestHead<'_>) -> Option<String> + Send + Sync>;
 
 /// Settings, and everything that is known.
 pub(super) struct Shared {
@@ -123,7 +123,7 @@ impl Shared {
         let mut name = host_of(request);
         let key = self.key.as_ref();
         // Should it panic, the request counts for the host.
-        if let Some(key) = key.and_then(|key| calmly(|| key(&Head::of(request))).flatten()) {
+        if let Some(key) = key.and_then(|key| calmly(|| key(&RequestHead::of(request))).flatten()) {
             name = keyed(name, &key);
         }
         let budget = || Budget::new(self.retry_share);

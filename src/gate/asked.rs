@@ -10,9 +10,9 @@ use super::case::Case;
 use super::note::Note;
 use super::trial::Trial;
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Usage, Verdict};
+use crate::decision::{Decision, Usage, Usages};
 use crate::error::StoreError;
-use crate::store::Answer;
+use crate::store::StoreFuture;
 
 /// What is known of a request after it was asked about.
 pub(crate) enum Asked {
@@ -69,7 +69,7 @@ impl From<Response<Bytes>> for Refusal {
 pub(crate) struct Admission {
     pub(super) case: Case,
     /// What several quotas say. Of one, the decision says it all.
-    pub(super) verdict: Option<Box<Verdict>>,
+    pub(super) verdict: Option<Box<Usages>>,
     pub(super) decision: Decision,
     /// Rules that are tried out, as far as the response matters to them.
     pub(super) trials: Vec<Trial>,
@@ -81,13 +81,13 @@ pub(crate) enum Pending {
     /// For more than one thing: the tier, rules that are tried out.
     Several(Pin<Box<dyn Future<Output = Judged> + Send>>),
     /// Only for the store.
-    Store(Option<Case>, Answer<Verdict>, Timestamp),
+    Store(Option<Case>, StoreFuture<Usages>, Timestamp),
 }
 
 /// A case and what the store says of it.
 pub(crate) struct Judged {
     pub(super) case: Case,
-    pub(super) verdict: Result<Verdict, StoreError>,
+    pub(super) verdict: Result<Usages, StoreError>,
     pub(super) trials: Vec<Trial>,
     /// When the store was asked.
     pub(super) asked_at: Timestamp,
@@ -126,8 +126,8 @@ impl Future for Pending {
 }
 
 /// Returns the usage of one quota in the form that several have.
-pub(super) fn of_one(usage: Usage, at: Timestamp) -> Verdict {
-    let mut verdict = Verdict::new(at);
+pub(super) fn of_one(usage: Usage, at: Timestamp) -> Usages {
+    let mut verdict = Usages::new(at);
     verdict.push(usage);
     verdict
 }

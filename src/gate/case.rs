@@ -13,15 +13,15 @@ use super::labels::{Labels, Named};
 use super::overrides::quota_set_for;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Outcome, Usage, Verdict};
+use crate::decision::{Decision, Outcome, Usage, Usages};
 use crate::error::{Invalid, StoreError};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
 use crate::observe::Tally;
 use crate::policy::{Caller, Charges, Entry, Plan, PlanRef};
 use crate::quota::Quota;
-use crate::store::{Answer, Overrides, Store};
+use crate::store::{Overrides, Store, StoreFuture};
 use crate::who::Identity;
 
 /// Everything that is needed to decide a request, to settle it, and to charge it later.
@@ -55,7 +55,7 @@ impl<'r> Case<&'r Rules> {
         identity: Option<Arc<Identity>>,
         ip: Option<IpAddr>,
         (endpoint, plan): (usize, PlanRef),
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
     ) -> Self {
         let caller = Caller {
             identity: identity.as_deref(),
@@ -84,7 +84,7 @@ impl<'r> Case<&'r Rules> {
     }
 
     /// A case for each rule that is tried out on it.
-    pub(super) fn trials(&self, rules: &Arc<Rules>, head: &Head<'_>) -> Vec<Case> {
+    pub(super) fn trials(&self, rules: &Arc<Rules>, head: &RequestHead<'_>) -> Vec<Case> {
         let trials = self.plan().trials.iter();
         let of_plan = |plan: &usize| {
             let plan = (self.endpoint, PlanRef::Compiled(*plan));
@@ -205,7 +205,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
     }
 
     /// Charges the whole of it, or nothing. One usage comes back for each entry that applies.
-    pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> Answer<Verdict> {
+    pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> StoreFuture<Usages> {
         self.with_batch(
             |index, _| Some(self.charges.costs[index]),
             |batch| store.decide(batch, now),
@@ -226,7 +226,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         subject: &Subject<'_>,
         store: &dyn Store,
         now: Timestamp,
-    ) -> Answer<(Usage, Timestamp)> {
+    ) -> StoreFuture<(Usage, Timestamp)> {
         let check = self.check(0, entry, subject);
         store.decide_one(&check.with_cost(self.charges.costs[0]), now)
     }
@@ -239,7 +239,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         rule: Option<&str>,
         cost: u64,
         now: Timestamp,
-    ) -> Answer<Verdict> {
+    ) -> StoreFuture<Usages> {
         let is_meant =
             |entry: &Entry| rule.is_none_or(|rule| *self.rules.policy.terms(entry).rule == *rule);
         self.with_batch(
@@ -258,17 +258,17 @@ impl<R: Deref<Target = Rules>> Case<R> {
     /// follow.
     pub(super) fn settle(
         &self,
-        verdict: &mut Verdict,
+        verdict: &mut Usages,
         status: StatusCode,
         store: &dyn Store,
         now: Timestamp,
-    ) -> Option<Answer<()>> {
+    ) -> Option<StoreFuture<()>> {
         let counts = |entry: &Entry| self.rules.policy.counts(self.plan(), entry, status);
         if !verdict.is_allowed() || self.entries().all(|(_, entry)| counts(entry)) {
             return None;
         }
         let charged_at = verdict.at();
-        let mut settled = Verdict::new(charged_at);
+        let mut settled = Usages::new(charged_at);
         for ((index, entry), usage) in self.entries().zip(verdict.usages()) {
             let used = if counts(entry) {
                 usage.used()
@@ -287,7 +287,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         *verdict = settled;
         Some(self.with_batch(
             |index, entry| (!counts(entry)).then_some(self.charges.costs[index]),
-            |batch| store.give_back(batch, charged_at, now),
+            |batch| store.refund(batch, charged_at, now),
         ))
     }
 
@@ -303,7 +303,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
     }
 
     /// What follows from a verdict for the whole request.
-    pub(super) fn decision(&self, verdict: &Verdict) -> Result<Decision, StoreError> {
+    pub(super) fn decision(&self, verdict: &Usages) -> Result<Decision, StoreError> {
         if let (Some(_), [usage]) = (self.only(), verdict.usages()) {
             return Ok(self.decision_of_only(*usage, verdict.at()));
         }
@@ -390,8 +390,8 @@ impl<R: Deref<Target = Rules>> Case<R> {
     fn with_batch<T: Unpin + Send + 'static>(
         &self,
         cost: impl Fn(usize, &Entry) -> Option<u64>,
-        call: impl FnOnce(&Batch<'_>) -> Answer<T>,
-    ) -> Answer<T> {
+        call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
+    ) -> StoreFuture<T> {
         let (plan, caller) = (self.plan(), self.caller());
         let everyone = Subject::all();
         let mut subjects = [None; MAX_CHECKS];
@@ -416,10 +416,10 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
 fn with_checks<T: Unpin + Send + 'static>(
     checks: &[Check<'_>],
-    call: impl FnOnce(&Batch<'_>) -> Answer<T>,
-) -> Answer<T> {
+    call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
+) -> StoreFuture<T> {
     match Batch::new(checks) {
         Ok(batch) => call(&batch),
-        Err(invalid) => Answer::ready(Err(StoreError::refused(invalid.to_string()))),
+        Err(invalid) => StoreFuture::ready(Err(StoreError::refused(invalid.to_string()))),
     }
 }

@@ -8,7 +8,7 @@ use super::case::Case;
 use super::{Admission, Gate};
 use crate::decision::Decision;
 use crate::error::{Error, Invalid};
-use crate::store::Answer;
+use crate::store::StoreFuture;
 
 /// Charges a request more than it was charged on entry, once the handler knows: the tokens of
 /// a language model, the rows of an export.
@@ -89,31 +89,31 @@ impl Charge {
     }
 
     /// Charges `cost` more to every quota that counted the request.
-    pub fn more(&self, cost: u64) -> Answer<(), Error> {
+    pub fn more(&self, cost: u64) -> StoreFuture<(), Error> {
         self.record(None, cost)
     }
 
     /// Charges `cost` more to one rule. It must be one that counts the request.
-    pub fn to(&self, rule: &str, cost: u64) -> Answer<(), Error> {
+    pub fn to(&self, rule: &str, cost: u64) -> StoreFuture<(), Error> {
         match &self.counted {
             Some(counted) if !counted.has_rule(rule) => {
                 let expected = "a rule that counts this request";
-                Answer::ready(Err(Invalid::new("rule name", rule, expected).into()))
+                StoreFuture::ready(Err(Invalid::new("rule name", rule, expected).into()))
             }
             _ => self.record(Some(rule), cost),
         }
     }
 
-    fn record(&self, rule: Option<&str>, cost: u64) -> Answer<(), Error> {
+    fn record(&self, rule: Option<&str>, cost: u64) -> StoreFuture<(), Error> {
         let Some(Counted { gate, cases, .. }) = self.counted.as_deref() else {
-            return Answer::ready(Ok(()));
+            return StoreFuture::ready(Ok(()));
         };
         let now = gate.clock.now();
         let meant = cases
             .iter()
             .filter(|case| rule.is_none_or(|rule| case.has_rule(rule)));
         let answers = meant.map(|case| case.record(gate.store_of(case), rule, cost, now));
-        Answer::all(answers.map(|answer| answer.map(|verdict| Ok(verdict.map(drop)?))))
+        StoreFuture::all(answers.map(|answer| answer.map(|verdict| Ok(verdict.map(drop)?))))
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Gate, OnInvalid, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::Standing;
 use crate::identity::{Asking, ClientAddress, Identified, Identify, InvalidReason};
 use crate::observe::Denied;
@@ -28,7 +28,7 @@ impl Gate {
         &self,
         rules: &Rules,
         endpoint: usize,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         address: Option<ClientAddress>,
         now: Timestamp,
     ) -> Result<Option<Arc<Identity>>, Box<Response<Bytes>>> {
@@ -72,7 +72,7 @@ impl Gate {
         reason: InvalidReason,
         rules: &Rules,
         endpoint: usize,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         address: Option<ClientAddress>,
         now: Timestamp,
     ) -> Result<(), Box<Response<Bytes>>> {
@@ -114,7 +114,7 @@ impl Gate {
     fn too_many_failures(
         &self,
         rules: &Rules,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         usage: Usage,
         denied: &Denied<'_>,
     ) -> Response<Bytes> {

@@ -13,15 +13,15 @@ use super::tier::{self, Asked as TierAsked};
 use super::{Gate, Rules};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Decision, Outcome, Usage, Verdict};
+use crate::decision::{Decision, Outcome, Usage, Usages};
 use crate::error::{Error, Invalid, StoreError};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::key::{Counter, Subject, policy_name};
 use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf, dimensions};
 use crate::quota::Quota;
 use crate::response::Denial;
-use crate::store::{Answer, Override, Store, StoreHealth};
+use crate::store::{Override, Store, StoreFuture, StoreHealth};
 use crate::who::Identity;
 
 /// Somebody whose limits are looked at.
@@ -148,7 +148,7 @@ impl Gate {
     /// reached, so nobody else is told.
     pub(crate) fn denied_to_ask(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         asker: &Asker,
         counter: &Counter,
         decision: &Decision,
@@ -171,7 +171,7 @@ impl Gate {
     }
 
     /// The network that a request comes from, as counters know it.
-    pub(crate) fn origin_of(&self, head: &Head<'_>) -> Option<IpAddr> {
+    pub(crate) fn origin_of(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
         let address = self.rules.load().client_ip().locate(head);
         address.map(|address| address.group())
     }
@@ -185,7 +185,7 @@ impl Gate {
 
     /// Who asks, found in the way of all requests; or what those are told who show wrong
     /// credentials.
-    pub(crate) fn asker(&self, head: &Head<'_>) -> Result<Asker, Box<Response<Bytes>>> {
+    pub(crate) fn asker(&self, head: &RequestHead<'_>) -> Result<Asker, Box<Response<Bytes>>> {
         let (rules, now) = (self.rules.load(), self.clock.now());
         let address = rules.client_ip().locate(head);
         if address.is_none() {
@@ -245,7 +245,7 @@ impl Gate {
         let at = verdicts
             .first()
             .map(|verdict| verdict.at().offset_by(offset));
-        let usages = verdicts.iter().flat_map(Verdict::usages);
+        let usages = verdicts.iter().flat_map(Usages::usages);
         let limits = told.into_iter().zip(usages).map(|(limit, usage)| Limit {
             usage: usage.offset_by(offset),
             ..limit
@@ -268,7 +268,7 @@ impl Gate {
 
     /// Forgets what was counted for somebody: under one rule, or all that is theirs alone. What
     /// they share with others, a tenant or everybody, stays.
-    pub(crate) fn forget(&self, asker: &Asker, rule: Option<&str>) -> Answer<(), Error> {
+    pub(crate) fn forget(&self, asker: &Asker, rule: Option<&str>) -> StoreFuture<(), Error> {
         let rules = self.rules.load();
         let caller = asker.caller();
         let counters = rules.policy.counters_of(&caller);
@@ -278,7 +278,7 @@ impl Gate {
         if let Some(rule) = rule {
             let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
             if counters.is_empty() {
-                return Answer::ready(Err(not_counted(&rules, rule).into()));
+                return StoreFuture::ready(Err(not_counted(&rules, rule).into()));
             }
             let checks = counters
                 .iter()
@@ -299,7 +299,7 @@ impl Gate {
                 answers.extend(subjects.iter().map(|subject| store.reset_subject(subject)));
             }
         }
-        Answer::all(answers).map(|forgotten| Ok(forgotten?))
+        StoreFuture::all(answers).map(|forgotten| Ok(forgotten?))
     }
 }
 
@@ -368,7 +368,7 @@ impl Found<'_> {
     }
 
     /// Asks a store of all of them, in their order.
-    fn peek(&self, store: &dyn Store) -> Vec<Answer<Verdict>> {
+    fn peek(&self, store: &dyn Store) -> Vec<StoreFuture<Usages>> {
         let counters: Vec<_> = self.counters().collect();
         let quotas: Vec<_> = counters.iter().map(|of| self.quota(of).0).collect();
         let checks = counters.iter().zip(&quotas).map(|(of, quota)| {
@@ -383,18 +383,18 @@ impl Found<'_> {
 /// Puts checks to a store, as many at once as it takes.
 fn batches<T>(
     checks: &[Check<'_>],
-    call: impl Fn(&Batch<'_>) -> Answer<T>,
-) -> impl Iterator<Item = Answer<T>> {
+    call: impl Fn(&Batch<'_>) -> StoreFuture<T>,
+) -> impl Iterator<Item = StoreFuture<T>> {
     checks.chunks(MAX_CHECKS).map(move |some| {
         let batch = Batch::new(some);
         batch.map_or_else(
-            |invalid| Answer::ready(Err(StoreError::new(invalid.to_string()))),
+            |invalid| StoreFuture::ready(Err(StoreError::new(invalid.to_string()))),
             |batch| call(&batch),
         )
     })
 }
 
-async fn all(answers: Vec<Answer<Verdict>>) -> Result<Vec<Verdict>, StoreError> {
+async fn all(answers: Vec<StoreFuture<Usages>>) -> Result<Vec<Usages>, StoreError> {
     let answers = futures_util::future::join_all(answers).await;
     answers.into_iter().collect()
 }

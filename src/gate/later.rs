@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::case::Case;
 use super::tier::{self, Asked as TierAsked};
 use super::{Asked, Gate, Judged, Pending, trial};
-use crate::head::Head;
+use crate::head::RequestHead;
 
 impl Gate {
     /// Puts a case to the store once its tier is known, and then the rules that are tried out.
@@ -41,7 +41,7 @@ impl Gate {
     }
 
     /// What follows from what the store has said.
-    pub(crate) fn conclude(&self, judged: Judged, head: &Head<'_>) -> Asked {
+    pub(crate) fn conclude(&self, judged: Judged, head: &RequestHead<'_>) -> Asked {
         let Judged {
             case,
             verdict,

@@ -4,7 +4,7 @@ use super::Gate;
 use crate::clock::Timestamp;
 use crate::error::{Error, Invalid};
 use crate::observe;
-use crate::store::{Answer, Override, Overrides};
+use crate::store::{Override, Overrides, StoreFuture};
 
 /// Returns whether maintenance that was started at run time is on at wall-clock time `wall`.
 #[inline]
@@ -14,11 +14,11 @@ pub(super) fn is_on(overrides: Option<&Overrides>, wall: Timestamp) -> bool {
 
 impl Gate {
     /// Counts nobody until then.
-    pub(crate) fn start_maintenance(&self, until: Timestamp) -> Answer<(), Error> {
+    pub(crate) fn start_maintenance(&self, until: Timestamp) -> StoreFuture<(), Error> {
         let now = self.clock.wall_now();
         if until <= now {
             let expected = format!("an instant that is to come; it is {now} now");
-            return Answer::ready(Err(Invalid::new("maintenance", until, expected).into()));
+            return StoreFuture::ready(Err(Invalid::new("maintenance", until, expected).into()));
         }
         let set = self.store.set_override(Override::maintenance(until));
         set.map(move |set| {
@@ -29,7 +29,7 @@ impl Gate {
     }
 
     /// Counts again, and says whether it did not.
-    pub(crate) fn end_maintenance(&self) -> Answer<bool, Error> {
+    pub(crate) fn end_maintenance(&self) -> StoreFuture<bool, Error> {
         let nobody = Override::nobody();
         let removed = self.store.remove_override(&nobody, Override::MAINTENANCE);
         removed.map(|removed| {

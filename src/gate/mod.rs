@@ -40,13 +40,13 @@ use self::shelf::Shelf;
 use self::single::Single;
 use self::tier::Asked as TierAsked;
 use crate::clock::{SharedClock, Timestamp};
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Usages};
 use crate::error::{Problems, StoreError};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::observe::{Allowed, Watch, Watching};
 use crate::policy::{PlanRef, Policy, Taken};
 use crate::response::Render;
-use crate::store::{Answer, MemoryStore, SharedStore, TimeSource};
+use crate::store::{MemoryStore, SharedStore, StoreFuture, TimeSource};
 use crate::tier::TierResolver;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
@@ -132,7 +132,7 @@ impl Gate {
 
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
-    pub(crate) fn ask(&self, head: &Head<'_>) -> Asked {
+    pub(crate) fn ask(&self, head: &RequestHead<'_>) -> Asked {
         let latest;
         let rules = if let Some(first) = self.rules.first() {
             first
@@ -148,7 +148,7 @@ impl Gate {
 
     /// The way that is open to every request.
     #[inline(never)]
-    fn ask_at_length(&self, rules: &Arc<Rules>, head: &Head<'_>) -> Asked {
+    fn ask_at_length(&self, rules: &Arc<Rules>, head: &RequestHead<'_>) -> Asked {
         let taken = if rules.policy.has_routes() {
             route::taken(head)
         } else {
@@ -224,7 +224,7 @@ impl Gate {
         &self,
         case: &Case<&Rules>,
         rules: &Arc<Rules>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         let Some(only) = case.only() else {
@@ -251,9 +251,9 @@ impl Gate {
     fn answered(
         &self,
         case: &Case<&Rules>,
-        answer: Answer<Verdict>,
+        answer: StoreFuture<Usages>,
         rules: &Arc<Rules>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         match answer.try_ready() {
@@ -268,8 +268,8 @@ impl Gate {
     fn judged<R: Deref<Target = Rules> + Clone>(
         &self,
         case: &Case<R>,
-        verdict: Result<Verdict, StoreError>,
-        (head, now): (&Head<'_>, Timestamp),
+        verdict: Result<Usages, StoreError>,
+        (head, now): (&RequestHead<'_>, Timestamp),
         keep: impl FnOnce() -> Case,
     ) -> Asked {
         let decided = verdict.and_then(|verdict| Ok((case.decision(&verdict)?, verdict)));
@@ -288,9 +288,9 @@ impl Gate {
     pub(super) fn decided<R: Deref<Target = Rules>>(
         &self,
         case: &Case<R>,
-        verdict: Option<&Verdict>,
+        verdict: Option<&Usages>,
         decision: Decision,
-        (head, now): (&Head<'_>, Timestamp),
+        (head, now): (&RequestHead<'_>, Timestamp),
         keep: impl FnOnce() -> Case,
     ) -> Asked {
         let decision = decision.on_wall(self.wall_offset_of(case));

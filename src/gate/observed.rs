@@ -2,20 +2,20 @@
 
 use super::{Asked, Gate};
 use crate::clock::Timestamp;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::Label;
 use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
 use crate::policy::{Caller, Exemption};
 
 impl Gate {
     /// Not counted, because it need not be.
-    pub(super) fn exempt(&self, why: Exemption, head: &Head<'_>) -> Asked {
+    pub(super) fn exempt(&self, why: Exemption, head: &RequestHead<'_>) -> Asked {
         self.watch.exempt(why.name(), why.is_audited(), head);
         Asked::Allowed(None)
     }
 
     /// Admits a request without counting it, because of maintenance.
-    pub(super) fn exempt_by_maintenance(&self, head: &Head<'_>, now: Timestamp) -> Asked {
+    pub(super) fn exempt_by_maintenance(&self, head: &RequestHead<'_>, now: Timestamp) -> Asked {
         let why = Exemption::Maintenance.name();
         self.watch.exempt_by_maintenance(why, head, now);
         Asked::Allowed(None)
@@ -36,7 +36,7 @@ impl Gate {
         label: &Label,
         caller: impl Fn() -> Caller<'a>,
         counts: impl FnOnce(u64) -> bool,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
     ) {
         let now = allowed.now;
         if self.watch.allowed(allowed) {
@@ -58,7 +58,7 @@ impl Gate {
         allowed: &Allowed<'_>,
         label: &Label,
         caller: &Caller<'_>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
     ) {
         let exceeded = Exceeded {
             head: *head,
@@ -79,7 +79,7 @@ impl Gate {
     pub(crate) fn look(&self, now: Timestamp) {
         self.watch.look(now);
         if cfg!(feature = "metrics") {
-            let in_memory = self.store.in_memory();
+            let in_memory = self.store.memory_stats();
             self.watch.look_around(
                 self.store.health().is_healthy(),
                 in_memory.map(|figures| figures.counters()),
@@ -99,7 +99,7 @@ impl Gate {
 
 /// What an endpoint is called in events: the path of its route, so that lines can be put
 /// together and ids do not show; or the path itself, where no route is for it.
-pub(super) fn path_of<'a>(endpoint: &'a Tally, head: &Head<'a>) -> &'a str {
+pub(super) fn path_of<'a>(endpoint: &'a Tally, head: &RequestHead<'a>) -> &'a str {
     let name = &**endpoint.name();
     let route = name.split_once(' ').map_or(name, |(_, path)| path);
     if route.starts_with('/') {

@@ -7,14 +7,14 @@ use crate::key::{Counter, Subject};
 use crate::observe;
 use crate::policy::{Caller, Per, Policy};
 use crate::quota::Quota;
-use crate::store::{Answer, Override, Overrides};
+use crate::store::{Override, Overrides, StoreFuture};
 
 impl Gate {
     /// Sets a limit for a subject under a rule of the policy.
-    pub(crate) fn set_override(&self, new: Override) -> Answer<(), Error> {
+    pub(crate) fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
         let rules = self.rules.load();
         if let Err(wrong) = is_for_callers(&new).and_then(|()| fits(&rules.policy, &new)) {
-            return Answer::ready(Err(wrong.into()));
+            return StoreFuture::ready(Err(wrong.into()));
         }
         let new = new.in_network(|address| rules.client_ip().group(address));
         // Nobody may ever list them, and those that are over would add up.
@@ -30,11 +30,15 @@ impl Gate {
     }
 
     /// Removes the limits of a subject under a rule.
-    pub(crate) fn remove_override(&self, subject: Subject<'_>, rule: &str) -> Answer<bool, Error> {
+    pub(crate) fn remove_override(
+        &self,
+        subject: Subject<'_>,
+        rule: &str,
+    ) -> StoreFuture<bool, Error> {
         let rules = self.rules.load();
         let of = Override::of(subject, rule).in_network(|address| rules.client_ip().group(address));
         if of.is_maintenance() {
-            return Answer::ready(Ok(false));
+            return StoreFuture::ready(Ok(false));
         }
         let answer = self.store.remove_override(&of.subject(), rule);
         let rule = rule.to_owned();

@@ -3,7 +3,7 @@
 use super::{Asked, Gate, Refusal, Rules};
 use crate::clock::Timestamp;
 use crate::decision::{Decision, Usage};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::observe::{Denied, Tally};
 use crate::policy::{Caller, Entry};
@@ -27,7 +27,7 @@ impl Gate {
         &self,
         bound: &Bound<'_>,
         (usage, at): (Usage, Timestamp),
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         self.heard(now);
@@ -43,7 +43,7 @@ impl Gate {
         bound: &Bound<'_>,
         several: &[Standing<'_>],
         decision: Decision,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Refusal {
         let Bound { rules, entry, .. } = *bound;

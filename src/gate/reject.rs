@@ -7,7 +7,7 @@ use http::Response;
 
 use super::{Asked, Gate, Rules};
 use crate::clock::Timestamp;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::observe::Rejected;
 use crate::policy::{Caller, PathRejection};
 use crate::response::Denial;
@@ -20,7 +20,7 @@ impl Gate {
         rules: &Rules,
         rejection: PathRejection,
         ip: Option<IpAddr>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         let (message, at) = (rejection.message(), self.wall(now));

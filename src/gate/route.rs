@@ -1,12 +1,12 @@
 //! The path and the pattern that a request is matched by.
 
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::policy::Taken;
 
 /// Reads the extensions that axum's routers leave. Mounts strip their prefix off the URI, and
 /// `OriginalUri` has the whole path.
 #[cfg(feature = "axum")]
-pub(super) fn taken<'a>(head: &Head<'a>) -> Taken<'a> {
+pub(super) fn taken<'a>(head: &RequestHead<'a>) -> Taken<'a> {
     use axum::extract::{MatchedPath, NestedPath, OriginalUri};
 
     let now = head.path();
@@ -56,7 +56,7 @@ fn beginning<'a>(path: &'a str, pattern: &str) -> &'a str {
 }
 
 #[cfg(not(feature = "axum"))]
-pub(super) fn taken<'a>(head: &Head<'a>) -> Taken<'a> {
+pub(super) fn taken<'a>(head: &RequestHead<'a>) -> Taken<'a> {
     Taken {
         path: head.path(),
         ..Taken::default()

@@ -5,7 +5,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 use super::{Admission, Gate, of_one};
 use crate::error::StoreError;
-use crate::store::Answer;
+use crate::store::StoreFuture;
 
 impl Gate {
     /// Gives back what does not count, now that the response is known. If it has to be waited
@@ -14,7 +14,7 @@ impl Gate {
         &self,
         admission: &mut Admission,
         response: &Result<Response<B>, E>,
-    ) -> Option<Answer<()>> {
+    ) -> Option<StoreFuture<()>> {
         let Admission {
             case,
             verdict,
@@ -39,7 +39,7 @@ impl Gate {
         let tried = trials
             .iter_mut()
             .filter_map(|trial| trial.settle(status, &*self.store, &*self.clock));
-        match Answer::all(own.into_iter().chain(tried)).try_ready() {
+        match StoreFuture::all(own.into_iter().chain(tried)).try_ready() {
             Ok(result) => {
                 self.settled(result);
                 None

@@ -14,12 +14,12 @@ use super::{Asked, Gate, Rules, is_unset};
 use crate::batch::Check;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::key::{Counter, Subject, Value};
 use crate::observe::Tally;
 use crate::policy::{Caller, Per, Policy, TierTable};
 use crate::quota::Quota;
-use crate::store::{Answer, SharedStore};
+use crate::store::{SharedStore, StoreFuture};
 use crate::who::Identity;
 
 /// What counts every request.
@@ -111,7 +111,12 @@ const fn of_address(ip: IpAddr) -> Subject<'static> {
 impl Gate {
     /// Asks whether a request may go on, and charges it if so.
     #[inline]
-    pub(super) fn ask_short(&self, short: &Short, rules: &Arc<Rules>, head: &Head<'_>) -> Asked {
+    pub(super) fn ask_short(
+        &self,
+        short: &Short,
+        rules: &Arc<Rules>,
+        head: &RequestHead<'_>,
+    ) -> Asked {
         let needs_more = Policy::may_be_preflight(head) || self.tells_handlers;
         let ip = rules.client_ip().group_of_peer(head);
         let (false, Some(ip), Some(named)) = (needs_more, ip, short.named(rules)) else {
@@ -147,7 +152,7 @@ impl Gate {
         short: &Short,
         Request { rules, ip, named }: &Request<'_>,
         known: Option<(Usage, Timestamp)>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         let known = match known {
@@ -191,7 +196,7 @@ impl Gate {
         short: &Short,
         ip: IpAddr,
         now: Timestamp,
-    ) -> Result<(Usage, Timestamp), Answer<(Usage, Timestamp)>> {
+    ) -> Result<(Usage, Timestamp), StoreFuture<(Usage, Timestamp)>> {
         let subject = of_address(ip);
         let check = Check::new(&subject, &short.counter)
             .with_quota(&short.quota)

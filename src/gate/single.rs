@@ -11,11 +11,11 @@ use super::{Asked, Gate, Note, Rules, of_one};
 use crate::batch::Check;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::key::Counter;
 use crate::observe::{Allowed, Tally};
 use crate::policy::{Caller, PlanRef};
-use crate::store::Answer;
+use crate::store::StoreFuture;
 use crate::who::Identity;
 
 /// A request that one quota counts. It is let in or turned away where that is known at once; all
@@ -40,7 +40,7 @@ pub(super) struct Counted<'a> {
 
 impl<'r> Single<'r> {
     /// Everything that there is to know of it.
-    fn into_case(self, head: &Head<'_>) -> Case<&'r Rules> {
+    fn into_case(self, head: &RequestHead<'_>) -> Case<&'r Rules> {
         let plan = (self.endpoint, PlanRef::Compiled(self.plan));
         let mut case = Case::new(self.rules, self.identity, self.ip, plan, head);
         case.set_tier(self.tier);
@@ -54,7 +54,7 @@ impl Gate {
     pub(super) fn judge_single(
         &self,
         single: Single<'_>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         let Rules { policy, labels, .. } = &**single.rules;
@@ -81,7 +81,7 @@ impl Gate {
         let tells_more = usage.is_allowed() && self.tells_handlers;
         let named = labels.get(policy, per.who(&caller), entry.line, single.tier);
         let (false, Ok(named)) = (tells_more, named) else {
-            let answer = Answer::ready(Ok((usage, at)));
+            let answer = StoreFuture::ready(Ok((usage, at)));
             return self.judge_at_length(single, answer, head, now);
         };
         let endpoint = &*single.rules.endpoints[single.endpoint];
@@ -114,7 +114,7 @@ impl Gate {
         rules: &Rules,
         counted: &Counted<'_>,
         caller: impl Fn() -> Caller<'a>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         let Counted {
@@ -151,8 +151,8 @@ impl Gate {
     pub(super) fn judge_at_length(
         &self,
         single: Single<'_>,
-        answer: Answer<(Usage, Timestamp)>,
-        head: &Head<'_>,
+        answer: StoreFuture<(Usage, Timestamp)>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
         let rules = single.rules;

@@ -12,9 +12,9 @@ use super::refuse::Bound;
 use super::{Admission, Asked, Gate, Refusal, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Usages};
 use crate::error::StoreError;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::{self, HeaderStyle, Report, Standing};
 use crate::observe::{Denied, Exceeded, Tally};
 use crate::response::{Denial, JsonEnvelope, Render};
@@ -45,7 +45,7 @@ impl Gate {
         &self,
         case: &Case<R>,
         error: &StoreError,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         keep: impl FnOnce() -> Case,
     ) -> Asked {
         let now = self.clock.now();
@@ -74,9 +74,9 @@ impl Gate {
     pub(super) fn deny<R: Deref<Target = Rules>>(
         &self,
         case: &Case<R>,
-        verdict: Option<&Verdict>,
+        verdict: Option<&Usages>,
         decision: Decision,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Refusal {
         let (rules, at) = (case.rules(), decision.at());

@@ -6,18 +6,18 @@ use super::case::Case;
 use super::tell::exceeded;
 use super::{Admission, Asked, Gate};
 use crate::clock::{Clock, SharedClock, Timestamp};
-use crate::decision::{Decision, Verdict};
-use crate::head::Head;
+use crate::decision::{Decision, Usages};
+use crate::head::RequestHead;
 use crate::headers::Standing;
 use crate::observe::Watch;
 use crate::response::Denial;
-use crate::store::{Answer, Store};
+use crate::store::{Store, StoreFuture};
 
 /// One rule that is tried out on a request, and what the store says of it.
 #[derive(Debug)]
 pub(crate) struct Trial {
     pub(super) case: Case,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: Usages,
 }
 
 /// Decides each on its own: what one would deny, another still counts. A store that cannot
@@ -49,7 +49,7 @@ impl Trial {
     }
 
     /// Tells those who watch that it would have denied the request.
-    fn tell(&self, head: &Head<'_>, watch: &Watch, now: Timestamp) {
+    fn tell(&self, head: &RequestHead<'_>, watch: &Watch, now: Timestamp) {
         let Ok(decision) = self.case.decision(&self.verdict) else {
             return;
         };
@@ -75,7 +75,7 @@ impl Trial {
         status: StatusCode,
         store: &dyn Store,
         clock: &dyn Clock,
-    ) -> Option<Answer<()>> {
+    ) -> Option<StoreFuture<()>> {
         self.case
             .settle(&mut self.verdict, status, store, clock.now())
     }
@@ -89,7 +89,7 @@ impl Gate {
         asked: Asked,
         case: Case,
         mut trials: Vec<Trial>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
     ) -> Asked {
         for trial in trials.iter().filter(|trial| !trial.has_charged()) {
             trial.tell(head, &self.watch, self.clock.now());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::source::{Asking, Identified, Identify};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::who::Identity;
 
 /// The caller that an authentication layer before this one has verified, from an extension
@@ -32,7 +32,7 @@ pub struct Authenticated {
     find: Box<Find>,
 }
 
-type Find = dyn Fn(&Head<'_>) -> Option<Arc<Identity>> + Send + Sync;
+type Find = dyn Fn(&RequestHead<'_>) -> Option<Arc<Identity>> + Send + Sync;
 
 impl Authenticated {
     /// Whoever `who` makes of the extension of type `T`: an [`Identity`], or an

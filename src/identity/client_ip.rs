@@ -11,7 +11,7 @@ use super::nat64::Nat64;
 use super::networks::{Trusted, network};
 use super::{forwarded, peer};
 use crate::error::Invalid;
-use crate::head::Head;
+use crate::head::RequestHead;
 
 /// The most hops that are walked back. Who has more of them is known by the last one seen.
 const MAX_HOPS: usize = 128;
@@ -23,7 +23,7 @@ const MAX_HOPS: usize = 128;
 ///
 /// ```
 /// use http::Request;
-/// use tollgate::Head;
+/// use tollgate::RequestHead;
 /// use tollgate::identity::{ClientIp, PeerAddr};
 ///
 /// let client_ip = ClientIp::builder()
@@ -37,7 +37,7 @@ const MAX_HOPS: usize = 128;
 /// request.extensions_mut().insert(PeerAddr("10.0.0.1:443".parse().unwrap()));
 ///
 /// // The proxy saw 203.0.113.9. What stands left of that, the client has made up.
-/// let client = client_ip.locate(&Head::of(&request)).unwrap();
+/// let client = client_ip.locate(&RequestHead::of(&request)).unwrap();
 /// assert_eq!(client.ip().to_string(), "203.0.113.9");
 /// # Ok::<(), tollgate::Invalid>(())
 /// ```
@@ -74,7 +74,7 @@ impl ClientIp {
     /// [`PeerAddr`](super::PeerAddr).
     #[inline]
     #[must_use]
-    pub fn locate(&self, head: &Head<'_>) -> Option<ClientAddress> {
+    pub fn locate(&self, head: &RequestHead<'_>) -> Option<ClientAddress> {
         let peer = peer::told(head).map(|address| self.fold(address.ip()));
         let (ip, is_proxy) = match peer {
             Some(peer) if !self.trusted.contains(peer) => (peer, false),
@@ -97,7 +97,7 @@ impl ClientIp {
 
     /// What is counted of the peer, where [nobody is trusted](Self::trusts_nobody).
     #[inline]
-    pub(crate) fn group_of_peer(&self, head: &Head<'_>) -> Option<IpAddr> {
+    pub(crate) fn group_of_peer(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
         Some(match peer::told(head)? {
             SocketAddr::V4(peer) => IpAddr::V4(*peer.ip()),
             SocketAddr::V6(peer) => self.group_of_v6(*peer.ip()),
@@ -112,7 +112,7 @@ impl ClientIp {
 
     /// The address that the headers of a trusted peer tell, if they do, and whether it is that
     /// of another proxy, behind which the client is hidden.
-    fn vouched_for(&self, head: &Head<'_>) -> Option<(IpAddr, bool)> {
+    fn vouched_for(&self, head: &RequestHead<'_>) -> Option<(IpAddr, bool)> {
         match self.header {
             ForwardedHeader::XForwardedFor => self.walk(head, forwarded::node),
             ForwardedHeader::Forwarded => self.walk(head, forwarded::forwarded_for),
@@ -128,7 +128,7 @@ impl ClientIp {
     /// The last hop that a trusted one vouches for, from the right.
     fn walk(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         address: fn(&[u8]) -> Option<IpAddr>,
     ) -> Option<(IpAddr, bool)> {
         let lines = head.headers().get_all(&self.name);

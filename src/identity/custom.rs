@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::source::{Asking, Identified, Identify};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::who::Identity;
 
 /// Whoever a closure says, from the head of the request.
@@ -29,12 +29,14 @@ pub struct Custom {
     closure: Box<Closure>,
 }
 
-type Closure = dyn Fn(&Head<'_>) -> Option<Identity> + Send + Sync;
+type Closure = dyn Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync;
 
 impl Custom {
     /// Asks `closure`.
     #[must_use]
-    pub fn new(closure: impl Fn(&Head<'_>) -> Option<Identity> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        closure: impl Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             closure: Box::new(closure),
         }

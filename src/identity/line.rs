@@ -3,7 +3,7 @@
 use http::HeaderName;
 
 use crate::error::Invalid;
-use crate::head::Head;
+use crate::head::RequestHead;
 
 /// The lines of a header that must not have several values.
 pub(super) enum Line<'a> {
@@ -16,7 +16,7 @@ pub(super) enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(head: &Head<'a>, name: &HeaderName) -> Self {
+    pub(super) fn of(head: &RequestHead<'a>, name: &HeaderName) -> Self {
         let mut lines = head.headers().get_all(name).iter();
         let Some(first) = lines.next() else {
             return Self::Absent;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::head::Head;
+use crate::head::RequestHead;
 
 /// The address at the other end of the connection, as a request extension.
 ///
@@ -12,13 +12,13 @@ use crate::head::Head;
 ///
 /// ```
 /// use http::Request;
-/// use tollgate::Head;
+/// use tollgate::RequestHead;
 /// use tollgate::identity::{ClientIp, PeerAddr};
 ///
 /// let mut request = Request::get("/").body(()).unwrap();
 /// request.extensions_mut().insert(PeerAddr("203.0.113.9:54321".parse().unwrap()));
 ///
-/// let client = ClientIp::default().locate(&Head::of(&request)).unwrap();
+/// let client = ClientIp::default().locate(&RequestHead::of(&request)).unwrap();
 /// assert_eq!(client.ip().to_string(), "203.0.113.9");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl From<SocketAddr> for PeerAddr {
 ///
 /// The most explicit first; each lookup that fails costs a few nanoseconds.
 #[inline]
-pub(super) fn told<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
+pub(super) fn told<'a>(head: &RequestHead<'a>) -> Option<&'a SocketAddr> {
     let told = head.extension::<PeerAddr>().map(|peer| &peer.0);
     #[cfg(feature = "axum")]
     let told = told.or_else(|| axum_peer(head));
@@ -53,7 +53,7 @@ pub(super) fn told<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
 
 #[cfg(feature = "axum")]
 #[inline]
-fn axum_peer<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
+fn axum_peer<'a>(head: &RequestHead<'a>) -> Option<&'a SocketAddr> {
     use axum::extract::connect_info::{ConnectInfo, MockConnectInfo};
 
     let real = head.extension::<ConnectInfo<SocketAddr>>();
@@ -63,7 +63,7 @@ fn axum_peer<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
 }
 
 #[cfg(feature = "grpc")]
-fn tonic_peer<'a>(head: &Head<'a>) -> Option<&'a SocketAddr> {
+fn tonic_peer<'a>(head: &RequestHead<'a>) -> Option<&'a SocketAddr> {
     let info = head.extension::<tonic::transport::server::TcpConnectInfo>()?;
     info.remote_addr.as_ref()
 }

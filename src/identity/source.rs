@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::invalid_reason::InvalidReason;
 use crate::clock::Timestamp;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::who::Identity;
 
 /// Finds the identity of a caller from the head of a request.
@@ -97,7 +97,7 @@ impl Identify for () {
 
 /// A request whose caller is to be identified, and the tokens that were found in it so far.
 pub struct Asking<'a> {
-    head: Head<'a>,
+    head: RequestHead<'a>,
     address: Option<IpAddr>,
     now: Timestamp,
     tokens: RefCell<Tokens<'a>>,
@@ -148,7 +148,7 @@ pub(super) enum Registered {
 impl<'a> Asking<'a> {
     /// A request from the client IP `address`, at the time `now`.
     #[must_use]
-    pub fn new(head: Head<'a>, address: Option<IpAddr>, now: Timestamp) -> Self {
+    pub fn new(head: RequestHead<'a>, address: Option<IpAddr>, now: Timestamp) -> Self {
         Self {
             head,
             address,
@@ -159,7 +159,7 @@ impl<'a> Asking<'a> {
 
     /// The head of the request.
     #[must_use]
-    pub const fn head(&self) -> Head<'a> {
+    pub const fn head(&self) -> RequestHead<'a> {
         self.head
     }
 

@@ -11,7 +11,7 @@ use crate::decision::{Decision, Usage};
 use crate::error::{Error, Invalid};
 use crate::key::{Subject, Value};
 use crate::quota::Quota;
-use crate::store::{Answer, block_on};
+use crate::store::{StoreFuture, block_on};
 
 /// A question that has not been put yet: `.await` it, [`wait`](Ask::wait) for it, or say more
 /// first.
@@ -144,7 +144,7 @@ impl<'a> Ask<'a> {
         block_on(self.until_ready(within))
     }
 
-    pub(super) fn ask(&self) -> Answer<Decision, Error> {
+    pub(super) fn ask(&self) -> StoreFuture<Decision, Error> {
         let cost = self.cost;
         let Some(check) = self.only_check() else {
             return self.ask_all();
@@ -153,7 +153,7 @@ impl<'a> Ask<'a> {
         let offset = self.limiter.inner.wall_offset();
         let decided = move |(usage, at)| decided(usage, at, cost).on_wall(offset);
         match known {
-            Ok(known) => Answer::ready(Ok(decided(known))),
+            Ok(known) => StoreFuture::ready(Ok(decided(known))),
             Err(answer) => answer.map(move |answer| Ok(decided(answer?))),
         }
     }
@@ -172,16 +172,19 @@ impl<'a> Ask<'a> {
     }
 
     #[inline(always)]
-    fn ask_one(&self, check: &Check<'_>) -> Result<(Usage, Timestamp), Answer<(Usage, Timestamp)>> {
+    fn ask_one(
+        &self,
+        check: &Check<'_>,
+    ) -> Result<(Usage, Timestamp), StoreFuture<(Usage, Timestamp)>> {
         let Inner { store, clock, .. } = &*self.limiter.inner;
         store.decide_at_once(check, clock.now())
     }
 
-    fn ask_all(&self) -> Answer<Decision, Error> {
+    fn ask_all(&self) -> StoreFuture<Decision, Error> {
         let now = self.limiter.inner.clock.now();
         self.in_force(now)
             .and_then(|in_force| self.ask_under(&in_force, now))
-            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())))
+            .unwrap_or_else(|invalid| StoreFuture::ready(Err(invalid.into())))
     }
 
     /// The quotas that this call is about.
@@ -199,7 +202,7 @@ impl<'a> Ask<'a> {
         &self,
         in_force: &InForce<'_>,
         now: Timestamp,
-    ) -> Result<Answer<Decision, Error>, Invalid> {
+    ) -> Result<StoreFuture<Decision, Error>, Invalid> {
         let Inner {
             counters, store, ..
         } = &*self.limiter.inner;
@@ -225,7 +228,7 @@ impl<'a> Ask<'a> {
         // Read where it lies, if it is there: a verdict is large.
         if let Some(Ok(verdict)) = answer.as_ready() {
             let decision = Decision::new(verdict, batch.order()).map(note);
-            return Ok(Answer::ready(decision.map_err(Error::from)));
+            return Ok(StoreFuture::ready(decision.map_err(Error::from)));
         }
         let order: Vec<_> = batch.order().collect();
         Ok(answer.map(move |verdict| Ok(Decision::new(&verdict?, order.into_iter()).map(note)?)))
@@ -244,7 +247,7 @@ impl<'a> Ask<'a> {
 pub(super) async fn ask_until_ready<T: Unpin>(
     clock: &dyn Clock,
     within: Duration,
-    ask: impl Fn() -> Answer<T, Error>,
+    ask: impl Fn() -> StoreFuture<T, Error>,
     wait: impl Fn(&T) -> Option<Duration>,
 ) -> Result<T, Error> {
     let deadline = clock.now().saturating_add(within);
@@ -270,7 +273,7 @@ pub(super) fn decided(usage: Usage, at: Timestamp, cost: u64) -> Decision {
 
 impl IntoFuture for Ask<'_> {
     type Output = Result<Decision, Error>;
-    type IntoFuture = Answer<Decision, Error>;
+    type IntoFuture = StoreFuture<Decision, Error>;
 
     /// Puts the question.
     fn into_future(self) -> Self::IntoFuture {

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::SharedClock;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Decision, Usages};
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::quota::IntoQuota;
-use crate::store::{Answer, SharedStore, Store, TimeSource};
+use crate::store::{SharedStore, Store, StoreFuture, TimeSource};
 
 pub use self::ask::Ask;
 use self::ask::Verb;
@@ -132,7 +132,7 @@ impl Limiter {
     }
 
     /// How much `key` has left, in the quota that has the least.
-    pub fn remaining<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<u64, Error> {
+    pub fn remaining<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<u64, Error> {
         let peek = Ask::new(self, key.into(), Verb::Peek).cost(0);
         peek.ask()
             .map(|decision| decision.map(|decision| decision.remaining()))
@@ -149,7 +149,7 @@ impl Limiter {
     /// assert_eq!(left, [9, 99]);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn standing<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<Verdict, Error> {
+    pub fn standing<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<Usages, Error> {
         let (subject, now) = (key.into(), self.inner.clock.now());
         let in_force = self.in_force(&subject, now);
         let offset = self.inner.wall_offset();
@@ -173,7 +173,7 @@ impl Limiter {
     /// let decision = sends.check("alice").wait()?;
     /// let sent = false;
     /// if !sent {
-    ///     sends.give_back("alice", decision).wait()?;
+    ///     sends.refund("alice", decision).wait()?;
     /// }
     /// assert_eq!(sends.remaining("alice").wait()?, 3);
     /// # Ok::<(), tollgate::Error>(())
@@ -182,11 +182,11 @@ impl Limiter {
         clippy::needless_pass_by_value,
         reason = "so that it is not given back twice"
     )]
-    pub fn give_back<'a>(
+    pub fn refund<'a>(
         &self,
         key: impl Into<Subject<'a>>,
         decision: Decision,
-    ) -> Answer<(), Error> {
+    ) -> StoreFuture<(), Error> {
         let subject = key.into();
         let in_force = self.in_force(&subject, self.inner.clock.now());
         self.give_back_under(
@@ -198,12 +198,12 @@ impl Limiter {
     }
 
     /// Forgets what this limiter has counted for `key`.
-    pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<(), Error> {
+    pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<(), Error> {
         self.with_batch(&key.into(), &InForce::Own, 0, Store::reset)
     }
 
     /// Forgets everything in the store, also what other limiters have counted there.
-    pub fn clear(&self) -> Answer<(), Error> {
+    pub fn clear(&self) -> StoreFuture<(), Error> {
         self.inner
             .store
             .clear()
@@ -212,13 +212,13 @@ impl Limiter {
 
     /// How many counters the store keeps, also for other limiters, and also those that have
     /// expired but not been swept.
-    pub fn len(&self) -> Answer<usize, Error> {
+    pub fn len(&self) -> StoreFuture<usize, Error> {
         self.inner.store.len().map(|len| len.map_err(Error::from))
     }
 
     /// Drops every expired counter now, and says how many there were. Not needed for the
     /// memory store, which sweeps as it goes.
-    pub fn sweep(&self) -> Answer<usize, Error> {
+    pub fn sweep(&self) -> StoreFuture<usize, Error> {
         let now = self.inner.clock.now();
         self.inner
             .store
@@ -237,14 +237,14 @@ impl Limiter {
         subject: &Subject<'_>,
         in_force: &InForce<'_>,
         cost: u64,
-        call: impl FnOnce(&dyn Store, &Batch<'_>) -> Answer<T>,
-    ) -> Answer<T, Error> {
+        call: impl FnOnce(&dyn Store, &Batch<'_>) -> StoreFuture<T>,
+    ) -> StoreFuture<T, Error> {
         let mut checks = self.checks(subject, cost);
         let checks = &mut checks[..self.counters().len()];
         in_force.apply(checks);
         match Batch::new(checks) {
             Ok(batch) => call(&*self.inner.store, &batch).map(|answer| answer.map_err(Error::from)),
-            Err(invalid) => Answer::ready(Err(invalid.into())),
+            Err(invalid) => StoreFuture::ready(Err(invalid.into())),
         }
     }
 

@@ -4,7 +4,7 @@ use super::Limiter;
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::observe;
-use crate::store::{Answer, Override};
+use crate::store::{Override, StoreFuture};
 
 impl Limiter {
     /// Sets another limit for one subject, or for all subjects that have a dimension, in the
@@ -29,9 +29,9 @@ impl Limiter {
     /// The rule of the override is the [name](crate::LimiterBuilder::name) of the limiter. What is
     /// for a subject as a whole comes before what is for a dimension of it, and of those an earlier
     /// one before a later. A limit that is said [for one call](crate::Ask::limit) comes before all.
-    pub fn set_override(&self, new: Override) -> Answer<(), Error> {
+    pub fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
         if let Err(wrong) = self.fits(&new) {
-            return Answer::ready(Err(wrong.into()));
+            return StoreFuture::ready(Err(wrong.into()));
         }
         // Nobody may ever list them, and those that are over would add up.
         if let Some(known) = self.inner.store.overrides() {
@@ -47,7 +47,7 @@ impl Limiter {
 
     /// Removes the limits that were set for exactly this subject, and says whether there were
     /// any.
-    pub fn remove_override<'a>(&self, key: impl Into<Subject<'a>>) -> Answer<bool, Error> {
+    pub fn remove_override<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<bool, Error> {
         // As it is kept: addresses that were written as text are addresses.
         let of = Override::of(key.into(), self.rule());
         let answer = self.inner.store.remove_override(&of.subject(), self.rule());

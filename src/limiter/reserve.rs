@@ -14,7 +14,7 @@ use crate::decision::Decision;
 use crate::error::{Error, Invalid};
 use crate::key::{OwnedSubject, Subject};
 use crate::quota::Quota;
-use crate::store::{Answer, block_on};
+use crate::store::{StoreFuture, block_on};
 
 /// A reservation that has not been asked for yet: `.await` it, [`wait`](Reserve::wait) for it, or
 /// say more first. See [`Limiter::reserve`].
@@ -60,12 +60,12 @@ impl<'a> Reserve<'a> {
         block_on(self.until_ready(within))
     }
 
-    fn ask(&self) -> Answer<Reservation, Error> {
+    fn ask(&self) -> StoreFuture<Reservation, Error> {
         self.try_ask()
-            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())))
+            .unwrap_or_else(|invalid| StoreFuture::ready(Err(invalid.into())))
     }
 
-    fn try_ask(&self) -> Result<Answer<Reservation, Error>, Invalid> {
+    fn try_ask(&self) -> Result<StoreFuture<Reservation, Error>, Invalid> {
         let Self(ask) = self;
         let now = ask.limiter().inner.clock.now();
         let in_force = ask.in_force(now)?;
@@ -88,7 +88,7 @@ impl<'a> Reserve<'a> {
 
 impl IntoFuture for Reserve<'_> {
     type Output = Result<Reservation, Error>;
-    type IntoFuture = Answer<Reservation, Error>;
+    type IntoFuture = StoreFuture<Reservation, Error>;
 
     /// Asks for it.
     fn into_future(self) -> Self::IntoFuture {
@@ -100,15 +100,15 @@ impl IntoFuture for Reserve<'_> {
 /// reservation, so that it is dropped then and given back; word that one is over, so that it is.
 struct Arriving<T: Send + Unpin + 'static> {
     /// There until this is dropped.
-    answer: Option<Answer<T, Error>>,
+    answer: Option<StoreFuture<T, Error>>,
     arrived: bool,
 }
 
 impl<T: Send + Unpin + 'static> Arriving<T> {
-    fn in_any_case(answer: Answer<T, Error>) -> Answer<T, Error> {
+    fn in_any_case(answer: StoreFuture<T, Error>) -> StoreFuture<T, Error> {
         match answer.try_ready() {
-            Ok(there) => Answer::ready(there),
-            Err(pending) => Answer::pending(Self {
+            Ok(there) => StoreFuture::ready(there),
+            Err(pending) => StoreFuture::pending(Self {
                 answer: Some(pending),
                 arrived: false,
             }),
@@ -228,28 +228,28 @@ impl Reservation {
     ///
     /// Of a denied reservation nothing is held, so all of the cost is charged. Once it was called it
     /// is under way, also if nobody waits for the answer.
-    pub fn commit_cost(mut self, cost: u64) -> Answer<(), Error> {
+    pub fn commit_cost(mut self, cost: u64) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
         if cost <= held {
-            return Arriving::in_any_case(self.give_back(held - cost));
+            return Arriving::in_any_case(self.refund(held - cost));
         }
         let subject = self.subject.as_subject();
         let now = self.limiter.inner.clock.now();
         let more = self.limiter.record(subject).cost(cost - held);
         let recorded = more
             .ask_under(&self.in_force, now)
-            .unwrap_or_else(|invalid| Answer::ready(Err(invalid.into())));
+            .unwrap_or_else(|invalid| StoreFuture::ready(Err(invalid.into())));
         Arriving::in_any_case(recorded.map(|recorded| recorded.map(drop)))
     }
 
     /// It will not happen: gives the charge back. Once it was called it is under way, also if
     /// nobody waits for the answer.
-    pub fn cancel(mut self) -> Answer<(), Error> {
+    pub fn cancel(mut self) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
-        Arriving::in_any_case(self.give_back(held))
+        Arriving::in_any_case(self.refund(held))
     }
 
-    fn give_back(&self, cost: u64) -> Answer<(), Error> {
+    fn refund(&self, cost: u64) -> StoreFuture<(), Error> {
         let subject = self.subject.as_subject();
         self.limiter
             .give_back_under(&subject, &self.in_force, cost, self.decision.charged_at())
@@ -258,7 +258,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.give_back(self.held).detach();
+        self.refund(self.held).detach();
     }
 }
 
@@ -309,13 +309,13 @@ impl Limiter {
         in_force: &InForce<'_>,
         cost: u64,
         charged_at: Timestamp,
-    ) -> Answer<(), Error> {
+    ) -> StoreFuture<(), Error> {
         if cost == 0 {
-            return Answer::ready(Ok(()));
+            return StoreFuture::ready(Ok(()));
         }
         let now = self.inner.clock.now();
         self.with_batch(subject, in_force, cost, |store, batch| {
-            store.give_back(batch, charged_at, now)
+            store.refund(batch, charged_at, now)
         })
     }
 }

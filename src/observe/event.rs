@@ -11,7 +11,7 @@ mod told {
     use crate::observe::shorten::{MAX_METHOD, MAX_TEXT, shorten};
     use crate::observe::thin::Untold;
     use crate::observe::{
-        Alert, Exceeded, Head, Quota, Rejected, ReloadError, StoreError, Timestamp,
+        Alert, Exceeded, Quota, Rejected, ReloadError, RequestHead, StoreError, Timestamp,
     };
 
     pub(in crate::observe) fn no_peer_address() {
@@ -150,7 +150,7 @@ mod told {
         why: &'static str,
         is_audited: bool,
         untold: u64,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
     ) {
         let endpoint = LazyCell::new(|| shorten(head.path(), MAX_TEXT));
         let method = LazyCell::new(|| shorten(head.method().as_str(), MAX_METHOD));
@@ -253,7 +253,7 @@ mod told {
 mod told {
     use crate::observe::thin::Untold;
     use crate::observe::{
-        Alert, Exceeded, Head, Quota, Rejected, ReloadError, StoreError, Timestamp,
+        Alert, Exceeded, Quota, Rejected, ReloadError, RequestHead, StoreError, Timestamp,
     };
 
     pub(in crate::observe) fn no_peer_address() {}
@@ -281,7 +281,7 @@ mod told {
     pub(in crate::observe) const fn hears_audit() -> bool {
         false
     }
-    pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: u64, _: &Head<'_>) {}
+    pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: u64, _: &RequestHead<'_>) {}
     pub(in crate::observe) fn overridden(_: &str, _: Option<&Quota>, _: Option<Timestamp>) {}
     pub(in crate::observe) fn maintenance(_: Option<Timestamp>) {}
     pub(in crate::observe) fn reloaded(_: u64) {}

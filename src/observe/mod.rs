@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::{ReloadError, StoreError};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::quota::Quota;
 use crate::sync::Mutex;
 

@@ -10,7 +10,7 @@ use super::violations::Violation;
 use super::{Watch, event, metric};
 use crate::clock::Timestamp;
 use crate::decision::Usage;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::key::{Subject, Value};
 use crate::sync::lock;
 use crate::who::Identity;
@@ -45,7 +45,7 @@ pub(crate) struct Denied<'a> {
     expect(dead_code, reason = "nobody is told of it then")
 )]
 pub(crate) struct Exceeded<'a> {
-    pub(crate) head: Head<'a>,
+    pub(crate) head: RequestHead<'a>,
     pub(crate) endpoint: &'a str,
     pub(crate) policy: &'a str,
     pub(crate) limit: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Exceeded<'a> {
 pub(crate) struct Rejected<'a> {
     /// The label of the metric and of the event.
     pub(crate) reason: &'static str,
-    pub(crate) head: Head<'a>,
+    pub(crate) head: RequestHead<'a>,
     pub(crate) caller: Subject<'a>,
     pub(crate) request_id: &'a str,
     pub(crate) now: Timestamp,
@@ -222,14 +222,19 @@ impl Watch {
     }
 
     /// A request was not counted, since it is exempt.
-    pub(crate) fn exempt(&self, why: &'static str, is_audited: bool, head: &Head<'_>) {
+    pub(crate) fn exempt(&self, why: &'static str, is_audited: bool, head: &RequestHead<'_>) {
         self.count_exempt(why);
         event::exempt(why, is_audited, 0, head);
     }
 
     /// Counts a request that is exempt because of maintenance. Its audit event is sampled: during
     /// maintenance every request would leave one.
-    pub(crate) fn exempt_by_maintenance(&self, why: &'static str, head: &Head<'_>, now: Timestamp) {
+    pub(crate) fn exempt_by_maintenance(
+        &self,
+        why: &'static str,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) {
         self.count_exempt(why);
         if event::hears_audit()
             && let Some(untold) = self.maintenance.tells(0, now)

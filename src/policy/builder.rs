@@ -9,7 +9,7 @@ use super::rule::{IntoRule, OnStoreFailure, Rule};
 use super::tiers::Tiers;
 use crate::clock::Timestamp;
 use crate::error::{Invalid, Problems};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::network;
 use crate::who::Identity;
 
@@ -137,7 +137,7 @@ impl PolicyBuilder {
     /// to the caller: a header is.
     pub fn exempt_when(
         mut self,
-        predicate: impl Fn(&Head<'_>) -> bool + Send + Sync + 'static,
+        predicate: impl Fn(&RequestHead<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.exempt.predicates.push(Arc::new(predicate));
         self

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::calm::calmly;
-use crate::head::Head;
+use crate::head::RequestHead;
 
 /// What a request costs: a number, or what a closure says of the request's head.
 #[derive(Clone)]
@@ -14,12 +14,12 @@ pub(crate) enum Cost {
 }
 
 /// A closure of the user's.
-type CostFn = Arc<dyn Fn(&Head<'_>) -> u64 + Send + Sync>;
+type CostFn = Arc<dyn Fn(&RequestHead<'_>) -> u64 + Send + Sync>;
 
 impl Cost {
     /// The cost of this request.
     #[inline]
-    pub(crate) fn of(&self, head: &Head<'_>) -> u64 {
+    pub(crate) fn of(&self, head: &RequestHead<'_>) -> u64 {
         match self {
             Self::Fixed(cost) => *cost,
             Self::Of(closure) => calmly(|| closure(head)).unwrap_or(1),

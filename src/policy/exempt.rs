@@ -9,7 +9,7 @@ use http::{HeaderValue, Method};
 use ipnet::IpNet;
 
 use crate::calm::calmly;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::who::Identity;
 
 /// Why a request was not counted.
@@ -55,7 +55,7 @@ impl Exemption {
 }
 
 /// A closure of the user's.
-type Predicate = Arc<dyn Fn(&Head<'_>) -> bool + Send + Sync>;
+type Predicate = Arc<dyn Fn(&RequestHead<'_>) -> bool + Send + Sync>;
 
 #[derive(Clone, Default)]
 pub(crate) struct Exemptions {
@@ -69,7 +69,7 @@ pub(crate) struct Exemptions {
 impl Exemptions {
     /// Whether it is what browsers send before a cross-origin request, and nothing less.
     #[inline]
-    pub(super) fn is_preflight(&self, head: &Head<'_>) -> bool {
+    pub(super) fn is_preflight(&self, head: &RequestHead<'_>) -> bool {
         if head.method() != Method::OPTIONS || self.counts_preflights {
             return false;
         }
@@ -99,7 +99,7 @@ impl Exemptions {
     /// Whether, and why, a request is exempt by where it comes from, or by what it says of
     /// itself.
     #[inline]
-    pub(super) fn by_head(&self, head: &Head<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
+    pub(super) fn by_head(&self, head: &RequestHead<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
         let is_from = |ip: IpAddr| self.networks.iter().any(|network| network.contains(&ip));
         if ip.is_some_and(is_from) {
             return Some(Exemption::Network);

@@ -100,7 +100,7 @@ use self::route::Routes;
 use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::key::Counter;
 use crate::quota::Quota;
 use crate::who::Identity;
@@ -215,7 +215,7 @@ impl Policy {
 
     /// Whether a request is exempt by where it comes from, or by what it says of itself.
     #[inline]
-    pub(crate) fn exempts(&self, head: &Head<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
+    pub(crate) fn exempts(&self, head: &RequestHead<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
         self.exempt.by_head(head, ip)
     }
 
@@ -250,7 +250,7 @@ impl Policy {
 
     /// Whether it takes more than a look at its method to know that a request is none.
     #[inline]
-    pub(crate) fn may_be_preflight(head: &Head<'_>) -> bool {
+    pub(crate) fn may_be_preflight(head: &RequestHead<'_>) -> bool {
         head.method() == Method::OPTIONS
     }
 

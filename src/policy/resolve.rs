@@ -10,7 +10,7 @@ use super::rule::OnStoreFailure;
 use super::{Caller, Charges, Entry, Exemption, Per, Plan, Policy, Terms};
 use crate::batch::MAX_CHECKS;
 use crate::error::Invalid;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::who::Identity;
 
 /// The endpoints of a request that is not exempt by its route.
@@ -37,7 +37,7 @@ impl Policy {
     #[inline]
     pub(crate) fn resolve(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         taken: &Taken<'_>,
     ) -> Result<Resolved, Exemption> {
         match self.routes.find(head.method(), taken) {
@@ -198,7 +198,12 @@ impl Policy {
 
     /// What a request of this caller is charged on a plan.
     #[inline]
-    pub(crate) fn charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
+    pub(crate) fn charges(
+        &self,
+        plan: &Plan,
+        caller: &Caller<'_>,
+        head: &RequestHead<'_>,
+    ) -> Charges {
         if plan.varies {
             self.own_charges(plan, caller, head)
         } else {
@@ -206,7 +211,7 @@ impl Policy {
         }
     }
 
-    fn own_charges(&self, plan: &Plan, caller: &Caller<'_>, head: &Head<'_>) -> Charges {
+    fn own_charges(&self, plan: &Plan, caller: &Caller<'_>, head: &RequestHead<'_>) -> Charges {
         let mut charges = plan.usual;
         charges.applying = 0;
         let costs = charges.costs.iter_mut();
@@ -228,7 +233,7 @@ impl Policy {
     }
 
     /// What a request costs on an entry: the most of all readings.
-    pub(crate) fn cost_of(&self, plan: &Plan, entry: &Entry, head: &Head<'_>) -> u64 {
+    pub(crate) fn cost_of(&self, plan: &Plan, entry: &Entry, head: &RequestHead<'_>) -> u64 {
         let costs = self.terms_of(plan, entry).map(|terms| terms.cost.of(head));
         costs.max().unwrap_or(1)
     }

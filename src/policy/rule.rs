@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cost::Cost;
 use super::count::Count;
 use crate::error::Invalid;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::quota::{IntoQuota, Quota};
 
 /// What an endpoint, a category or an always-on rule allows: quotas, what they count per, which
@@ -181,7 +181,10 @@ impl Rule {
     /// let export = Rule::new("100/hour").cost_of(|head| if head.path().ends_with(".pdf") { 5 } else { 1 });
     /// # let _ = export;
     /// ```
-    pub fn cost_of(mut self, cost: impl Fn(&Head<'_>) -> u64 + Send + Sync + 'static) -> Self {
+    pub fn cost_of(
+        mut self,
+        cost: impl Fn(&RequestHead<'_>) -> u64 + Send + Sync + 'static,
+    ) -> Self {
         self.cost = Some(Cost::Of(Arc::new(cost)));
         self
     }

@@ -8,7 +8,7 @@ use super::message;
 use super::{RequestId, Template};
 use crate::clock::Timestamp;
 use crate::decision::Outcome;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::{Standing, retry_after_secs};
 use crate::quota::Window;
 
@@ -65,7 +65,7 @@ impl DenialKind {
 #[derive(Clone, Debug)]
 pub struct Denial<'a> {
     kind: DenialKind,
-    head: Head<'a>,
+    head: RequestHead<'a>,
     at: Timestamp,
     binding: Option<Standing<'a>>,
     quotas: &'a [Standing<'a>],
@@ -93,7 +93,7 @@ impl<'a> Denial<'a> {
     /// the instant of the decision.
     #[inline]
     #[must_use]
-    pub fn limited(head: Head<'a>, binding: Standing<'a>, at: Timestamp) -> Self {
+    pub fn limited(head: RequestHead<'a>, binding: Standing<'a>, at: Timestamp) -> Self {
         Self::by_rule(head, binding, at, Terms::default())
     }
 
@@ -101,7 +101,7 @@ impl<'a> Denial<'a> {
     /// it bit by bit is moved with each of them.
     #[inline]
     pub(crate) fn by_rule(
-        head: Head<'a>,
+        head: RequestHead<'a>,
         binding: Standing<'a>,
         at: Timestamp,
         terms: Terms<'a>,
@@ -128,7 +128,7 @@ impl<'a> Denial<'a> {
 
     /// The limits could not be looked at; the caller may try again after `retry_after`.
     #[must_use]
-    pub fn unavailable(head: Head<'a>, retry_after: Duration, at: Timestamp) -> Self {
+    pub fn unavailable(head: RequestHead<'a>, retry_after: Duration, at: Timestamp) -> Self {
         Self {
             retry_after: Some(retry_after),
             ..Self::new(DenialKind::Unavailable, head, at)
@@ -137,13 +137,13 @@ impl<'a> Denial<'a> {
 
     /// The credentials are wrong.
     #[must_use]
-    pub fn unauthorized(head: Head<'a>, at: Timestamp) -> Self {
+    pub fn unauthorized(head: RequestHead<'a>, at: Timestamp) -> Self {
         Self::new(DenialKind::Unauthorized, head, at)
     }
 
     /// The credentials can be read in several ways.
     #[must_use]
-    pub fn ambiguous_credentials(head: Head<'a>, at: Timestamp) -> Self {
+    pub fn ambiguous_credentials(head: RequestHead<'a>, at: Timestamp) -> Self {
         Self::new(DenialKind::AmbiguousCredentials, head, at)
     }
 
@@ -154,7 +154,7 @@ impl<'a> Denial<'a> {
     }
 
     #[inline]
-    pub(super) fn new(kind: DenialKind, head: Head<'a>, at: Timestamp) -> Self {
+    pub(super) fn new(kind: DenialKind, head: RequestHead<'a>, at: Timestamp) -> Self {
         Self {
             kind,
             head,
@@ -224,7 +224,7 @@ impl<'a> Denial<'a> {
 
     /// The head of the request.
     #[must_use]
-    pub const fn head(&self) -> Head<'a> {
+    pub const fn head(&self) -> RequestHead<'a> {
         self.head
     }
 

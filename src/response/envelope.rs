@@ -28,10 +28,10 @@ use crate::headers::HeaderStyle;
 /// ```
 /// use http::Request;
 /// use tollgate::response::{Denial, JsonEnvelope, Render};
-/// use tollgate::{Head, Timestamp};
+/// use tollgate::{RequestHead, Timestamp};
 ///
 /// let request = Request::get("/").header("x-request-id", "r1").body(()).unwrap();
-/// let denial = Denial::unauthorized(Head::of(&request), Timestamp::from_secs(1_761_829_944));
+/// let denial = Denial::unauthorized(RequestHead::of(&request), Timestamp::from_secs(1_761_829_944));
 /// let response = JsonEnvelope.render(&denial);
 /// assert_eq!(response.status(), 401);
 /// assert_eq!(
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_kinds() {
         let request = http::Request::new(());
-        let (head, at) = (crate::Head::of(&request), crate::Timestamp::EPOCH);
+        let (head, at) = (crate::RequestHead::of(&request), crate::Timestamp::EPOCH);
         let wait = std::time::Duration::from_secs(1);
         for denial in [
             Denial::unauthorized(head, at),

@@ -21,10 +21,10 @@ const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 /// ```
 /// use http::Request;
 /// use tollgate::response::{Denial, Grpc, Render};
-/// use tollgate::{Head, Timestamp};
+/// use tollgate::{RequestHead, Timestamp};
 ///
 /// let request = Request::post("/pkg.Service/Method").body(()).unwrap();
-/// let denial = Denial::unauthorized(Head::of(&request), Timestamp::from_secs(1_761_829_944));
+/// let denial = Denial::unauthorized(RequestHead::of(&request), Timestamp::from_secs(1_761_829_944));
 /// let response = Grpc::new().render(&denial);
 /// assert_eq!(response.status(), 200);
 /// assert_eq!(response.headers()["grpc-status"], "16");

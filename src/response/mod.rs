@@ -19,7 +19,7 @@
 //! use http::{Request, Response};
 //! use tollgate::headers::{Label, Standing};
 //! use tollgate::response::{Denial, Render, finish, render_with};
-//! use tollgate::{Counter, Head, Outcome, Quota, Timestamp, Usage};
+//! use tollgate::{Counter, RequestHead, Outcome, Quota, Timestamp, Usage};
 //!
 //! // A webhook whose sender would come back for ever unless the answer is 200.
 //! let webhook = render_with(|_denial| Response::new(r#"{"ok":true}"#));
@@ -31,7 +31,7 @@
 //! let standing = Standing::new(&label, Usage::new(20, 20, reset_at, Outcome::Denied));
 //! let request = Request::post("/webhook").body(()).unwrap();
 //!
-//! let denial = Denial::limited(Head::of(&request), standing, at);
+//! let denial = Denial::limited(RequestHead::of(&request), standing, at);
 //! assert_eq!(denial.message(), "Rate limit exceeded. Please try again in 48 minutes.");
 //! let mut response = webhook.render(&denial);
 //! finish(&mut response, &denial);

@@ -29,10 +29,10 @@ use crate::headers::HeaderStyle;
 /// use std::time::Duration;
 /// use http::Request;
 /// use tollgate::response::{Denial, ProblemJson, Render};
-/// use tollgate::{Head, Timestamp};
+/// use tollgate::{RequestHead, Timestamp};
 ///
 /// let request = Request::get("/").body(()).unwrap();
-/// let (head, at) = (Head::of(&request), Timestamp::from_secs(1_761_829_944));
+/// let (head, at) = (RequestHead::of(&request), Timestamp::from_secs(1_761_829_944));
 /// let denial = Denial::unavailable(head, Duration::from_secs(2), at);
 /// let response = ProblemJson.render(&denial);
 /// assert_eq!(response.status(), 503);

@@ -104,12 +104,12 @@ impl<F> fmt::Debug for RenderFn<F> {
 /// ```
 /// use http::Request;
 /// use tollgate::response::{Auto, Denial, ProblemJson, Render};
-/// use tollgate::{Head, Timestamp};
+/// use tollgate::{RequestHead, Timestamp};
 ///
 /// let auto = Auto::or(ProblemJson);
 /// let content_type = |asked: &str| {
 ///     let request = Request::post("/").header("content-type", asked).body(()).unwrap();
-///     let denial = Denial::unauthorized(Head::of(&request), Timestamp::EPOCH);
+///     let denial = Denial::unauthorized(RequestHead::of(&request), Timestamp::EPOCH);
 ///     auto.render(&denial).headers()["content-type"].clone()
 /// };
 /// assert_eq!(content_type("application/grpc+proto"), "application/grpc");

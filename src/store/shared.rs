@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Answer, MemoryStore, Overrides, Store};
+use super::{MemoryStore, Overrides, Store, StoreFuture};
 use crate::batch::Check;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
@@ -50,7 +50,7 @@ impl SharedStore {
         &self,
         check: &Check<'_>,
         now: Timestamp,
-    ) -> Result<(Usage, Timestamp), Answer<(Usage, Timestamp)>> {
+    ) -> Result<(Usage, Timestamp), StoreFuture<(Usage, Timestamp)>> {
         match self {
             Self::Memory(memory) => memory.decide_at_once(check, now),
             Self::Other(other) => {

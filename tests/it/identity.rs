@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use http::Request;
 use tollgate::identity::{Asking, Identified, Identify, InvalidReason};
-use tollgate::{Head, Identity, Timestamp};
+use tollgate::{Identity, RequestHead, Timestamp};
 
 /// The present of these tests: 2025-01-01.
 pub(crate) const NOW: u64 = 1_735_689_600;
@@ -92,7 +92,7 @@ impl Asked {
 }
 
 fn ask_at(source: &dyn Identify, request: &Request<()>, now: Timestamp) -> Asked {
-    let found = source.identify(&Asking::new(Head::of(request), None, now));
+    let found = source.identify(&Asking::new(RequestHead::of(request), None, now));
     Asked { found }
 }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{
-    Answer, Batch, Check, Clock, Counter, Error, Limiter, ManualClock, MemoryStore, Quota, Store,
-    StoreError, Subject, SystemClock, Timestamp, Verdict,
+    Batch, Check, Clock, Counter, Error, Limiter, ManualClock, MemoryStore, Quota, Store,
+    StoreError, StoreFuture, Subject, SystemClock, Timestamp, Usages,
 };
 
 fn limiter(quotas: &[&str]) -> (Limiter, ManualClock) {
@@ -183,12 +183,12 @@ fn what_is_given_back_is_what_was_charged() {
     let (limiter, clock) = limiter(&["5/minute, fixed-window", "9/hour, sliding-log"]);
     let charged = limiter.check("alice").cost(3).wait().unwrap();
     let denied = limiter.check("alice").cost(3).wait().unwrap();
-    limiter.give_back("alice", denied).wait().unwrap();
+    limiter.refund("alice", denied).wait().unwrap();
     assert_eq!(limiter.remaining("alice").wait().unwrap(), 2);
     // A minute later the first window is over; only the hour still remembers.
     clock.advance(Duration::from_mins(1));
     assert!(limiter.check("alice").wait().unwrap().is_allowed());
-    limiter.give_back("alice", charged).wait().unwrap();
+    limiter.refund("alice", charged).wait().unwrap();
     let standing = limiter.standing("alice").wait().unwrap();
     let left: Vec<u64> = standing
         .usages()
@@ -313,12 +313,12 @@ fn only_what_was_charged_is_given_back() {
     let denied = limiter.check("alice").cost(6).wait().unwrap();
     for nothing in [looked, denied] {
         assert_eq!(nothing.charged(), 0);
-        limiter.give_back("alice", nothing).wait().unwrap();
+        limiter.refund("alice", nothing).wait().unwrap();
     }
     assert_eq!(limiter.peek("alice").wait().unwrap().used(), 5);
     let recorded = limiter.record("alice").cost(12).wait().unwrap();
     assert!(recorded.is_denied());
-    limiter.give_back("alice", recorded).wait().unwrap();
+    limiter.refund("alice", recorded).wait().unwrap();
     assert_eq!(limiter.peek("alice").wait().unwrap().used(), 5);
 }
 
@@ -366,29 +366,29 @@ fn a_store_that_says_too_little_is_an_error() {
     struct Silent;
 
     impl Store for Silent {
-        fn decide(&self, _: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-            Answer::ready(Ok(Verdict::new(now)))
+        fn decide(&self, _: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+            StoreFuture::ready(Ok(Usages::new(now)))
         }
-        fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
             self.decide(batch, now)
         }
-        fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+        fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
             self.decide(batch, now)
         }
-        fn give_back(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
-            Answer::ready(Ok(()))
+        fn refund(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
+            StoreFuture::ready(Ok(()))
         }
-        fn reset(&self, _: &Batch<'_>) -> Answer<()> {
-            Answer::ready(Ok(()))
+        fn reset(&self, _: &Batch<'_>) -> StoreFuture<()> {
+            StoreFuture::ready(Ok(()))
         }
-        fn reset_subject(&self, _: &Subject<'_>) -> Answer<()> {
-            Answer::ready(Ok(()))
+        fn reset_subject(&self, _: &Subject<'_>) -> StoreFuture<()> {
+            StoreFuture::ready(Ok(()))
         }
-        fn clear(&self) -> Answer<()> {
-            Answer::ready(Ok(()))
+        fn clear(&self) -> StoreFuture<()> {
+            StoreFuture::ready(Ok(()))
         }
-        fn len(&self) -> Answer<usize> {
-            Answer::ready(Ok(0))
+        fn len(&self) -> StoreFuture<usize> {
+            StoreFuture::ready(Ok(0))
         }
     }
 
@@ -408,33 +408,33 @@ fn a_failing_store_is_an_error() {
     #[derive(Debug)]
     struct Broken;
 
-    fn fail<T: Send + 'static>() -> Answer<T> {
-        Answer::pending(async { Err(StoreError::new("unplugged").with_source("no cable")) })
+    fn fail<T: Send + 'static>() -> StoreFuture<T> {
+        StoreFuture::pending(async { Err(StoreError::new("unplugged").with_source("no cable")) })
     }
 
     impl Store for Broken {
-        fn decide(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+        fn decide(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
             fail()
         }
-        fn peek(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+        fn peek(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
             fail()
         }
-        fn record(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+        fn record(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
             fail()
         }
-        fn give_back(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
+        fn refund(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
             fail()
         }
-        fn reset(&self, _: &Batch<'_>) -> Answer<()> {
+        fn reset(&self, _: &Batch<'_>) -> StoreFuture<()> {
             fail()
         }
-        fn reset_subject(&self, _: &Subject<'_>) -> Answer<()> {
+        fn reset_subject(&self, _: &Subject<'_>) -> StoreFuture<()> {
             fail()
         }
-        fn clear(&self) -> Answer<()> {
+        fn clear(&self) -> StoreFuture<()> {
             fail()
         }
-        fn len(&self) -> Answer<usize> {
+        fn len(&self) -> StoreFuture<usize> {
             fail()
         }
     }

@@ -80,7 +80,7 @@ impl Reference {
     }
 
     /// Takes `cost` out of what was charged at `charged_at`, as far as it is there.
-    pub(crate) fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    pub(crate) fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         let now = self.at_least_latest(now);
         let mut weight = i128::from(cost) * window(quota);
         if quota.algorithm() == Algorithm::TokenBucket {

@@ -12,7 +12,7 @@ mod words;
 use http::Request;
 use tollgate::headers::{Label, Standing};
 use tollgate::response::{Denial, RequestId};
-use tollgate::{Head, Outcome, Timestamp, Usage};
+use tollgate::{Outcome, RequestHead, Timestamp, Usage};
 
 use crate::headers::{NOW, label, later};
 
@@ -37,7 +37,7 @@ fn hopeless(label: &Label) -> Standing<'_> {
 
 fn limited<'a>(request: &'a Request<()>, standing: Standing<'a>) -> Denial<'a> {
     let id = RequestId::from_text("req_7f8e9d0c1b2a3456").unwrap();
-    Denial::limited(Head::of(request), standing, NOW).with_request_id(id)
+    Denial::limited(RequestHead::of(request), standing, NOW).with_request_id(id)
 }
 
 #[test]

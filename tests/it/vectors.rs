@@ -123,7 +123,7 @@ fn step(quota: &Quota, deed: &Deed, told: Option<Told>) -> String {
         Op::Decide => ("decide", None),
         Op::Peek => ("peek", None),
         Op::Record => ("record", None),
-        Op::GiveBack(charged_at) => ("give_back", Some(charged_at)),
+        Op::Refund(charged_at) => ("refund", Some(charged_at)),
     };
     let mut text = format!(
         "{{\"op\":\"{op}\",\"at\":{},\"cost\":{}",
@@ -212,7 +212,7 @@ fn read(step: &Value, quota: &Quota) -> Deed {
             "decide" => Op::Decide,
             "peek" => Op::Peek,
             "record" => Op::Record,
-            "give_back" => Op::GiveBack(number(step, "charged_at")),
+            "refund" => Op::Refund(number(step, "charged_at")),
             other => panic!("no such op: {other}"),
         },
         quota: other.unwrap_or(*quota),

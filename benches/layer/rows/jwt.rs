@@ -7,7 +7,7 @@ use std::time::Instant;
 use http::{HeaderValue, Request, header};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use tollgate::identity::{Asking, Identified, Identify as _, Jwt};
-use tollgate::{Clock as _, Head, SystemClock, Timestamp};
+use tollgate::{Clock as _, RequestHead, SystemClock, Timestamp};
 use tollgate_bench::{Args, Report, duel};
 
 use super::{ROUNDS, row};
@@ -60,7 +60,7 @@ fn identify(jwt: &Jwt, requests: &[Request<()>], times: usize, now: Timestamp) -
     let started = Instant::now();
     for _ in 0..times {
         for request in requests {
-            let asking = Asking::new(Head::of(request), None, now);
+            let asking = Asking::new(RequestHead::of(request), None, now);
             let identified = black_box(jwt.identify(&asking));
             assert!(matches!(identified, Identified::Known(_)));
         }

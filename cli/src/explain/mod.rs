@@ -8,7 +8,7 @@ use http::Request;
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, PeerAddr};
 use tollgate::policy::Inquiry;
-use tollgate::{Clock, Head, Identity, SystemClock};
+use tollgate::{Clock, Identity, RequestHead, SystemClock};
 
 use crate::args::{ExplainArgs, Format};
 use crate::output::{Failure, Output, usage_error, write_json, write_stdout};
@@ -44,7 +44,7 @@ fn inquiry(args: &ExplainArgs, identity: Option<Identity>, config: &Config) -> I
     request.extensions_mut().insert(peer);
     let default = ClientIp::default();
     let client_ip = config.client_ip().unwrap_or(&default);
-    match client_ip.locate(&Head::of(&request)) {
+    match client_ip.locate(&RequestHead::of(&request)) {
         // A request of a trusted proxy without a forwarded address is counted by the address of
         // the proxy, but an exempt network does not exempt it.
         Some(address) if address.is_proxy() => inquiry.counted_as(address.group()),

@@ -12,7 +12,7 @@ use crate::admin::{body, reply};
 use crate::clock::Timestamp;
 use crate::error::Invalid;
 use crate::gate::{Asker, Gate, Inspected, Limit};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::headers::retry_after_secs;
 use crate::policy::Exemption;
 use crate::response::words;
@@ -104,7 +104,7 @@ pub(super) async fn look_up(State(desk): State<Shared>, request: Request) -> Ans
     let inspected = gate.inspect(&asker).await;
     let overrides = desk.layer.overrides();
     let of_them = overrides.iter().filter(|of| asker.is_meant_by(of));
-    desk.note(&Head::of(&head), &Deed::LookUp);
+    desk.note(&RequestHead::of(&head), &Deed::LookUp);
     let limits = inspected.limits.iter();
     Ok(reply::ok(&Told {
         subject: whom.subject,

@@ -9,7 +9,7 @@ use crate::admin::instant::Instant;
 use crate::admin::operator::Desk;
 use crate::admin::refusal::Refusal;
 use crate::admin::{body, reply};
-use crate::head::Head;
+use crate::head::RequestHead;
 
 /// Whether all limits are off, until when, and by whom.
 #[derive(Serialize)]
@@ -47,11 +47,11 @@ pub(super) async fn set(State(desk): State<Shared>, request: Request) -> Answer 
     let (head, wanted): (_, Wanted) = body::read(request).await?;
     if let Some(Instant(until)) = wanted.until {
         desk.layer.start_maintenance(until).await?;
-        desk.note(&Head::of(&head), &Deed::Maintenance);
+        desk.note(&RequestHead::of(&head), &Deed::Maintenance);
         return Ok(reply::ok(&Told::of(&desk)));
     }
     if desk.layer.end_maintenance().await? {
-        desk.note(&Head::of(&head), &Deed::EndedMaintenance);
+        desk.note(&RequestHead::of(&head), &Deed::EndedMaintenance);
     }
     match desk.gate().maintenance_until() {
         Some((until, true)) => Err(Refusal::conflict(format!(

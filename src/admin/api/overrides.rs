@@ -9,7 +9,7 @@ use crate::admin::instant::Instant;
 use crate::admin::subject::Dimensions;
 use crate::admin::{body, reply};
 use crate::error::Invalid;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::policy::dimensions;
 use crate::store::Override;
 
@@ -70,7 +70,7 @@ pub(super) async fn set(State(desk): State<Shared>, request: Request) -> Answer 
     };
     let told = Told::from(&limit);
     desk.layer.set_override(limit).await?;
-    desk.note(&Head::of(&head), &Deed::Override { rule: &new.rule });
+    desk.note(&RequestHead::of(&head), &Deed::Override { rule: &new.rule });
     Ok(reply::ok(&told))
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn remove(State(desk): State<Shared>, request: Request) -> Answ
     let removed = answer.await?;
     if removed {
         let deed = Deed::RemovedOverride { rule: &which.rule };
-        desk.note(&Head::of(&head), &deed);
+        desk.note(&RequestHead::of(&head), &deed);
     }
     Ok(reply::ok(&Removed { removed }))
 }

@@ -11,7 +11,7 @@ use crate::admin::operator::Desk;
 use crate::admin::refusal::Refusal;
 use crate::admin::{body, reply};
 use crate::gate::PolicyStatus;
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::policy::Policy;
 
 /// Which policy is in force, and whether the last attempt to replace it failed.
@@ -62,7 +62,7 @@ struct Nothing {}
 
 pub(super) async fn reload(State(desk): State<Shared>, request: Request) -> Answer {
     let (head, Nothing {}) = body::read(request).await?;
-    desk.note(&Head::of(&head), &Deed::Reload);
+    desk.note(&RequestHead::of(&head), &Deed::Reload);
     let layer = desk.layer.clone();
     // It reads a disk, and waits for whoever does so already.
     let reloaded = tokio::task::spawn_blocking(move || layer.reload()).await;

@@ -8,7 +8,7 @@ use crate::admin::audit::Deed;
 use crate::admin::subject::Dimensions;
 use crate::admin::{body, reply};
 use crate::gate::Asker;
-use crate::head::Head;
+use crate::head::RequestHead;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +31,6 @@ pub(super) async fn reset(State(desk): State<Shared>, request: Request) -> Answe
     let rule = whose.rule.as_deref();
     let forgotten = desk.gate().forget(&asker, rule);
     forgotten.await?;
-    desk.note(&Head::of(&head), &Deed::Reset { rule });
+    desk.note(&RequestHead::of(&head), &Deed::Reset { rule });
     Ok(reply::ok(&Done { reset: true }))
 }

@@ -9,7 +9,7 @@ use percent_encoding::percent_decode;
 use super::super::line::Line;
 use super::super::source::Identified;
 use super::verify::Jws;
-use crate::head::Head;
+use crate::head::RequestHead;
 
 /// Where tokens are looked for.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Place {
     /// the header is ambiguous.
     pub(super) fn visit<'a>(
         &self,
-        head: &Head<'a>,
+        head: &RequestHead<'a>,
         visit: impl FnMut(&'a [u8]) -> ControlFlow<Identified>,
     ) -> ControlFlow<Identified> {
         match self {
@@ -41,7 +41,7 @@ impl Place {
 ///
 /// Lines that differ are ambiguous. So is a comma in the value: a proxy may have joined two lines
 /// with it, and no token contains one (RFC 6750, section 2.1).
-fn bearer<'a>(head: &Head<'a>) -> Result<Option<&'a [u8]>, Identified> {
+fn bearer<'a>(head: &RequestHead<'a>) -> Result<Option<&'a [u8]>, Identified> {
     let line = match Line::of(head, &header::AUTHORIZATION) {
         Line::Absent => return Ok(None),
         Line::Different => return Err(Identified::Ambiguous),
@@ -65,7 +65,7 @@ fn bearer<'a>(head: &Head<'a>) -> Result<Option<&'a [u8]>, Identified> {
 /// A token that is percent-encoded, or whose cookie has a percent-encoded name, is ambiguous: the
 /// cookie jars of common frameworks decode both, and browsers encode neither.
 fn cookies<'a>(
-    head: &Head<'a>,
+    head: &RequestHead<'a>,
     name: &[u8],
     mut visit: impl FnMut(&'a [u8]) -> ControlFlow<Identified>,
 ) -> ControlFlow<Identified> {

@@ -13,7 +13,7 @@ use super::exempt::Exemption;
 use super::route::Taken;
 use super::tiers::{TierOf, TierTable};
 use super::{Caller, Entry, Plan, Policy};
-use crate::head::Head;
+use crate::head::RequestHead;
 use crate::key::{MAX_WHO, Subject, Value, is_plain, policy_name};
 
 pub use self::answer::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
@@ -71,7 +71,7 @@ impl Policy {
 struct Asked<'a> {
     policy: &'a Policy,
     inquiry: &'a Inquiry,
-    head: Head<'a>,
+    head: RequestHead<'a>,
     taken: Taken<'a>,
     caller: Caller<'a>,
     tier: usize,
@@ -79,7 +79,7 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn new(policy: &'a Policy, inquiry: &'a Inquiry) -> Self {
-        let head = Head::of(&inquiry.request);
+        let head = RequestHead::of(&inquiry.request);
         let tier = match policy.tiers.of(inquiry.identity.as_ref()) {
             TierOf::Assigned(tier) | TierOf::Said(tier) => tier,
             TierOf::Unknown(_) | TierOf::Unsaid | TierOf::Anonymous => TierTable::DEFAULT,

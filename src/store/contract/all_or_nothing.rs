@@ -149,7 +149,7 @@ pub(super) async fn gives_back_what_was_charged(bench: &Bench) {
             bench.decide(&both, START + 5).await.is_allowed(),
             true,
         );
-        bench.give_back(&both, START + 5, START + 5).await;
+        bench.refund(&both, START + 5, START + 5).await;
         let left = bench.peek(&both, START + 5).await;
         let left: Vec<u64> = left.usages().iter().map(Usage::used).collect();
         bench.same(text, left, vec![2, 0]);
@@ -166,7 +166,7 @@ pub(super) async fn gives_nothing_back_into_another_window(bench: &Bench) {
         bench.take(check.with_cost(5), later).await;
         // The first five are long forgotten: there is nothing of them to give back.
         bench
-            .give_back(&batch(&[check.with_cost(5)]), start, later + SECOND)
+            .refund(&batch(&[check.with_cost(5)]), start, later + SECOND)
             .await;
         let usage = bench.see(check, later + SECOND).await;
         bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 5));
@@ -180,11 +180,11 @@ pub(super) async fn never_gives_back_more_than_is_there(bench: &Bench) {
         let check = Check::new(&alice, &counter);
         // Nothing there at all, then less than is given back.
         bench
-            .give_back(&batch(&[check.with_cost(5)]), START, START)
+            .refund(&batch(&[check.with_cost(5)]), START, START)
             .await;
         bench.take(check, START).await;
         bench
-            .give_back(&batch(&[check.with_cost(u64::MAX)]), START, START)
+            .refund(&batch(&[check.with_cost(u64::MAX)]), START, START)
             .await;
         let usage = bench.take(check.with_cost(5), START).await;
         bench.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));

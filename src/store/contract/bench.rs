@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::key::{Counter, Subject};
 use crate::quota::Quota;
 use crate::store::Store;
@@ -61,28 +61,28 @@ impl Bench {
         );
     }
 
-    pub(super) async fn decide(&self, batch: &Batch<'_>, at: u64) -> Verdict {
+    pub(super) async fn decide(&self, batch: &Batch<'_>, at: u64) -> Usages {
         let answer = self.store.decide(batch, Timestamp::from_micros(at)).await;
         answer.expect("decide must not fail")
     }
 
-    pub(super) async fn peek(&self, batch: &Batch<'_>, at: u64) -> Verdict {
+    pub(super) async fn peek(&self, batch: &Batch<'_>, at: u64) -> Usages {
         let answer = self.store.peek(batch, Timestamp::from_micros(at)).await;
         answer.expect("peek must not fail")
     }
 
-    pub(super) async fn record(&self, batch: &Batch<'_>, at: u64) -> Verdict {
+    pub(super) async fn record(&self, batch: &Batch<'_>, at: u64) -> Usages {
         let answer = self.store.record(batch, Timestamp::from_micros(at)).await;
         answer.expect("record must not fail")
     }
 
-    pub(super) async fn give_back(&self, batch: &Batch<'_>, charged_at: u64, at: u64) {
+    pub(super) async fn refund(&self, batch: &Batch<'_>, charged_at: u64, at: u64) {
         let (charged_at, at) = (
             Timestamp::from_micros(charged_at),
             Timestamp::from_micros(at),
         );
-        let answer = self.store.give_back(batch, charged_at, at).await;
-        answer.expect("give_back must not fail");
+        let answer = self.store.refund(batch, charged_at, at).await;
+        answer.expect("refund must not fail");
     }
 
     pub(super) async fn len(&self) -> usize {

@@ -38,11 +38,11 @@ struct Step {
     op: Op,
     at: u64,
     cost: u64,
-    /// For `give_back`: when it was charged.
+    /// For `refund`: when it was charged.
     charged_at: Option<u64>,
     /// Another amount than the quota's, for this step.
     amount: Option<u64>,
-    /// Of everything but `give_back`.
+    /// Of everything but `refund`.
     expect: Option<Expect>,
 }
 
@@ -52,7 +52,7 @@ enum Op {
     Decide,
     Peek,
     Record,
-    GiveBack,
+    Refund,
 }
 
 #[derive(Deserialize)]
@@ -105,11 +105,9 @@ impl Case {
                 Op::Decide => bench.decide(&batch, step.at).await,
                 Op::Peek => bench.peek(&batch, step.at).await,
                 Op::Record => bench.record(&batch, step.at).await,
-                Op::GiveBack => {
-                    let charged_at = step
-                        .charged_at
-                        .expect("a give_back says when it was charged");
-                    bench.give_back(&batch, charged_at, step.at).await;
+                Op::Refund => {
+                    let charged_at = step.charged_at.expect("a refund says when it was charged");
+                    bench.refund(&batch, charged_at, step.at).await;
                     continue;
                 }
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::changes::Slot;
 use crate::batch::Check;
 use crate::clock::Timestamp;
-use crate::decision::{Outcome, Usage, Verdict};
+use crate::decision::{Outcome, Usage, Usages};
 use crate::quota::Algorithm;
 
 /// What the store has said, and for how long that holds.
@@ -63,9 +63,9 @@ impl Denial {
     }
 
     /// What the store would say.
-    pub(super) fn verdict(&self, now: Timestamp) -> Verdict {
+    pub(super) fn verdict(&self, now: Timestamp) -> Usages {
         let instant = self.instant(now);
-        let mut verdict = Verdict::new(instant);
+        let mut verdict = Usages::new(instant);
         for usage in &self.usages {
             verdict.push(self.usage(usage, instant));
         }

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use self::changes::Slot;
 use self::memory::Memory;
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, TimeSource};
+use super::{MemoryStats, Override, Overrides, Store, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::{Batch, Check};
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::error::{Invalid, StoreError};
 use crate::key::Subject;
 
@@ -102,16 +102,16 @@ impl DenyCache {
     fn change<T: Unpin + Send + 'static>(
         &self,
         slots: impl IntoIterator<Item = Slot>,
-        ask: impl FnOnce(&dyn Store) -> Answer<T>,
-    ) -> Answer<T> {
+        ask: impl FnOnce(&dyn Store) -> StoreFuture<T>,
+    ) -> StoreFuture<T> {
         // Before it is asked, and after: a denial that is heard in between may be of either time.
         let change = Memory::changing(&self.memory, slots);
         match ask(&*self.store).try_ready() {
             Ok(done) => {
                 drop(change);
-                Answer::ready(done)
+                StoreFuture::ready(done)
             }
-            Err(pending) => Answer::pending(async move {
+            Err(pending) => StoreFuture::pending(async move {
                 let done = pending.await;
                 drop(change);
                 done
@@ -121,11 +121,11 @@ impl DenyCache {
 }
 
 impl Store for DenyCache {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let prints = self.memory.fingerprints(batch);
         let print = self.memory.request(batch.checks(), &prints);
         if let Some(denial) = self.memory.recall(print, now) {
-            return Answer::ready(Ok(denial.verdict(now)));
+            return StoreFuture::ready(Ok(denial.verdict(now)));
         }
         let asked = self.memory.asked(batch.checks(), &prints, print, now);
         let memory = Arc::clone(&self.memory);
@@ -136,17 +136,19 @@ impl Store for DenyCache {
         })
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
         let checks = std::slice::from_ref(check);
         let batch = match Batch::new(checks) {
             Ok(batch) => batch,
-            Err(invalid) => return Answer::ready(Err(StoreError::refused(invalid.to_string()))),
+            Err(invalid) => {
+                return StoreFuture::ready(Err(StoreError::refused(invalid.to_string())));
+            }
         };
         let prints = self.memory.fingerprints(&batch);
         let print = self.memory.request(checks, &prints);
         let recalled = self.memory.recall(print, now);
         if let Some(only) = recalled.and_then(|denial| denial.only(now)) {
-            return Answer::ready(Ok(only));
+            return StoreFuture::ready(Ok(only));
         }
         let asked = self.memory.asked(checks, &prints, print, now);
         let memory = Arc::clone(&self.memory);
@@ -157,39 +159,39 @@ impl Store for DenyCache {
         })
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.store.peek(batch, now)
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let slots = self.memory.slots(batch);
         self.change(slots, |store| store.record(batch, now))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
         let slots = self.memory.slots(batch);
-        self.change(slots, |store| store.give_back(batch, charged_at, now))
+        self.change(slots, |store| store.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let slots = self.memory.slots(batch);
         self.change(slots, |store| store.reset(batch))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let slot = self.memory.slot(subject);
         self.change([slot], |store| store.reset_subject(subject))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.change([Slot::EVERYTHING], Store::clear)
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.store.len()
     }
 
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         self.store.sweep(now)
     }
 
@@ -200,11 +202,11 @@ impl Store for DenyCache {
 
     // One for a tenant is one for each of its users, whoever they are. It is no everyday matter,
     // so everything is asked about anew.
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.change([Slot::EVERYTHING], |store| store.set_override(new))
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         self.change([Slot::EVERYTHING], |store| {
             store.remove_override(subject, rule)
         })
@@ -218,8 +220,8 @@ impl Store for DenyCache {
         self.store.use_clock(clock)
     }
 
-    fn in_memory(&self) -> Option<InMemory> {
-        self.store.in_memory()
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        self.store.memory_stats()
     }
 }
 

@@ -9,9 +9,9 @@ use super::request::Request;
 use super::terms::span;
 use super::told::Told;
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
-use crate::store::{Answer, Store};
+use crate::store::{Store, StoreFuture};
 
 /// Requests that are asked about at once do not come in the order of their instants. One that is
 /// earlier than this comes from a clock that went back.
@@ -135,15 +135,15 @@ impl Block {
     }
 
     /// Gives back what was not spent.
-    pub(super) fn end(self, store: &dyn Store, now: Timestamp) -> Answer<()> {
+    pub(super) fn end(self, store: &dyn Store, now: Timestamp) -> StoreFuture<()> {
         match self.rounds {
-            0 => Answer::ready(Ok(())),
-            rounds => self.request.give_back(store, rounds, self.charge.at, now),
+            0 => StoreFuture::ready(Ok(())),
+            rounds => self.request.refund(store, rounds, self.charge.at, now),
         }
     }
 
     /// The same when nobody says what time it is.
-    pub(super) fn end_early(self, store: &dyn Store) -> Answer<()> {
+    pub(super) fn end_early(self, store: &dyn Store) -> StoreFuture<()> {
         let now = self.charge.asked;
         self.end(store, now)
     }
@@ -151,7 +151,7 @@ impl Block {
 
 /// Permits that are on their way.
 pub(super) struct Underway {
-    answer: Answer<Verdict>,
+    answer: StoreFuture<Usages>,
     request: Arc<Request>,
     rounds: u64,
     asked: Timestamp,
@@ -176,12 +176,12 @@ impl Underway {
         self.rounds
     }
 
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Verdict, StoreError>> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Usages, StoreError>> {
         Pin::new(&mut self.answer).poll(context)
     }
 
     /// What has come, if the store has charged it: for each counter.
-    pub(super) fn came(self, verdict: &Verdict, longest: Duration) -> Option<Block> {
+    pub(super) fn came(self, verdict: &Usages, longest: Duration) -> Option<Block> {
         let usages = verdict.usages();
         if !verdict.is_allowed() || usages.len() != self.request.costs().count() {
             return None;
@@ -206,7 +206,7 @@ impl Underway {
             return Ok(());
         }
         let (rounds, asked) = (self.rounds, self.asked);
-        let given_back = self.request.give_back(&*store, rounds, verdict.at(), asked);
+        let given_back = self.request.refund(&*store, rounds, verdict.at(), asked);
         given_back.await
     }
 }

@@ -13,7 +13,7 @@ use super::seat::{Call, Seat};
 use super::told::Told;
 use super::{Settings, Shared};
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
 use crate::store::Store;
 
@@ -275,7 +275,7 @@ impl Counter {
     fn came(
         &mut self,
         underway: Underway,
-        answer: Result<Verdict, StoreError>,
+        answer: Result<Usages, StoreError>,
         settings: &Settings,
     ) -> Result<(), StoreError> {
         let rounds = underway.rounds();

@@ -15,7 +15,7 @@ use super::told::Told;
 use crate::clock::Timestamp;
 use crate::decision::Usage;
 use crate::key::Subject;
-use crate::store::{Answer, Store};
+use crate::store::{Store, StoreFuture};
 use crate::sync::{Mutex, MutexGuard, lock};
 
 pub(super) struct Desk {
@@ -105,7 +105,7 @@ impl Desk {
             }
             Place::Called(Call::Served(permit)) => {
                 let (store, at) = (&*shared.store, permit.at());
-                seat.request().give_back(store, 1, at, at).detach();
+                seat.request().refund(store, 1, at, at).detach();
             }
             Place::Called(_) | Place::Left => {}
         }
@@ -128,18 +128,18 @@ impl Desk {
 
     /// Gives back what was not spent, whether its time is over or not, and what is still on its way.
     /// Whoever waits for that asks by himself.
-    pub(super) fn close(&self, store: &Arc<dyn Store>) -> Answer<()> {
+    pub(super) fn close(&self, store: &Arc<dyn Store>) -> StoreFuture<()> {
         let mut counter = self.counter();
         let (blocks, underway) = counter.clear();
         let woken = mem::take(&mut counter.woken);
         drop(counter);
         woken.into_iter().for_each(Waker::wake);
-        let give_back = |block: Block| block.end_early(&**store);
-        let blocks = blocks.into_iter().map(give_back);
+        let refund = |block: Block| block.end_early(&**store);
+        let blocks = blocks.into_iter().map(refund);
         let underway = underway
             .into_iter()
-            .map(|underway| Answer::pending(underway.end(Arc::clone(store))));
-        Answer::all(blocks.chain(underway))
+            .map(|underway| StoreFuture::pending(underway.end(Arc::clone(store))));
+        StoreFuture::all(blocks.chain(underway))
     }
 
     /// Forgets what was not spent: the store has forgotten that it was charged. What is on its way

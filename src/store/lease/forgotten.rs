@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Shared;
 use crate::key::{OwnedSubject, Subject};
-use crate::store::Answer;
+use crate::store::StoreFuture;
 
 /// Counters that are forgotten. What was charged before must not be spent after, and what is
 /// charged meanwhile may be either.
@@ -36,7 +36,7 @@ impl Forgotten {
     }
 
     /// Once more, when it is done.
-    pub(super) fn after(self, answer: Answer<()>) -> Answer<()> {
+    pub(super) fn after(self, answer: StoreFuture<()>) -> StoreFuture<()> {
         answer.map(move |done| {
             drop(self);
             done

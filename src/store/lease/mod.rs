@@ -30,10 +30,10 @@ use self::terms::can_be_leased;
 use self::told::Told;
 use super::by_print::ByPrint;
 use super::fingerprint::{RequestPrint, Secret};
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, TimeSource};
+use super::{MemoryStats, Override, Overrides, Store, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::{Batch, Check};
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
 use crate::key::Subject;
 use crate::sync::{Mutex, lock};
@@ -138,10 +138,10 @@ impl Leased {
 
     /// Gives back everything that was taken and not spent, and takes nothing ahead from now on.
     /// For the end of a process.
-    pub fn close(&self) -> Answer<()> {
+    pub fn close(&self) -> StoreFuture<()> {
         self.shared.is_closed.store(true, Ordering::Release);
         let store = &self.shared.store;
-        Answer::all(self.shared.desks().iter().map(|desk| desk.close(store)))
+        StoreFuture::all(self.shared.desks().iter().map(|desk| desk.close(store)))
     }
 
     fn desk(&self, print: RequestPrint) -> Arc<Desk> {
@@ -156,7 +156,7 @@ impl Leased {
 
     /// Serves a request from what was taken ahead, or asks for what it takes.
     #[inline]
-    fn serve<T: Told>(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<T> {
+    fn serve<T: Told>(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<T> {
         let shared = &self.shared;
         if !can_be_leased(batch) || shared.is_closed.load(Ordering::Acquire) {
             return T::ask(&*shared.store, batch, now);
@@ -169,9 +169,9 @@ impl Leased {
             shared.tidy(now);
         }
         match next {
-            Next::Served(told) => Answer::ready(Ok(told)),
-            Next::ServedWithQuestion(told) => Answer::pending(after_the_others(told)),
-            Next::Fail(error) => Answer::ready(Err(error)),
+            Next::Served(told) => StoreFuture::ready(Ok(told)),
+            Next::ServedWithQuestion(told) => StoreFuture::pending(after_the_others(told)),
+            Next::Fail(error) => StoreFuture::ready(Err(error)),
             Next::Ask => self.ask(desk, batch, now),
             Next::Wait(seat) => {
                 let waiting = Waiting {
@@ -180,13 +180,13 @@ impl Leased {
                     seat,
                     is_over: false,
                 };
-                Answer::pending(waiting.called())
+                StoreFuture::pending(waiting.called())
             }
         }
     }
 
     /// Asks about a request by itself.
-    fn ask<T: Told>(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> Answer<T> {
+    fn ask<T: Told>(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<T> {
         let mut costs = [0; crate::batch::MAX_CHECKS];
         for (place, check) in costs.iter_mut().zip(batch.checks()) {
             *place = check.cost();
@@ -282,50 +282,50 @@ impl Drop for Waiting {
 }
 
 impl Store for Leased {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.serve(batch, now)
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
         match Batch::new(std::slice::from_ref(check)) {
             Ok(batch) => self.serve(&batch, now),
-            Err(invalid) => Answer::ready(Err(StoreError::refused(invalid.to_string()))),
+            Err(invalid) => StoreFuture::ready(Err(StoreError::refused(invalid.to_string()))),
         }
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.shared.store.peek(batch, now)
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.shared.store.record(batch, now)
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.shared.store.give_back(batch, charged_at, now)
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.shared.store.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let subjects = batch.checks().iter().map(|check| *check.subject());
         let forgotten = Forgotten::new(&self.shared, Some(subjects.collect()));
         forgotten.after(self.shared.store.reset(batch))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let forgotten = Forgotten::new(&self.shared, Some(vec![*subject]));
         forgotten.after(self.shared.store.reset_subject(subject))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         let forgotten = Forgotten::new(&self.shared, None);
         forgotten.after(self.shared.store.clear())
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.shared.store.len()
     }
 
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         for desk in self.shared.desks() {
             desk.tidy(&self.shared, now);
         }
@@ -337,11 +337,11 @@ impl Store for Leased {
         self.shared.store.overrides()
     }
 
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.shared.store.set_override(new)
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         self.shared.store.remove_override(subject, rule)
     }
 
@@ -353,8 +353,8 @@ impl Store for Leased {
         self.shared.store.use_clock(clock)
     }
 
-    fn in_memory(&self) -> Option<InMemory> {
-        self.shared.store.in_memory()
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        self.shared.store.memory_stats()
     }
 }
 

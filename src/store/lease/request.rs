@@ -2,10 +2,10 @@
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
-use crate::decision::Verdict;
+use crate::decision::Usages;
 use crate::key::{Counter, OwnedSubject, Subject};
 use crate::quota::Quota;
-use crate::store::{Answer, Store};
+use crate::store::{Store, StoreFuture};
 
 /// A batch that owns what it is about.
 #[derive(Clone)]
@@ -52,22 +52,31 @@ impl Request {
     }
 
     /// Asks for so many rounds at once.
-    pub(super) fn decide(&self, store: &dyn Store, rounds: u64, now: Timestamp) -> Answer<Verdict> {
+    pub(super) fn decide(
+        &self,
+        store: &dyn Store,
+        rounds: u64,
+        now: Timestamp,
+    ) -> StoreFuture<Usages> {
         self.with_batch(rounds, |batch| store.decide(batch, now))
     }
 
     /// Gives so many rounds back that were charged at `charged_at`.
-    pub(super) fn give_back(
+    pub(super) fn refund(
         &self,
         store: &dyn Store,
         rounds: u64,
         charged_at: Timestamp,
         now: Timestamp,
-    ) -> Answer<()> {
-        self.with_batch(rounds, |batch| store.give_back(batch, charged_at, now))
+    ) -> StoreFuture<()> {
+        self.with_batch(rounds, |batch| store.refund(batch, charged_at, now))
     }
 
-    fn with_batch<T>(&self, rounds: u64, ask: impl FnOnce(&Batch<'_>) -> Answer<T>) -> Answer<T> {
+    fn with_batch<T>(
+        &self,
+        rounds: u64,
+        ask: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
+    ) -> StoreFuture<T> {
         let subjects: Vec<Subject<'_>> = self
             .checks
             .iter()
@@ -87,7 +96,7 @@ impl Request {
         match Batch::new(&checks) {
             Ok(batch) => ask(&batch),
             Err(invalid) => {
-                Answer::ready(Err(crate::error::StoreError::refused(invalid.to_string())))
+                StoreFuture::ready(Err(crate::error::StoreError::refused(invalid.to_string())))
             }
         }
     }

@@ -2,28 +2,28 @@
 
 use crate::batch::Batch;
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
-use crate::store::{Answer, Store, only};
+use crate::store::{Store, StoreFuture, only};
 
 /// What somebody is told.
 ///
-/// Most requests have but one quota, and what is told to them is a tenth of a [`Verdict`]. Served
+/// Most requests have but one quota, and what is told to them is a tenth of a [`Usages`]. Served
 /// from a block, that is a good part of the price.
 pub(super) trait Told: Sized + Send + Unpin + 'static {
     /// Told from what is known here, at this instant.
     fn from_usages(usages: impl Iterator<Item = Usage>, at: Timestamp) -> Self;
 
     /// From what the store has said to a request that was kept.
-    fn from_verdict(verdict: Verdict) -> Result<Self, StoreError>;
+    fn from_verdict(verdict: Usages) -> Result<Self, StoreError>;
 
     /// Asks about a request by itself.
-    fn ask(store: &dyn Store, batch: &Batch<'_>, now: Timestamp) -> Answer<Self>;
+    fn ask(store: &dyn Store, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Self>;
 
     fn usages(&self) -> &[Usage];
 }
 
-impl Told for Verdict {
+impl Told for Usages {
     #[inline]
     fn from_usages(usages: impl Iterator<Item = Usage>, at: Timestamp) -> Self {
         let mut verdict = Self::new(at);
@@ -31,11 +31,11 @@ impl Told for Verdict {
         verdict
     }
 
-    fn from_verdict(verdict: Verdict) -> Result<Self, StoreError> {
+    fn from_verdict(verdict: Usages) -> Result<Self, StoreError> {
         Ok(verdict)
     }
 
-    fn ask(store: &dyn Store, batch: &Batch<'_>, now: Timestamp) -> Answer<Self> {
+    fn ask(store: &dyn Store, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Self> {
         store.decide(batch, now)
     }
 
@@ -51,11 +51,11 @@ impl Told for (Usage, Timestamp) {
         (usages.next().unwrap_or_default(), at)
     }
 
-    fn from_verdict(verdict: Verdict) -> Result<Self, StoreError> {
+    fn from_verdict(verdict: Usages) -> Result<Self, StoreError> {
         only(&verdict)
     }
 
-    fn ask(store: &dyn Store, batch: &Batch<'_>, now: Timestamp) -> Answer<Self> {
+    fn ask(store: &dyn Store, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Self> {
         match batch.checks() {
             [check] => store.decide_one(check, now),
             _ => store.decide(batch, now).map(|verdict| only(&verdict?)),

@@ -206,7 +206,7 @@ pub(super) trait Small: Copy + Default {
     fn granted(self, quota: &Quota, now: u64, used: u64) -> Usage;
     fn refused(self, quota: &Quota, now: u64, cost: u64, used: u64) -> Usage;
     fn charge(&mut self, quota: &Quota, now: u64, cost: u64);
-    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
+    fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
 }
 
 /// The steps of the algorithm under the same names.
@@ -242,8 +242,8 @@ macro_rules! steps {
             <$state>::charge(self, quota, now, cost);
         }
 
-        fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
-            <$state>::give_back(self, quota, charged_at, now, cost);
+        fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+            <$state>::refund(self, quota, charged_at, now, cost);
         }
     };
 }

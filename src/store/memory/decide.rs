@@ -5,10 +5,10 @@ use super::locked::{Locked, Tables};
 use super::room::NoRoom;
 use super::several::Way;
 use super::table::Place;
-use super::weigh::{Mode, Write, give_back, look_at, new_words, weigh, write};
+use super::weigh::{Mode, Write, look_at, new_words, refund, weigh, write};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::store::fingerprint::{Fingerprint, Tag};
 use crate::sync::Ordering;
 
@@ -36,8 +36,8 @@ impl MemoryStore {
     /// deciding it. That is also why this is not inlined: what it returns is then written where the
     /// caller wants to have it.
     #[inline(never)]
-    pub(super) fn charge(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Verdict {
-        let mut verdict = Verdict::new(now);
+    pub(super) fn charge(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Usages {
+        let mut verdict = Usages::new(now);
         let known = match mode {
             Mode::IfRoom => self.charge_known(batch.checks(), now, &mut verdict),
             Mode::Always => Way::Long(None),
@@ -52,7 +52,7 @@ impl MemoryStore {
 
     /// The long way, from the beginning.
     #[inline(never)]
-    fn charge_many(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode, verdict: &mut Verdict) {
+    fn charge_many(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode, verdict: &mut Usages) {
         let prints = self.secret.fingerprints(batch.checks());
         self.charge_all(batch, prints, now, mode, verdict);
     }
@@ -65,7 +65,7 @@ impl MemoryStore {
         print: Fingerprint,
         now: Timestamp,
     ) -> (Usage, Timestamp) {
-        let mut verdict = Verdict::new(now);
+        let mut verdict = Usages::new(now);
         self.charge_all(batch, [print; MAX_CHECKS], now, Mode::IfRoom, &mut verdict);
         // Without an answer, which no batch of one goes, nobody may pass.
         let usage = verdict.usages().first().copied();
@@ -79,7 +79,7 @@ impl MemoryStore {
         mut prints: [Fingerprint; MAX_CHECKS],
         now: Timestamp,
         mode: Mode,
-        verdict: &mut Verdict,
+        verdict: &mut Usages,
     ) {
         // If there is no room, nothing was written. Next time around that check is on a
         // shared counter, whose place is never refused, so this ends.
@@ -96,7 +96,7 @@ impl MemoryStore {
         prints: &[Fingerprint; MAX_CHECKS],
         now: Timestamp,
         mode: Mode,
-        verdict: &mut Verdict,
+        verdict: &mut Usages,
     ) -> Result<(), NoRoom> {
         let checks = batch.checks();
         let mut locked = Locked::none();
@@ -135,7 +135,7 @@ impl MemoryStore {
         locked: &mut impl Tables,
         checks: &[Check<'_>],
         prints: &[Fingerprint],
-        verdict: &mut Verdict,
+        verdict: &mut Usages,
     ) {
         Self::say_how_they_stand(locked, checks.iter().copied(), prints, verdict);
         self.sweep_a_little(locked, checks.len());
@@ -146,7 +146,7 @@ impl MemoryStore {
         locked: &mut impl Tables,
         checks: impl Iterator<Item = Check<'c>>,
         prints: &[Fingerprint],
-        verdict: &mut Verdict,
+        verdict: &mut Usages,
     ) {
         let now = verdict.at();
         verdict.restart(now);
@@ -211,7 +211,7 @@ impl MemoryStore {
         Ok(())
     }
 
-    pub(super) fn look(&self, batch: &Batch<'_>, now: Timestamp) -> Verdict {
+    pub(super) fn look(&self, batch: &Batch<'_>, now: Timestamp) -> Usages {
         let mut prints = self.secret.fingerprints(batch.checks());
         loop {
             match self.try_look(batch, &prints, now) {
@@ -226,13 +226,13 @@ impl MemoryStore {
         batch: &Batch<'_>,
         prints: &[Fingerprint; MAX_CHECKS],
         now: Timestamp,
-    ) -> Result<Verdict, NoRoom> {
+    ) -> Result<Usages, NoRoom> {
         let checks = batch.checks();
         let mut locked = Locked::none();
         locked.lock(self, &prints[..checks.len()]);
         // Looking must not move the tables' clock: somebody may look ahead.
         let now = locked.present(now.as_micros());
-        let mut verdict = Verdict::new(Timestamp::from_micros(now));
+        let mut verdict = Usages::new(Timestamp::from_micros(now));
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
             let table = locked.table(index);
             let place = table.find(print.tag(check.counter()));
@@ -254,7 +254,7 @@ impl MemoryStore {
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
             let table = locked.table(index);
             if let Some(place) = table.find(print.tag(check.counter())) {
-                give_back(table, place, check, charged_at.as_micros(), now);
+                refund(table, place, check, charged_at.as_micros(), now);
             }
         }
     }

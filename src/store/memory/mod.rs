@@ -20,10 +20,10 @@ use self::table::{Common, Table};
 use self::weigh::Mode;
 use super::fingerprint::{Fingerprint, Secret};
 use super::wall::WallTime;
-use super::{Answer, InMemory, Override, Overrides, Store, TimeSource};
+use super::{MemoryStats, Override, Overrides, Store, StoreFuture, TimeSource};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::error::{Invalid, StoreError};
 use crate::key::Subject;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
@@ -129,7 +129,7 @@ impl MemoryStore {
         &self,
         check: &Check<'_>,
         now: Timestamp,
-    ) -> Result<(Usage, Timestamp), Answer<(Usage, Timestamp)>> {
+    ) -> Result<(Usage, Timestamp), StoreFuture<(Usage, Timestamp)>> {
         if !check.is_consistent() {
             return Err(self.decide_one_other(check, None, now));
         }
@@ -144,9 +144,9 @@ impl MemoryStore {
         check: &Check<'_>,
         print: Option<Fingerprint>,
         now: Timestamp,
-    ) -> Answer<(Usage, Timestamp)> {
+    ) -> StoreFuture<(Usage, Timestamp)> {
         let print = print.unwrap_or_else(|| self.secret.fingerprint(check.subject()));
-        Answer::ready(match Batch::new(std::slice::from_ref(check)) {
+        StoreFuture::ready(match Batch::new(std::slice::from_ref(check)) {
             Ok(batch) => Ok(self.charge_other_one(&batch, print, now)),
             Err(invalid) => Err(StoreError::refused(invalid.to_string())),
         })
@@ -182,31 +182,31 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        Answer::ready(Ok(self.charge(batch, last_of(now), Mode::IfRoom)))
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        StoreFuture::ready(Ok(self.charge(batch, last_of(now), Mode::IfRoom)))
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
         match self.decide_at_once(check, last_of(now)) {
-            Ok((usage, at)) => Answer::ready(Ok((usage, at))),
+            Ok((usage, at)) => StoreFuture::ready(Ok((usage, at))),
             Err(answer) => answer,
         }
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        Answer::ready(Ok(self.look(batch, last_of(now))))
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        StoreFuture::ready(Ok(self.look(batch, last_of(now))))
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
-        Answer::ready(Ok(self.charge(batch, last_of(now), Mode::Always)))
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        StoreFuture::ready(Ok(self.charge(batch, last_of(now), Mode::Always)))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
         self.discharge(batch, charged_at, last_of(now));
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let prints = self.secret.fingerprints(batch.checks());
         let checks = batch.checks();
         let mut locked = Locked::none();
@@ -220,41 +220,41 @@ impl Store for MemoryStore {
             }
         }
         self.keys.fetch_sub(gone, Ordering::Relaxed);
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let print = self.secret.fingerprint(subject);
         let gone = lock(&self.shards[self.shard_of(print)].0).remove_subject(print.place);
         self.keys.fetch_sub(gone, Ordering::Relaxed);
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.each_shard(|table| {
             let gone = table.len();
             table.clear();
             gone
         });
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn len(&self) -> Answer<usize> {
-        Answer::ready(Ok(self.keys.load(Ordering::Relaxed)))
+    fn len(&self) -> StoreFuture<usize> {
+        StoreFuture::ready(Ok(self.keys.load(Ordering::Relaxed)))
     }
 
-    fn in_memory(&self) -> Option<InMemory> {
+    fn memory_stats(&self) -> Option<MemoryStats> {
         let counters = self.keys.load(Ordering::Relaxed) as u64;
-        Some(InMemory::new(counters, self.evicted()))
+        Some(MemoryStats::new(counters, self.evicted()))
     }
 
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         let now = last_of(now);
         let gone = self.each_shard(|table| {
             table.latest = table.latest.max(now.as_micros());
             table.sweep_all()
         });
-        Answer::ready(Ok(gone))
+        StoreFuture::ready(Ok(gone))
     }
 
     #[inline]
@@ -267,13 +267,13 @@ impl Store for MemoryStore {
         TimeSource::Caller
     }
 
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.overrides.set(new);
-        Answer::ready(Ok(()))
+        StoreFuture::ready(Ok(()))
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
-        Answer::ready(Ok(self.overrides.remove(subject, rule)))
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
+        StoreFuture::ready(Ok(self.overrides.remove(subject, rule)))
     }
 }
 

@@ -8,7 +8,7 @@ use super::table::{Place, Table};
 use super::weigh::{step_plain, usage_after};
 use crate::batch::{Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::Verdict;
+use crate::decision::Usages;
 use crate::store::fingerprint::{Fingerprint, Secret};
 
 /// How many checks the short way is for.
@@ -107,7 +107,7 @@ impl MemoryStore {
         &self,
         checks: &[Check<'_>],
         now: Timestamp,
-        verdict: &mut Verdict,
+        verdict: &mut Usages,
     ) -> Way {
         let Some(groups) = Groups::new(&self.secret, checks) else {
             return Way::Long(None);

@@ -223,7 +223,7 @@ pub(super) fn new_words(
 }
 
 /// Takes back a charge.
-pub(super) fn give_back(
+pub(super) fn refund(
     table: &mut Table,
     place: Place,
     check: &Check<'_>,
@@ -248,7 +248,7 @@ pub(super) fn give_back(
         Some(Kind::Token) => give_back_small::<TokenBucket>(table, place, check, charged_at, now),
         Some(Kind::Heap) => change_heap(table, place, check, now, |state, now| {
             let charged_at = Timestamp::from_micros(charged_at);
-            state.give_back(check.quota(), charged_at, now, check.cost());
+            state.refund(check.quota(), charged_at, now, check.cost());
         }),
         None => {}
     }
@@ -263,7 +263,7 @@ fn give_back_small<S: Small>(
 ) {
     let quota = check.quota();
     let mut state = S::read(table.cell(place).words, quota);
-    state.give_back(quota, charged_at, now, check.cost());
+    state.refund(quota, charged_at, now, check.cost());
     table.cell_mut(place).words = state.write(quota, now);
 }
 

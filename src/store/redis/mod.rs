@@ -43,10 +43,10 @@ use self::script::Verb;
 use self::servers::Servers;
 use self::trouble::Trouble;
 use super::wall::WallTime;
-use super::{Answer, Override, Overrides, Store, TimeSource};
+use super::{Override, Overrides, Store, StoreFuture, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::decision::Verdict;
+use crate::decision::Usages;
 use crate::error::StoreError;
 use crate::key::Subject;
 
@@ -126,7 +126,7 @@ pub use self::builder::RedisStoreBuilder;
 ///   An answer that does not come in time gives back what is known to be charged.
 /// - Who is denied by one server is denied, also if another does not answer. Of its counters it is
 ///   then said that nothing is used.
-/// - What is [given back](Store::give_back) later goes by the instant of the first charge. A later
+/// - What is [given back](Store::refund) later goes by the instant of the first charge. A later
 ///   one may have been a moment after that, if somebody else came in between: then an exact log does
 ///   not find it, and it counts until it leaves by itself.
 /// - The clocks of the servers have to agree: a counter goes by the one that is furthest ahead.
@@ -184,7 +184,7 @@ impl RedisStore {
         (now, charged_at): (Timestamp, Timestamp),
         read: impl FnOnce(&Reading, &[u8]) -> Option<T> + Send + 'static,
         unasked: impl FnOnce(&Reading) -> T,
-    ) -> Answer<T> {
+    ) -> StoreFuture<T> {
         // Processes share these counters. Their monotonic time lines have nothing in common, so they
         // go by their wall clocks.
         let now = self.shared.wall.at(now);
@@ -192,7 +192,7 @@ impl RedisStore {
         let prefix = &self.shared.prefix;
         let (request, reading) = Request::new(verb, batch, clock, charged_at, prefix);
         if request.keys.is_empty() {
-            return Answer::ready(Ok(unasked(&reading)));
+            return StoreFuture::ready(Ok(unasked(&reading)));
         }
         let due = self.shared.clock.now().saturating_add(self.shared.deadline);
         let place = Arc::clone(self.shared.servers.place());
@@ -204,7 +204,7 @@ impl RedisStore {
             Servers::One(desk) => {
                 let answer = desk.hand_in(request, (0, Manner::Together), due);
                 let no_runtime = Trouble::no_runtime(self.shared.servers.place());
-                Answer::pending(async move {
+                StoreFuture::pending(async move {
                     match answer.await {
                         Ok(answer) => Ok(read(&answer?)?),
                         Err(_) => Err(no_runtime.into()),
@@ -218,7 +218,7 @@ impl RedisStore {
         }
     }
 
-    fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let at = self.shared.wall.at(now);
         let unasked = move |reading: &Reading| reading.without_asking(at);
         self.ask(
@@ -234,10 +234,10 @@ impl RedisStore {
     fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
-    ) -> Answer<T> {
+    ) -> StoreFuture<T> {
         let task = self.runtime.spawn(work);
         let no_runtime = Trouble::no_runtime(self.shared.servers.place());
-        Answer::pending(async move {
+        StoreFuture::pending(async move {
             match task.await {
                 Ok(done) => done.map_err(StoreError::from),
                 Err(_) => Err(no_runtime.into()),
@@ -247,21 +247,21 @@ impl RedisStore {
 }
 
 impl Store for RedisStore {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask_verdict(Verb::Decide, batch, now)
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask_verdict(Verb::Peek, batch, now)
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask_verdict(Verb::Record, batch, now)
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
         self.ask(
-            Verb::GiveBack,
+            Verb::Refund,
             batch,
             (now, charged_at),
             |_, _| Some(()),
@@ -269,28 +269,28 @@ impl Store for RedisStore {
         )
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.forget(batch)
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.forget_subject(subject)
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.forget_everything()
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.count()
     }
 
     /// Redis drops what has expired by itself. Only by the caller's clock there is something to do.
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         if self.shared.by_callers_clock {
             self.drop_expired(self.shared.wall.at(now))
         } else {
-            Answer::ready(Ok(0))
+            StoreFuture::ready(Ok(0))
         }
     }
 
@@ -303,11 +303,11 @@ impl Store for RedisStore {
         TimeSource::Store
     }
 
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.spawn(Arc::clone(&self.shared).set_override(new))
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         let of = Override::of(*subject, rule);
         self.spawn(Arc::clone(&self.shared).remove_override(of))
     }

@@ -185,7 +185,7 @@ mod tests {
     fn each_request_gets_its_own_answer() {
         let requests = [
             request(Verb::Decide, &["a", "b"]),
-            request(Verb::GiveBack, &["c"]),
+            request(Verb::Refund, &["c"]),
             request(Verb::Peek, &["d"]),
         ];
         let answer = Value::BulkString(vec![1; 37 + 7 + 22]);

@@ -59,7 +59,7 @@ impl Parts {
         let answers = match self.verb {
             Verb::Decide => self.charge().await?,
             // Each for itself: what one meets with is no reason to leave the others out.
-            Verb::Peek | Verb::Record | Verb::GiveBack => {
+            Verb::Peek | Verb::Record | Verb::Refund => {
                 let parts = self.of_keys.iter();
                 let asked = parts.map(|part| self.cluster.ask(part.clone(), self.due));
                 let answers = join_all(asked).await;
@@ -92,7 +92,7 @@ impl Parts {
                 }
                 Err(trouble) => {
                     for place in earlier {
-                        tokio::spawn(self.give_back(*place, &answers[*place]));
+                        tokio::spawn(self.refund(*place, &answers[*place]));
                     }
                     return Err(trouble);
                 }
@@ -132,7 +132,7 @@ impl Parts {
         let returned = earlier.iter().map(|place| {
             // It goes its way, and nobody has to wait for that. Both are in the same lane: the
             // second sees what the first has done.
-            tokio::spawn(self.give_back(*place, &answers[*place]));
+            tokio::spawn(self.refund(*place, &answers[*place]));
             peek(*place)
         });
         let returned: Vec<_> = returned.collect();
@@ -150,12 +150,8 @@ impl Parts {
     }
 
     /// Gives a part back, at the instant that its answer says.
-    fn give_back(
-        &self,
-        place: usize,
-        answer: &Bytes,
-    ) -> impl Future<Output = Reply> + Send + use<> {
-        let mut request = self.of_keys[place].with_verb(Verb::GiveBack);
+    fn refund(&self, place: usize, answer: &Bytes) -> impl Future<Output = Reply> + Send + use<> {
+        let mut request = self.of_keys[place].with_verb(Verb::Refund);
         request.set_charged_at(Request::instant(answer).unwrap_or(Timestamp::EPOCH));
         let due = self.cluster.now().saturating_add(TO_GIVE_BACK);
         self.cluster.ask(request, due)

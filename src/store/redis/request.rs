@@ -6,7 +6,7 @@ use super::key::Prefix;
 use super::script::{Kind, Kinds, Verb};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::{Outcome, Usage, Verdict};
+use crate::decision::{Outcome, Usage, Usages};
 use crate::quota::{Algorithm, MAX_COUNT, Quota};
 
 /// What one batch asks of the script.
@@ -101,14 +101,14 @@ impl Request {
     /// How long the answer is.
     pub(super) fn answer_bytes(&self) -> usize {
         let usages = match self.verb() {
-            Verb::GiveBack => 0,
+            Verb::Refund => 0,
             _ => (self.body.len() - HEAD_BYTES) / CHECK_BYTES,
         };
         INSTANT_BYTES + usages * USAGE_BYTES
     }
 
     pub(super) fn verb(&self) -> Verb {
-        let all = [Verb::Decide, Verb::Peek, Verb::Record, Verb::GiveBack];
+        let all = [Verb::Decide, Verb::Peek, Verb::Record, Verb::Refund];
         let verb = all.into_iter().find(|verb| *verb as u8 == self.body[0]);
         verb.unwrap_or(Verb::Peek)
     }
@@ -258,10 +258,10 @@ fn exact(number: u64) -> f64 {
 
 impl Reading {
     /// The verdict that an answer says. `None` if it is no such answer.
-    pub(super) fn verdict(&self, answer: &[u8]) -> Option<Verdict> {
+    pub(super) fn verdict(&self, answer: &[u8]) -> Option<Usages> {
         let at = Timestamp::from_micros(whole_number(answer.get(..INSTANT_BYTES)?));
         let usages = &answer[INSTANT_BYTES..];
-        let mut verdict = Verdict::new(at);
+        let mut verdict = Usages::new(at);
         for row in &self.rows[..self.len] {
             verdict.push(match row.place {
                 Some(place) => usage(usages.chunks_exact(USAGE_BYTES).nth(place)?, row.limit)?,
@@ -272,8 +272,8 @@ impl Reading {
     }
 
     /// The verdict about checks without a counter.
-    pub(super) fn without_asking(&self, now: Timestamp) -> Verdict {
-        let mut verdict = Verdict::new(now);
+    pub(super) fn without_asking(&self, now: Timestamp) -> Usages {
+        let mut verdict = Usages::new(now);
         for row in &self.rows[..self.len] {
             verdict.push(without_counter(row.limit, now));
         }

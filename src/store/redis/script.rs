@@ -12,7 +12,7 @@ pub(super) enum Verb {
     Decide = 1,
     Peek = 2,
     Record = 3,
-    GiveBack = 4,
+    Refund = 4,
 }
 
 /// What stands where a verb would be, if several requests follow.
@@ -110,7 +110,7 @@ const CONSTANTS: [(&str, u64); 48] = [
     ("DECIDE", Verb::Decide as u64),
     ("PEEK", Verb::Peek as u64),
     ("RECORD", Verb::Record as u64),
-    ("RETURN", Verb::GiveBack as u64),
+    ("RETURN", Verb::Refund as u64),
     ("FIXED", Kind::Fixed as u64),
     ("SLIDING", Kind::Sliding as u64),
     ("TOKEN", Kind::Token as u64),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{RedisStore, RedisStoreBuilder};
 use crate::error::Invalid;
-use crate::store::{DenyCache, Failover, Store};
+use crate::store::{CircuitBreaker, DenyCache, Store};
 
 impl RedisStore {
     /// Counts in the Redis at this URL, with all that a service in production wants around it:
     ///
     /// - a [`DenyCache`], so that those who hammer while they are blocked cost Redis nothing;
-    /// - a [`Failover`], so that an outage costs a few requests the deadline and all others
+    /// - a [`CircuitBreaker`], so that an outage costs a few requests the deadline and all others
     ///   nothing, and is over for us as soon as it is over.
     ///
     /// ```no_run
@@ -51,7 +51,7 @@ impl RedisStoreBuilder {
     /// ```
     pub fn connect(self) -> Result<Arc<dyn Store>, Invalid> {
         // Its calls have a deadline already.
-        let failover = Failover::builder(self.build()?)
+        let failover = CircuitBreaker::builder(self.build()?)
             .without_deadline()
             .build()?;
         Ok(Arc::new(DenyCache::new(failover)))

@@ -13,7 +13,7 @@ use super::trouble::Trouble;
 use crate::batch::Batch;
 use crate::clock::Timestamp;
 use crate::key::Subject;
-use crate::store::Answer;
+use crate::store::StoreFuture;
 
 /// Nobody's request waits for these, and a page of keys takes its time.
 pub(super) const DEADLINE: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(5);
 const PAGE: usize = 500;
 
 impl RedisStore {
-    pub(super) fn forget(&self, batch: &Batch<'_>) -> Answer<()> {
+    pub(super) fn forget(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let mut ids_of: HashMap<String, Vec<[u8; 8]>> = HashMap::new();
         for check in batch.checks() {
             let ids = ids_of
@@ -43,7 +43,7 @@ impl RedisStore {
         })
     }
 
-    pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let (servers, key) = (self.shared.servers.clone(), self.shared.prefix.key(subject));
         self.spawn(async move {
             let mut unlink = redis::cmd("UNLINK");
@@ -51,7 +51,7 @@ impl RedisStore {
         })
     }
 
-    pub(super) fn forget_everything(&self) -> Answer<()> {
+    pub(super) fn forget_everything(&self) -> StoreFuture<()> {
         let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
         self.spawn(async move {
             for link in servers.primaries(DEADLINE).await? {
@@ -68,16 +68,16 @@ impl RedisStore {
         })
     }
 
-    pub(super) fn count(&self) -> Answer<usize> {
+    pub(super) fn count(&self) -> StoreFuture<usize> {
         self.add_up("count", Timestamp::EPOCH)
     }
 
-    pub(super) fn drop_expired(&self, now: Timestamp) -> Answer<usize> {
+    pub(super) fn drop_expired(&self, now: Timestamp) -> StoreFuture<usize> {
         self.add_up("sweep", now)
     }
 
     /// Goes through all keys, and adds up what the script says.
-    fn add_up(&self, verb: &'static str, now: Timestamp) -> Answer<usize> {
+    fn add_up(&self, verb: &'static str, now: Timestamp) -> StoreFuture<usize> {
         let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
         let now = now.as_micros().to_string();
         self.spawn(async move {

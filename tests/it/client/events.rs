@@ -70,7 +70,7 @@ async fn who_has_plenty_is_quiet() {
 async fn keys_are_not_told() {
     let (log, _listening) = Log::listen();
     let clock = ManualClock::new();
-    let account = |_: &tollgate::Head<'_>| Some("hidden account".to_owned());
+    let account = |_: &tollgate::RequestHead<'_>| Some("hidden account".to_owned());
     let layer = polite(&clock).key_with(account).build().unwrap();
     let server = Server::new(&clock)
         .then(429, &[("retry-after", "5")])

@@ -69,7 +69,7 @@ async fn keys_tell_limits_of_one_host_apart() {
 #[tokio::test]
 async fn a_key_that_panics_is_none() {
     let clock = ManualClock::new();
-    let key = |_: &tollgate::Head<'_>| -> Option<String> { panic!("no key") };
+    let key = |_: &tollgate::RequestHead<'_>| -> Option<String> { panic!("no key") };
     let layer = polite(&clock).key_with(key).build().unwrap();
     let server = Server::new(&clock).then(200, &told("10", "9", "60"));
     assert_eq!(send(&layer, &server, get(), &clock).await, 200);

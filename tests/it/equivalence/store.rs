@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use tollgate::store::{Answer, Overrides, TimeSource};
+use tollgate::store::{Overrides, StoreFuture, TimeSource};
 use tollgate::{
-    Batch, Check, Clock, Counter, MemoryStore, Override, Store, Subject, Timestamp, Value, Verdict,
+    Batch, Check, Clock, Counter, MemoryStore, Override, Store, Subject, Timestamp, Usages, Value,
 };
 
 /// Forwards all calls. Keeps a list of the counters that it was asked for.
@@ -55,11 +55,11 @@ impl Forwarding {
         }
     }
 
-    fn answer<T: Clone + Send + Unpin + 'static>(&self, answer: Answer<T>) -> Answer<T> {
+    fn answer<T: Clone + Send + Unpin + 'static>(&self, answer: StoreFuture<T>) -> StoreFuture<T> {
         if !self.is_late {
             return answer;
         }
-        Answer::pending(Late {
+        StoreFuture::pending(Late {
             result: Some(answer.wait()),
             is_polled: false,
         })
@@ -95,41 +95,41 @@ pub(super) fn usages(store: &MemoryStore, seen: &Seen, now: Timestamp) -> Vec<St
 }
 
 impl Store for Forwarding {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.see(batch);
         self.answer(self.inner.decide(batch, now))
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.answer(self.inner.peek(batch, now))
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.see(batch);
         self.answer(self.inner.record(batch, now))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.answer(self.inner.give_back(batch, charged_at, now))
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.answer(self.inner.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.answer(self.inner.reset(batch))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.answer(self.inner.reset_subject(subject))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.answer(self.inner.clear())
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.answer(self.inner.len())
     }
 
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         self.answer(self.inner.sweep(now))
     }
 
@@ -141,11 +141,11 @@ impl Store for Forwarding {
         self.inner.overrides()
     }
 
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.answer(self.inner.set_override(new))
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         self.answer(self.inner.remove_override(subject, rule))
     }
 }

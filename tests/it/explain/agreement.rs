@@ -13,10 +13,10 @@ use proptest::sample::select;
 use tollgate::headers::HeaderSet;
 use tollgate::identity::PeerAddr;
 use tollgate::policy::{Count, Explanation, Inquiry, Policy, PolicyBuilder, Rule, Tiers};
-use tollgate::store::Answer;
+use tollgate::store::StoreFuture;
 use tollgate::{
-    Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, Subject, Timestamp, Value,
-    Verdict,
+    Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, Subject, Timestamp, Usages,
+    Value,
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -49,7 +49,7 @@ fn whose(subject: &Subject<'_>) -> String {
 }
 
 impl Store for Watched {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut charged = self.charged.lock().unwrap();
         charged.extend(batch.checks().iter().map(|check| {
             let rule = check.counter().rule().to_owned();
@@ -59,31 +59,31 @@ impl Store for Watched {
         self.inner.decide(batch, now)
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.inner.peek(batch, now)
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.inner.record(batch, now)
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.inner.give_back(batch, charged_at, now)
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.inner.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.inner.reset(batch)
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.inner.reset_subject(subject)
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.inner.clear()
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.inner.len()
     }
 }

@@ -120,9 +120,9 @@ fn extreme_debts_and_refunds_are_as_the_model_has_them() {
             assert_eq!(stored.record(&quota, now, cost), expected, "{quota}");
         }
         for (at, cost) in [(now, 1), (now + 1, limit), (now + 2, u64::MAX)] {
-            reference.give_back(&quota, now, at, cost);
-            state.give_back(&quota, now, at, cost);
-            stored.give_back(&quota, now, at, cost);
+            reference.refund(&quota, now, at, cost);
+            state.refund(&quota, now, at, cost);
+            stored.refund(&quota, now, at, cost);
             let expected = reference.peek(&quota, at, 1);
             assert_eq!(state.peek(&quota, at, 1), expected, "{quota}");
             assert_eq!(stored.peek(&quota, at, 1), expected, "{quota}");
@@ -176,8 +176,8 @@ fn nothing_wraps() {
                     }
                 }
                 for charged_at in instants {
-                    state.give_back(&quota, charged_at, MAX, first);
-                    stored.give_back(&quota, charged_at, MAX, first);
+                    state.refund(&quota, charged_at, MAX, first);
+                    stored.refund(&quota, charged_at, MAX, first);
                     both(&mut state, &mut stored, |counter| {
                         counter.peek(&quota, MAX, second)
                     });
@@ -275,14 +275,14 @@ fn unlimited_and_blocked_take_anything_and_count_nothing() {
             let always = stored.decide(&unlimited, NEW_YEAR, cost);
             assert_eq!(always.outcome, Outcome::Allowed, "{quota}");
             stored.record(&unlimited, NEW_YEAR, cost);
-            stored.give_back(&unlimited, NEW_YEAR, NEW_YEAR, cost);
+            stored.refund(&unlimited, NEW_YEAR, NEW_YEAR, cost);
 
             let blocked = Quota::blocked();
             let never = stored.decide(&blocked, NEW_YEAR, cost);
             let found = (never.outcome, never.limit, never.used);
             assert_eq!(found, (Outcome::Never, 0, 0), "{quota}");
             assert_eq!(stored.record(&blocked, NEW_YEAR, cost), never);
-            stored.give_back(&blocked, NEW_YEAR, NEW_YEAR, cost);
+            stored.refund(&blocked, NEW_YEAR, NEW_YEAR, cost);
             assert_eq!(stored.peek(&quota, NEW_YEAR, 0), before, "{quota}");
         }
     }

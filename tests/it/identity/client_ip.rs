@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderValue, Request};
 use proptest::prelude::*;
-use tollgate::Head;
+use tollgate::RequestHead;
 use tollgate::identity::{ClientIp, ForwardedHeader, PeerAddr};
 
 const PROXY: &str = "10.0.0.1";
@@ -32,7 +32,7 @@ fn behind(header: ForwardedHeader) -> ClientIp {
 }
 
 fn locate(client_ip: &ClientIp, request: &Request<()>) -> String {
-    let found = client_ip.locate(&Head::of(request)).unwrap();
+    let found = client_ip.locate(&RequestHead::of(request)).unwrap();
     found.ip().to_string()
 }
 
@@ -109,7 +109,7 @@ fn forwarded_is_read_like_it() {
 fn a_proxy_that_tells_nobody_is_known_as_one() {
     let is_proxy = |header: ForwardedHeader, peer: &str, line: &str| {
         let request = from_peer(peer, header.as_str(), &[line.as_bytes()]);
-        let found = behind(header).locate(&Head::of(&request)).unwrap();
+        let found = behind(header).locate(&RequestHead::of(&request)).unwrap();
         found.is_proxy()
     };
     let hops = "10.0.0.7,".repeat(200);
@@ -249,15 +249,23 @@ fn who_believes_everybody_gets_what_they_asked_for() {
     // A Unix socket has no address; the header has.
     let bare = super::request(&[("x-forwarded-for", "203.0.113.9")]);
     assert_eq!(locate(&client_ip, &bare), "203.0.113.9");
-    assert!(client_ip.locate(&Head::of(&super::request(&[]))).is_none());
+    assert!(
+        client_ip
+            .locate(&RequestHead::of(&super::request(&[])))
+            .is_none()
+    );
 }
 
 #[test]
 fn without_a_peer_nobody_is_located() {
     let request = super::request(&[("x-forwarded-for", "203.0.113.9")]);
-    assert!(ClientIp::default().locate(&Head::of(&request)).is_none());
+    assert!(
+        ClientIp::default()
+            .locate(&RequestHead::of(&request))
+            .is_none()
+    );
     let client_ip = behind(ForwardedHeader::XForwardedFor);
-    assert!(client_ip.locate(&Head::of(&request)).is_none());
+    assert!(client_ip.locate(&RequestHead::of(&request)).is_none());
 }
 
 #[test]
@@ -295,7 +303,7 @@ fn ipv6_is_counted_by_network() {
     let group = |prefix: u8, peer: &str| {
         let client_ip = ClientIp::builder().ipv6_prefix(prefix).build().unwrap();
         let request = from_peer(peer, "x-forwarded-for", &[]);
-        let client = client_ip.locate(&Head::of(&request)).unwrap();
+        let client = client_ip.locate(&RequestHead::of(&request)).unwrap();
         assert_eq!(client.ip(), peer.parse::<IpAddr>().unwrap().to_canonical());
         client.group().to_string()
     };
@@ -337,7 +345,9 @@ fn wrong_settings_are_refused() {
 #[test]
 fn addresses_are_not_shown() {
     let request = from_peer("203.0.113.9", "x-forwarded-for", &[]);
-    let client = ClientIp::default().locate(&Head::of(&request)).unwrap();
+    let client = ClientIp::default()
+        .locate(&RequestHead::of(&request))
+        .unwrap();
     assert_eq!(format!("{client:?}"), "ClientAddress(IPv4)");
 }
 
@@ -373,7 +383,7 @@ proptest! {
     fn nothing_panics_behind_a_proxy(header in any_header(), lines in any_lines()) {
         let lines: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
         let request = from_peer(PROXY, header.as_str(), &lines);
-        prop_assert!(behind(header).locate(&Head::of(&request)).is_some());
+        prop_assert!(behind(header).locate(&RequestHead::of(&request)).is_some());
     }
 
     /// Whatever the client writes, its proxy appends whom it saw.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::Request;
 use tollgate::identity::{ClientIp, ClientIpBuilder, ForwardedHeader, PeerAddr};
 use tollgate::policy::Policy;
-use tollgate::{Head, ManualClock, Override, RateLimitLayer};
+use tollgate::{ManualClock, Override, RateLimitLayer, RequestHead};
 
 use crate::layer::{Answer, echo, send_from};
 
@@ -19,7 +19,7 @@ fn client(builder: ClientIpBuilder, peer: &str, header: (&str, &str)) -> String 
     let request = request.body(()).unwrap();
     let client_ip = builder.build().unwrap();
     client_ip
-        .locate(&Head::of(&request))
+        .locate(&RequestHead::of(&request))
         .unwrap()
         .ip()
         .to_string()

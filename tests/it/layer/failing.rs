@@ -6,8 +6,8 @@ use axum::routing::get;
 use tollgate::identity::ApiKey;
 use tollgate::policy::{Count, OnStoreFailure, Policy, Rule, Tiers};
 use tollgate::{
-    Answer, Batch, Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer, Store,
-    StoreError, Subject, Timestamp, Verdict,
+    Batch, Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreError,
+    StoreFuture, Subject, Timestamp, Usages,
 };
 
 use super::{echo, send, send_from};
@@ -16,40 +16,40 @@ use super::{echo, send, send_from};
 #[derive(Debug)]
 pub(super) struct Broken;
 
-fn broken<T>() -> Answer<T> {
-    Answer::ready(Err(StoreError::new("out of order")))
+fn broken<T>() -> StoreFuture<T> {
+    StoreFuture::ready(Err(StoreError::new("out of order")))
 }
 
 impl Store for Broken {
-    fn decide(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
         broken()
     }
 
-    fn peek(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
         broken()
     }
 
-    fn record(&self, _: &Batch<'_>, _: Timestamp) -> Answer<Verdict> {
+    fn record(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
         broken()
     }
 
-    fn give_back(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
+    fn refund(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
         broken()
     }
 
-    fn reset(&self, _: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, _: &Batch<'_>) -> StoreFuture<()> {
         broken()
     }
 
-    fn reset_subject(&self, _: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, _: &Subject<'_>) -> StoreFuture<()> {
         broken()
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         broken()
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         broken()
     }
 }

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use tollgate::{Answer, Batch, MemoryStore, Store, StoreError, Subject, Timestamp, Verdict};
+use tollgate::{Batch, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages};
 
 /// Decides at once, and answers only when it was polled so many times: like a store behind a
 /// network, for which asking is what counts.
@@ -18,13 +18,13 @@ impl Slow {
         Self { store, polls }
     }
 
-    fn late<T: Unpin + Send + 'static>(&self, answer: Answer<T>) -> Answer<T> {
+    fn late<T: Unpin + Send + 'static>(&self, answer: StoreFuture<T>) -> StoreFuture<T> {
         let mut left = self.polls;
         if left == 0 {
             return answer;
         }
         let mut result = Some(answer.wait());
-        Answer::pending(poll_fn(move |context| {
+        StoreFuture::pending(poll_fn(move |context| {
             if left == 0 {
                 return Poll::Ready(
                     result
@@ -40,35 +40,35 @@ impl Slow {
 }
 
 impl Store for Slow {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.late(self.store.decide(batch, now))
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.late(self.store.peek(batch, now))
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.late(self.store.record(batch, now))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.late(self.store.give_back(batch, charged_at, now))
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.late(self.store.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.late(self.store.reset(batch))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.late(self.store.reset_subject(subject))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.late(self.store.clear())
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.late(self.store.len())
     }
 }

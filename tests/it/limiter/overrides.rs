@@ -163,7 +163,7 @@ fn nothing_is_given_back_of_what_was_not_counted() {
     assert_eq!(agent.check("ada").cost(4).wait().unwrap().charged(), 4);
     set(&agent, Override::new("ada", "agent", "unlimited"));
     let free = agent.check("ada").cost(3).wait().unwrap();
-    agent.give_back("ada", free).wait().unwrap();
+    agent.refund("ada", free).wait().unwrap();
     assert!(agent.remove_override("ada").wait().unwrap());
     assert_eq!(agent.peek("ada").wait().unwrap().used(), 4);
 }

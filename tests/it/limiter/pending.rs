@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tollgate::{
-    Answer, Batch, Limiter, MemoryStore, Store, StoreError, Subject, Timestamp, Verdict,
+    Batch, Limiter, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages,
 };
 
 /// More than a busy machine needs, and less than a person waits.
@@ -19,9 +19,9 @@ struct Lazy(Arc<MemoryStore>);
 
 /// Does it when it is polled for the second time.
 fn later<T: Unpin + Send + 'static>(
-    work: impl FnOnce() -> Answer<T> + Send + 'static,
-) -> Answer<T> {
-    Answer::pending(async move {
+    work: impl FnOnce() -> StoreFuture<T> + Send + 'static,
+) -> StoreFuture<T> {
+    StoreFuture::pending(async move {
         tokio::task::yield_now().await;
         work().await
     })
@@ -45,28 +45,28 @@ macro_rules! on_its_own {
 }
 
 impl Store for Lazy {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         on_its_own!(self, batch, |store, batch| store.decide(&batch, now))
     }
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         on_its_own!(self, batch, |store, batch| store.peek(&batch, now))
     }
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         on_its_own!(self, batch, |store, batch| store.record(&batch, now))
     }
-    fn give_back(&self, batch: &Batch<'_>, at: Timestamp, now: Timestamp) -> Answer<()> {
-        on_its_own!(self, batch, |store, batch| store.give_back(&batch, at, now))
+    fn refund(&self, batch: &Batch<'_>, at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        on_its_own!(self, batch, |store, batch| store.refund(&batch, at, now))
     }
-    fn reset(&self, _: &Batch<'_>) -> Answer<()> {
-        Answer::ready(Err(StoreError::new("not needed")))
+    fn reset(&self, _: &Batch<'_>) -> StoreFuture<()> {
+        StoreFuture::ready(Err(StoreError::new("not needed")))
     }
-    fn reset_subject(&self, _: &Subject<'_>) -> Answer<()> {
-        Answer::ready(Err(StoreError::new("not needed")))
+    fn reset_subject(&self, _: &Subject<'_>) -> StoreFuture<()> {
+        StoreFuture::ready(Err(StoreError::new("not needed")))
     }
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.0.clear()
     }
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.0.len()
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate::{
-    Answer, Ask, Batch, Decision, Limiter, ManualClock, MemoryStore, Store, Subject, Timestamp,
-    Verdict,
+    Ask, Batch, Decision, Limiter, ManualClock, MemoryStore, Store, StoreFuture, Subject,
+    Timestamp, Usages,
 };
 
 const QUOTAS: [&str; 8] = [
@@ -28,35 +28,35 @@ const QUOTAS: [&str; 8] = [
 struct Unknown(MemoryStore);
 
 impl Store for Unknown {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.0.decide(batch, now)
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.0.peek(batch, now)
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.0.record(batch, now)
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.0.give_back(batch, charged_at, now)
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.0.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.0.reset(batch)
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.0.reset_subject(subject)
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.0.clear()
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.0.len()
     }
 }

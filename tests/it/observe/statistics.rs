@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tollgate::observe::{EndpointStatistics, Offender, Statistics};
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
-use tollgate::{Answer, Batch, Clock, MemoryStore, Store, StoreError, Subject, Timestamp, Verdict};
+use tollgate::{
+    Batch, Clock, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages,
+};
 
 use super::Scene;
 
@@ -224,45 +226,45 @@ struct Plugged {
 impl Plugged {
     fn ask<T: Send + Unpin + 'static>(
         &self,
-        ask: impl FnOnce(&MemoryStore) -> Answer<T>,
-    ) -> Answer<T> {
+        ask: impl FnOnce(&MemoryStore) -> StoreFuture<T>,
+    ) -> StoreFuture<T> {
         if self.is_off.load(Ordering::Relaxed) {
-            return Answer::ready(Err(StoreError::new("unplugged")));
+            return StoreFuture::ready(Err(StoreError::new("unplugged")));
         }
         ask(&self.memory)
     }
 }
 
 impl Store for Plugged {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask(|memory| memory.decide(batch, now))
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask(|memory| memory.peek(batch, now))
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask(|memory| memory.record(batch, now))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.ask(|memory| memory.give_back(batch, charged_at, now))
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.ask(|memory| memory.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.ask(|memory| memory.reset(batch))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.ask(|memory| memory.reset_subject(subject))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.ask(Store::clear)
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.ask(Store::len)
     }
 }

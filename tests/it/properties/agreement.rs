@@ -64,7 +64,7 @@ proptest! {
             let after = state.assess(&quota, deed.at, 0);
             prop_assert_eq!(after.remaining(), quota.burst().saturating_sub(after.used()));
             match (deed.op, told.map(|told| told.outcome)) {
-                (Op::GiveBack(_), _) => prop_assert!(after.remaining() >= before.remaining()),
+                (Op::Refund(_), _) => prop_assert!(after.remaining() >= before.remaining()),
                 (Op::Decide, Some(Outcome::Allowed)) => {
                     prop_assert_eq!(after.remaining() + deed.cost, before.remaining());
                 }

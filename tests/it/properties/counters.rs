@@ -2,8 +2,8 @@
 
 use tollgate::algorithm::State;
 use tollgate::{
-    Answer, Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Usage,
-    Verdict,
+    Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, StoreFuture, Subject, Timestamp,
+    Usage, Usages,
 };
 
 use crate::reference::{Reference, Told};
@@ -15,7 +15,7 @@ pub(crate) enum Op {
     Peek,
     Record,
     /// Of what was charged at this instant.
-    GiveBack(u64),
+    Refund(u64),
 }
 
 /// One thing that was done to a counter.
@@ -35,8 +35,8 @@ impl Deed {
             Op::Decide => Some(counter.decide(&self.quota, at, cost)),
             Op::Peek => Some(counter.peek(&self.quota, at, cost)),
             Op::Record => Some(counter.record(&self.quota, at, cost)),
-            Op::GiveBack(charged_at) => {
-                counter.give_back(&self.quota, charged_at, at, cost);
+            Op::Refund(charged_at) => {
+                counter.refund(&self.quota, charged_at, at, cost);
                 None
             }
         }
@@ -48,7 +48,7 @@ pub(crate) trait Counts {
     fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
     fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told;
     fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
-    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
+    fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
 }
 
 impl Counts for Reference {
@@ -64,8 +64,8 @@ impl Counts for Reference {
         Reference::record(self, quota, now, cost)
     }
 
-    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
-        Reference::give_back(self, quota, charged_at, now, cost);
+    fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+        Reference::refund(self, quota, charged_at, now, cost);
     }
 }
 
@@ -130,10 +130,10 @@ impl Counts for Plain {
         self.state.assess(quota, now, 0).into()
     }
 
-    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         let now = self.at_least_latest(now);
         let charged_at = Timestamp::from_micros(charged_at);
-        self.state.give_back(quota, charged_at, now, cost);
+        self.state.refund(quota, charged_at, now, cost);
     }
 }
 
@@ -183,7 +183,12 @@ impl<S: Store> Stored<S> {
     }
 
     /// Asks all but the store that is asked for single checks.
-    fn ask<T>(&self, quota: &Quota, cost: u64, ask: impl Fn(&S, &Batch<'_>) -> Answer<T>) -> [T; 2]
+    fn ask<T>(
+        &self,
+        quota: &Quota,
+        cost: u64,
+        ask: impl Fn(&S, &Batch<'_>) -> StoreFuture<T>,
+    ) -> [T; 2]
     where
         T: Unpin,
     {
@@ -202,7 +207,7 @@ impl<S: Store> Stored<S> {
         &self,
         quota: &Quota,
         cost: u64,
-        ask: impl FnOnce(&S, &Check<'_>) -> Answer<T>,
+        ask: impl FnOnce(&S, &Check<'_>) -> StoreFuture<T>,
     ) -> T {
         let subject = Self::subject();
         let check = Check::new(&subject, &self.counter).with_cost(cost);
@@ -212,7 +217,7 @@ impl<S: Store> Stored<S> {
 }
 
 /// What all three say.
-fn agreed(verdicts: &[Verdict; 2], single: (Usage, Timestamp)) -> Told {
+fn agreed(verdicts: &[Usages; 2], single: (Usage, Timestamp)) -> Told {
     let [alone, in_company] = verdicts;
     assert_eq!(alone.usages()[0], in_company.usages()[0], "in company");
     assert_eq!((alone.usages()[0], alone.at()), single, "as a single check");
@@ -241,14 +246,14 @@ impl<S: Store> Counts for Stored<S> {
         agreed(&verdicts, (single.usages()[0], single.at()))
     }
 
-    fn give_back(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
+    fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         let charged_at = Timestamp::from_micros(charged_at);
         let now = Timestamp::from_micros(now);
         self.ask(quota, cost, |store, batch| {
-            store.give_back(batch, charged_at, now)
+            store.refund(batch, charged_at, now)
         });
         self.ask_single(quota, cost, |store, check| {
-            store.give_back(&only(check), charged_at, now)
+            store.refund(&only(check), charged_at, now)
         });
     }
 }

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate::algorithm::State;
 use tollgate::store::{DenyCache, Leased};
-use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, Subject, Timestamp, Verdict};
+use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, Subject, Timestamp, Usages};
 
 use super::config;
 use super::stores::{QUOTAS, counters, gaps, merged, store};
@@ -19,7 +19,7 @@ enum Deed {
     Decide,
     Record,
     /// What was admitted so many times ago.
-    GiveBack(usize),
+    Refund(usize),
     Reset,
     ResetSubject,
     Clear,
@@ -29,7 +29,7 @@ fn deeds() -> impl Strategy<Value = Deed> {
     prop_oneof![
         16 => Just(Deed::Decide),
         1 => Just(Deed::Record),
-        2 => (0..3_usize).prop_map(Deed::GiveBack),
+        2 => (0..3_usize).prop_map(Deed::Refund),
         1 => Just(Deed::Reset),
         1 => Just(Deed::ResetSubject),
         1 => Just(Deed::Clear),
@@ -68,7 +68,7 @@ fn with_batch<T>(
 }
 
 /// What matters of a denial: who denies, until when, and that nothing is left.
-fn told(verdict: &Verdict) -> Vec<(tollgate::Outcome, u64, Timestamp)> {
+fn told(verdict: &Usages) -> Vec<(tollgate::Outcome, u64, Timestamp)> {
     let denied = verdict.usages().iter().filter(|usage| !usage.is_allowed());
     denied
         .map(|usage| (usage.outcome(), usage.limit(), usage.reset_at()))
@@ -108,7 +108,7 @@ proptest! {
                             // By both ways, which have to find the same.
                             [only] if gap % 2 == 0 => {
                                 let (usage, at) = store.decide_one(only, at).wait().unwrap();
-                                let mut verdict = Verdict::new(at);
+                                let mut verdict = Usages::new(at);
                                 verdict.push(usage);
                                 verdict
                             }
@@ -128,12 +128,12 @@ proptest! {
                         let _ = store.record(batch, at).wait().unwrap();
                     });
                 },
-                Deed::GiveBack(ago) => if let Some((asked, larger, charged)) =
+                Deed::Refund(ago) => if let Some((asked, larger, charged)) =
                     admitted.iter().rev().nth(*ago)
                 {
                     for store in twins {
                         with_batch(asked, &counters, *larger, |batch| {
-                            store.give_back(batch, *charged, at).wait().unwrap();
+                            store.refund(batch, *charged, at).wait().unwrap();
                         });
                     }
                 },

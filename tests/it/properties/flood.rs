@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{Batch, Check, MemoryStore, Store, Subject, Timestamp, Verdict};
+use tollgate::{Batch, Check, MemoryStore, Store, Subject, Timestamp, Usages};
 
 use super::config;
 use super::stores::{counters, gaps, len, store};
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-fn decide(store: &MemoryStore, check: &Check<'_>, now: Timestamp) -> Verdict {
+fn decide(store: &MemoryStore, check: &Check<'_>, now: Timestamp) -> Usages {
     let checks = [*check];
     let batch = Batch::new(&checks).expect("a valid batch");
     store.decide(&batch, now).wait().expect("memory answers")

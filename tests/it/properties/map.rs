@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use tollgate::algorithm::State;
 use tollgate::{
-    Answer, Batch, Check, Counter, MemoryStore, Store, Subject, Timestamp, Usage, Verdict,
+    Batch, Check, Counter, MemoryStore, Store, StoreFuture, Subject, Timestamp, Usage, Usages,
 };
 
 use super::config;
@@ -25,7 +25,7 @@ enum Act {
     Peek(Vec<Asked>),
     Record(Vec<Asked>),
     /// What the last decision charged.
-    GiveBack,
+    Refund,
     Reset(u64, usize),
     ResetSubject(u64),
     Sweep,
@@ -88,7 +88,7 @@ impl Map {
                     checks.iter().map(|asked| (asked.0, asked.1, 0)).collect();
                 self.agree(&verdict, &nothing_more, true)?;
             }
-            Act::GiveBack => self.give_back(store, now),
+            Act::Refund => self.refund(store, now),
             Act::Reset(subject, counter) => {
                 self.ask(&[(*subject, *counter, 1)], |batch| store.reset(batch));
                 self.states.remove(&(*subject, *counter));
@@ -133,20 +133,20 @@ impl Map {
         Ok(())
     }
 
-    fn give_back(&mut self, store: &MemoryStore, now: Timestamp) {
+    fn refund(&mut self, store: &MemoryStore, now: Timestamp) {
         let Some((checks, charged_at)) = self.last.take() else {
             return;
         };
-        self.ask(&checks, |batch| store.give_back(batch, charged_at, now));
+        self.ask(&checks, |batch| store.refund(batch, charged_at, now));
         for (subject, counter, cost) in checks {
             let quota = self.counters[counter].quota();
             if let Some(state) = self.states.get_mut(&(subject, counter)) {
-                state.give_back(quota, charged_at, now, cost);
+                state.refund(quota, charged_at, now, cost);
             }
         }
     }
 
-    fn ask<T: Unpin>(&self, checks: &[Asked], ask: impl FnOnce(&Batch<'_>) -> Answer<T>) -> T {
+    fn ask<T: Unpin>(&self, checks: &[Asked], ask: impl FnOnce(&Batch<'_>) -> StoreFuture<T>) -> T {
         let keys: Vec<Subject<'_>> = checks.iter().map(|asked| Subject::from(asked.0)).collect();
         let checks: Vec<Check<'_>> = keys
             .iter()
@@ -158,7 +158,7 @@ impl Map {
     }
 
     /// What was not charged stands as it is, unless it is what was denied.
-    fn agree(&self, verdict: &Verdict, checks: &[Asked], charged: bool) -> TestCaseResult {
+    fn agree(&self, verdict: &Usages, checks: &[Asked], charged: bool) -> TestCaseResult {
         prop_assert_eq!(verdict.usages().len(), checks.len());
         for (asked, usage) in checks.iter().zip(verdict.usages()) {
             let mut expected = self.says(*asked, verdict.at());
@@ -199,7 +199,7 @@ fn acts() -> impl Strategy<Value = Act> {
         12 => checks().prop_map(Act::Decide),
         2 => checks().prop_map(Act::Peek),
         2 => checks().prop_map(Act::Record),
-        2 => Just(Act::GiveBack),
+        2 => Just(Act::Refund),
         1 => (0..SUBJECTS, 0..QUOTAS.len()).prop_map(|(subject, counter)| Act::Reset(subject, counter)),
         1 => (0..SUBJECTS).prop_map(Act::ResetSubject),
         1 => Just(Act::Sweep),

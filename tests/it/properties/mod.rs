@@ -9,9 +9,9 @@ mod bounds;
 pub(crate) mod counters;
 mod decorators;
 mod flood;
-mod give_back;
 mod map;
 mod quotas;
+mod refund;
 #[cfg(feature = "redis")]
 mod scripts;
 mod store;

@@ -124,7 +124,7 @@ fn a_long_queue_is_as_exact_as_a_short_one() {
                     let last = charges.len().saturating_sub(1);
                     let ago = usize::try_from(random.below(700)).unwrap();
                     let (at, cost) = charges[last.saturating_sub(ago)];
-                    deed.op = Op::GiveBack(at);
+                    deed.op = Op::Refund(at);
                     deed.cost = cost;
                 }
                 _ => charges.push((now, cost)),
@@ -177,10 +177,10 @@ fn nothing_wraps_in_a_script() {
                 (1, Op::Peek, second),
                 (NEW_YEAR, Op::Record, second),
                 (NEW_YEAR, Op::Decide, 1),
-                (NEW_YEAR + 1, Op::GiveBack(NEW_YEAR), first),
+                (NEW_YEAR + 1, Op::Refund(NEW_YEAR), first),
                 (NEW_YEAR + 1, Op::Peek, 1),
                 (last, Op::Record, first),
-                (last, Op::GiveBack(NEW_YEAR), second),
+                (last, Op::Refund(NEW_YEAR), second),
                 (last, Op::Decide, first),
             ] {
                 let deed = Deed {

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, Subject, Timestamp, Verdict};
+use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, Subject, Timestamp, Usages};
 
 use super::config;
 use super::counters::{Counts, Op, Plain, Stored};
@@ -127,7 +127,7 @@ fn everything(
     subjects: &[Subject<'_>],
     counters: &[Counter],
     now: Timestamp,
-) -> Vec<Verdict> {
+) -> Vec<Usages> {
     let stands = |subject| {
         let checks: Vec<Check<'_>> = counters
             .iter()

@@ -1,7 +1,7 @@
 //! Bugs that were found here, each with its story.
 
 use tollgate::{
-    Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Verdict,
+    Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Usages,
 };
 
 use super::counters::{Counts, Plain};
@@ -111,7 +111,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(NEW_YEAR)
 }
 
-fn used(verdict: &Verdict) -> Vec<u64> {
+fn used(verdict: &Usages) -> Vec<u64> {
     verdict.usages().iter().map(tollgate::Usage::used).collect()
 }
 
@@ -150,7 +150,7 @@ fn what_is_given_back_late_is_not_cut_off() {
     let mut reference = Reference::default();
     for counter in [&mut bucket as &mut dyn Counts, &mut reference] {
         counter.record(&quota, last, 1);
-        counter.give_back(&quota, NEW_YEAR, last, (1 << 53) - 1);
+        counter.refund(&quota, NEW_YEAR, last, (1 << 53) - 1);
     }
     let told = bucket.peek(&quota, last, 1);
     assert_eq!(told, reference.peek(&quota, last, 1));

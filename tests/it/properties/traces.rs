@@ -72,7 +72,7 @@ enum Verb {
     Peek,
     Record,
     /// The charge so many charges ago.
-    GiveBack(usize),
+    Refund(usize),
 }
 
 /// Traces of everything that can be done to a counter.
@@ -81,7 +81,7 @@ pub(super) fn traces(length: usize) -> impl Strategy<Value = Vec<Step>> {
         6 => Just(Verb::Decide),
         1 => Just(Verb::Peek),
         1 => Just(Verb::Record),
-        1 => (0..3_usize).prop_map(Verb::GiveBack),
+        1 => (0..3_usize).prop_map(Verb::Refund),
     ];
     let tiers = prop_oneof![3 => Just(0), 1 => 1..4_usize];
     let steps = (gaps(), costs(), verbs, tiers);
@@ -179,10 +179,10 @@ impl Walk {
             // Debts end somewhere; that is for another test.
             Verb::Record if self.used() + cost > 3 * quota.burst() => Op::Decide,
             Verb::Record => Op::Record,
-            Verb::GiveBack(ago) => match self.charges.iter().rev().nth(ago) {
+            Verb::Refund(ago) => match self.charges.iter().rev().nth(ago) {
                 Some((at, charged)) => {
                     cost = *charged;
-                    Op::GiveBack(*at)
+                    Op::Refund(*at)
                 }
                 None => Op::Peek,
             },
@@ -200,7 +200,7 @@ impl Walk {
         let charged = match deed.op {
             Op::Decide => told.is_some_and(|told| told.outcome == Outcome::Allowed),
             Op::Record => true,
-            Op::Peek | Op::GiveBack(_) => false,
+            Op::Peek | Op::Refund(_) => false,
         };
         if charged && deed.cost > 0 {
             self.charges.push((deed.at, deed.cost));

@@ -82,7 +82,7 @@ async fn unlimited_and_blocked_need_no_call() {
         assert_eq!(answer.await.unwrap().is_allowed(), allowed);
         assert!(store.record(&batch, Timestamp::EPOCH).as_ready().is_some());
         assert!(store.peek(&batch, Timestamp::EPOCH).as_ready().is_some());
-        let given = store.give_back(&batch, Timestamp::EPOCH, Timestamp::EPOCH);
+        let given = store.refund(&batch, Timestamp::EPOCH, Timestamp::EPOCH);
         assert!(given.as_ready().is_some());
     }
     assert!(server.keys().is_empty());

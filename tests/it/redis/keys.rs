@@ -160,7 +160,7 @@ async fn a_key_of_another_type_gives_way() {
         assert_eq!(look(&store, &alice, &daily).await.used(), 0);
         let checks = [Check::new(&alice, &daily)];
         let batch = Batch::new(&checks).unwrap();
-        store.give_back(&batch, NEW_YEAR, NEW_YEAR).await.unwrap();
+        store.refund(&batch, NEW_YEAR, NEW_YEAR).await.unwrap();
         for left in [1, 0] {
             let usage = take(&store, &alice, &daily).await.unwrap();
             assert_eq!(
@@ -209,7 +209,7 @@ async fn a_record_of_another_shape_is_as_good_as_none() {
                         0 => store.peek(&batch, NEW_YEAR).await.map(drop),
                         1 => store.decide(&batch, NEW_YEAR).await.map(drop),
                         2 => store.record(&batch, NEW_YEAR).await.map(drop),
-                        _ => store.give_back(&batch, NEW_YEAR, NEW_YEAR).await,
+                        _ => store.refund(&batch, NEW_YEAR, NEW_YEAR).await,
                     };
                     answered.unwrap_or_else(|error| panic!("{quota}, {length} × {byte}: {error}"));
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use tollgate::Head;
+use tollgate::RequestHead;
 use tollgate::headers::{HeaderSet, HeaderStyle};
 use tollgate::response::{Denial, JsonEnvelope, Render, render_with};
 
@@ -76,7 +76,7 @@ fn a_plain_200_stays_one() {
 #[test]
 fn wrong_credentials_are_challenged_and_a_dead_store_has_a_time() {
     let request = request();
-    let head = Head::of(&request);
+    let head = RequestHead::of(&request);
     let shared: Arc<dyn Render> = Arc::new(JsonEnvelope);
     let response = shared.respond(&Denial::unauthorized(head, NOW), HeaderStyle::default());
     let challenge = &response.headers()["www-authenticate"];

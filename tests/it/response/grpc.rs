@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
-use tollgate::Head;
+use tollgate::RequestHead;
 use tollgate::headers::{HeaderSet, HeaderStyle};
 use tollgate::response::{Auto, Denial, Grpc, Render, Template};
 
@@ -52,7 +52,7 @@ fn a_denial_is_a_status_and_a_message() {
 #[test]
 fn other_denials_have_other_codes() {
     let request = request();
-    let head = Head::of(&request);
+    let head = RequestHead::of(&request);
     let code = |denial: &Denial<'_>| Grpc::new().render(denial).headers()["grpc-status"].clone();
     assert_eq!(
         code(&Denial::unavailable(head, Duration::from_secs(1), NOW)),
@@ -100,7 +100,7 @@ fn the_content_type_tells_who_speaks_it() {
             .header("content-type", asked)
             .body(())
             .unwrap();
-        let denial = Denial::unauthorized(Head::of(&request), NOW);
+        let denial = Denial::unauthorized(RequestHead::of(&request), NOW);
         for response in [
             Auto::new().render(&denial),
             Auto::new().respond(&denial, HeaderStyle::default()),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate::headers::{HeaderSet, HeaderStyle, ResetStyle};
 use tollgate::response::{Denial, JsonEnvelope, Render, RequestId, Template};
-use tollgate::{Head, Outcome, Timestamp, Usage};
+use tollgate::{Outcome, RequestHead, Timestamp, Usage};
 
 use super::{denied, hopeless, limited, request};
 use crate::headers::{NOW, config, label, later};
@@ -26,7 +26,7 @@ fn the_envelope_to_the_letter() {
     let at = Timestamp::from_secs(1_761_829_944);
     let standing = denied(&label, Timestamp::from_secs(1_761_832_800));
     let id = RequestId::from_text("req_7f8e9d0c1b2a3456").unwrap();
-    let denial = Denial::limited(Head::of(&request), standing, at).with_request_id(id);
+    let denial = Denial::limited(RequestHead::of(&request), standing, at).with_request_id(id);
     let response = JsonEnvelope.render(&denial);
     assert_eq!(response.status(), 429);
     assert_eq!(response.headers()["content-type"], "application/json");
@@ -47,7 +47,7 @@ fn the_envelope_to_the_letter() {
 #[test]
 fn a_store_that_fails_is_no_fake_429() {
     let request = request();
-    let denial = Denial::unavailable(Head::of(&request), Duration::from_millis(1_500), NOW);
+    let denial = Denial::unavailable(RequestHead::of(&request), Duration::from_millis(1_500), NOW);
     let response = JsonEnvelope.respond(&denial, HeaderStyle::default());
     assert_eq!(response.status(), 503);
     assert_eq!(response.headers()["retry-after"], "2");
@@ -160,7 +160,7 @@ proptest! {
     ) {
         let (request, label) = (request(), label("user", "secrets", "500/hour"));
         let (at, reset) = (Timestamp::from_micros(at), Timestamp::from_micros(at + wait));
-        let denial = Denial::limited(Head::of(&request), denied(&label, reset), at);
+        let denial = Denial::limited(RequestHead::of(&request), denied(&label, reset), at);
         let response = JsonEnvelope.respond(&denial, HeaderStyle::default());
         agree(&response, at, reset);
         let told: jiff::Timestamp = parse(&response)["error"]["timestamp"]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::Head;
+use tollgate::RequestHead;
 use tollgate::headers::{HeaderSet, HeaderStyle, Standing};
 use tollgate::response::{Denial, ProblemJson, Render, RequestId};
 
@@ -59,7 +59,7 @@ fn a_quota_that_is_exceeded() {
 fn other_problems_are_of_other_types() {
     let request = request();
     let id = RequestId::from_text("r").unwrap();
-    let denial = Denial::unavailable(Head::of(&request), Duration::from_secs(1), NOW);
+    let denial = Denial::unavailable(RequestHead::of(&request), Duration::from_secs(1), NOW);
     let problem = render(&denial.with_request_id(id.clone()));
     let kind = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
     assert_eq!(problem["type"], kind);
@@ -69,7 +69,7 @@ fn other_problems_are_of_other_types() {
     );
     assert_eq!(problem.get("violated-policies"), None);
 
-    let denial = Denial::unauthorized(Head::of(&request), NOW).with_request_id(id);
+    let denial = Denial::unauthorized(RequestHead::of(&request), NOW).with_request_id(id);
     let problem = render(&denial);
     assert_eq!(
         (&problem["type"], &problem["status"]),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate::store::{DenyCache, Failover, Leased, contract};
+use tollgate::store::{CircuitBreaker, DenyCache, Leased, contract};
 use tollgate::{MemoryStore, Store};
 
 #[tokio::test]
@@ -13,13 +13,13 @@ async fn a_deny_cache_keeps_the_contract() {
 
 #[tokio::test]
 async fn a_failover_keeps_the_contract() {
-    let new = async || Arc::new(Failover::new(MemoryStore::new())) as Arc<dyn Store>;
+    let new = async || Arc::new(CircuitBreaker::new(MemoryStore::new())) as Arc<dyn Store>;
     contract::verify(new).await;
 }
 
 #[tokio::test]
 async fn both_together_keep_the_contract() {
-    let stack = || DenyCache::new(Failover::new(MemoryStore::new()));
+    let stack = || DenyCache::new(CircuitBreaker::new(MemoryStore::new()));
     contract::verify(async || Arc::new(stack()) as Arc<dyn Store>).await;
 }
 

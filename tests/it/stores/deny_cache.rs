@@ -79,10 +79,7 @@ fn what_frees_a_counter_is_noticed_at_once() {
     let batch = Batch::new(&checks).unwrap();
     let freeing: [(&str, Free<'_>); 4] = [
         ("give back", &|store| {
-            store
-                .give_back(&batch, at(START), at(START))
-                .wait()
-                .unwrap();
+            store.refund(&batch, at(START), at(START)).wait().unwrap();
         }),
         ("reset", &|store| store.reset(&batch).wait().unwrap()),
         ("reset the subject", &|store| {

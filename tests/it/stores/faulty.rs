@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use tollgate::{
-    Answer, Batch, MemoryStore, Store, StoreError, StoreErrorKind, Subject, Timestamp, Verdict,
+    Batch, MemoryStore, Store, StoreError, StoreErrorKind, StoreFuture, Subject, Timestamp, Usages,
 };
 
 #[derive(Clone, Default)]
@@ -40,17 +40,20 @@ impl Faulty {
         self.shared.calls.load(Ordering::SeqCst)
     }
 
-    fn answer<T: Send + 'static>(&self, well: impl FnOnce(&MemoryStore) -> Answer<T>) -> Answer<T> {
+    fn answer<T: Send + 'static>(
+        &self,
+        well: impl FnOnce(&MemoryStore) -> StoreFuture<T>,
+    ) -> StoreFuture<T> {
         self.shared.calls.fetch_add(1, Ordering::SeqCst);
         let fails =
-            |kind, words: &'static str| Answer::ready(Err(StoreError::of_kind(kind, words)));
+            |kind, words: &'static str| StoreFuture::ready(Err(StoreError::of_kind(kind, words)));
         match self.shared.mood.load(Ordering::SeqCst) {
             mood if mood == Mood::Well as u8 => well(&self.shared.memory),
             mood if mood == Mood::Down as u8 => fails(StoreErrorKind::Unavailable, "it is down"),
             mood if mood == Mood::Refusing as u8 => {
                 fails(StoreErrorKind::Refused, "wrong password; check the URL")
             }
-            _ => Answer::pending(pending()),
+            _ => StoreFuture::pending(pending()),
         }
     }
 }
@@ -62,35 +65,35 @@ impl fmt::Debug for Faulty {
 }
 
 impl Store for Faulty {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.answer(|memory| memory.decide(batch, now))
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.answer(|memory| memory.peek(batch, now))
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.answer(|memory| memory.record(batch, now))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.answer(|memory| memory.give_back(batch, charged_at, now))
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.answer(|memory| memory.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.answer(|memory| memory.reset(batch))
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.answer(|memory| memory.reset_subject(subject))
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.answer(Store::clear)
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.answer(Store::len)
     }
 }

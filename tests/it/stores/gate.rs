@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::headers::HeaderSet;
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
-use tollgate::store::{DenyCache, Failover};
+use tollgate::store::{CircuitBreaker, DenyCache};
 use tollgate::{ManualClock, RateLimitLayer};
 
 use super::faulty::{Faulty, Mood};
@@ -125,7 +125,7 @@ fn a_share_is_more_than_nothing_and_no_more_than_all() {
 async fn a_store_that_is_back_is_told_of_once() {
     let (log, _listening) = Log::listen();
     let (clock, inner) = (ManualClock::new(), Faulty::default());
-    let failover = Failover::builder(inner.clone()).clock(clock.clone());
+    let failover = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
     let policy = Policy::builder()
         .everyone("100/hour")
         .endpoint("GET /tight", Rule::new("1/hour").name("tight"));

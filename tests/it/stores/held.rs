@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
-use tollgate::{Answer, Batch, Check, Counter, Store, Subject, Timestamp, Verdict};
+use tollgate::{Batch, Check, Counter, Store, StoreFuture, Subject, Timestamp, Usages};
 
 use super::{Counted, START, at};
 
@@ -47,45 +47,45 @@ impl fmt::Debug for Held {
 }
 
 impl Store for Held {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let verdict = self.counted.decide(batch, now).wait();
         let mut answers = self.answers.subscribe();
-        Answer::pending(async move {
+        StoreFuture::pending(async move {
             let _ = answers.wait_for(|answers| *answers).await;
             verdict
         })
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.counted.peek(batch, now)
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.counted.record(batch, now)
     }
 
-    fn give_back(&self, batch: &Batch<'_>, _: Timestamp, _: Timestamp) -> Answer<()> {
+    fn refund(&self, batch: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
         let cost = batch.checks().iter().map(Check::cost).sum();
         let given_back = Arc::clone(&self.given_back);
-        Answer::pending(async move {
+        StoreFuture::pending(async move {
             given_back.fetch_add(cost, Ordering::SeqCst);
             Ok(())
         })
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.counted.reset(batch)
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.counted.reset_subject(subject)
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.counted.clear()
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.counted.len()
     }
 }

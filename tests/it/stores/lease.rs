@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate::store::Leased;
 use tollgate::{
-    Answer, Batch, Check, Counter, MemoryStore, Store, StoreError, Subject, Timestamp, Verdict,
+    Batch, Check, Counter, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages,
 };
 
 use super::faulty::{Faulty, Mood};
@@ -14,7 +14,7 @@ use super::{Counted, START, at, counter, take, user};
 
 const HOLD: u64 = 250_000;
 
-type Reset<'a> = &'a dyn Fn(&Leased) -> Answer<()>;
+type Reset<'a> = &'a dyn Fn(&Leased) -> StoreFuture<()>;
 
 fn leased(inner: &Counted, block: u64) -> Leased {
     Leased::builder(inner.clone()).block(block).build().unwrap()
@@ -250,43 +250,43 @@ impl fmt::Debug for Far {
     }
 }
 
-fn later<T: Send + 'static>(answer: Result<T, StoreError>) -> Answer<T> {
-    Answer::pending(async move {
+fn later<T: Send + 'static>(answer: Result<T, StoreError>) -> StoreFuture<T> {
+    StoreFuture::pending(async move {
         tokio::task::yield_now().await;
         answer
     })
 }
 
 impl Store for Far {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         later(self.0.decide(batch, now).wait())
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         later(self.0.peek(batch, now).wait())
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         later(self.0.record(batch, now).wait())
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        later(self.0.give_back(batch, charged_at, now).wait())
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        later(self.0.refund(batch, charged_at, now).wait())
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         later(self.0.reset(batch).wait())
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         later(self.0.reset_subject(subject).wait())
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         later(self.0.clear().wait())
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         later(self.0.len().wait())
     }
 }

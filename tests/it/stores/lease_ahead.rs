@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use tollgate::store::Leased;
-use tollgate::{Answer, Check, Counter, Store, Timestamp, Usage};
+use tollgate::{Check, Counter, Store, StoreFuture, Timestamp, Usage};
 
 use super::faulty::{Faulty, Mood};
 use super::held::Held;
@@ -15,7 +15,7 @@ use super::{Counted, START, at, counter, take, user};
 
 const BLOCK: u64 = 8;
 
-type One = Answer<(Usage, Timestamp)>;
+type One = StoreFuture<(Usage, Timestamp)>;
 
 fn hour() -> Counter {
     counter("rule", "1000/hour, fixed-window")

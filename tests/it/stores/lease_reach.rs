@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tollgate::store::Leased;
-use tollgate::{Answer, Check, Counter, Store, Timestamp, Usage};
+use tollgate::{Check, Counter, Store, StoreFuture, Timestamp, Usage};
 
 use super::held::Held;
 use super::lease::Far;
@@ -45,7 +45,7 @@ impl Process {
         }
     }
 
-    fn ask(&self) -> Answer<(Usage, Timestamp)> {
+    fn ask(&self) -> StoreFuture<(Usage, Timestamp)> {
         let alice = user("alice");
         let check = Check::new(&alice, &self.counter);
         self.store.decide_one(&check, at(START))

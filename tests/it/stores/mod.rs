@@ -1,8 +1,8 @@
 //! Stores around stores.
 
+mod circuit_breaker;
 mod contract;
 mod deny_cache;
-mod failover;
 pub(crate) mod faulty;
 #[cfg(feature = "tracing")]
 mod gate;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate::{
-    Answer, Batch, Check, Counter, MemoryStore, Override, Overrides, Store, Subject, Timestamp,
-    Usage, Verdict,
+    Batch, Check, Counter, MemoryStore, Override, Overrides, Store, StoreFuture, Subject,
+    Timestamp, Usage, Usages,
 };
 
 /// 2025-01-01 00:00:00 UTC, where windows of every length start.
@@ -67,45 +67,45 @@ impl fmt::Debug for Counted {
 }
 
 impl Store for Counted {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.count();
         self.store.decide(batch, now)
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
         self.count();
         self.store.decide_one(check, now)
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.store.peek(batch, now)
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.store.record(batch, now)
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.store.give_back(batch, charged_at, now)
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.store.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.store.reset(batch)
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.store.reset_subject(subject)
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.store.clear()
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.store.len()
     }
 
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         self.store.sweep(now)
     }
 
@@ -113,11 +113,11 @@ impl Store for Counted {
         self.store.overrides()
     }
 
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.store.set_override(new)
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         self.store.remove_override(subject, rule)
     }
 }

@@ -52,8 +52,8 @@ impl Case {
         self.then(Op::Record, at, cost)
     }
 
-    fn give_back(self, charged_at: u64, at: u64, cost: u64) -> Self {
-        self.then(Op::GiveBack(charged_at), at, cost)
+    fn refund(self, charged_at: u64, at: u64, cost: u64) -> Self {
+        self.then(Op::Refund(charged_at), at, cost)
     }
 
     /// The last step was under another amount.

@@ -53,7 +53,7 @@ fn trace(quota: &Quota, seed: u64) -> Case {
             (Op::Decide, Some(told)) if told.outcome == Outcome::Allowed => {
                 charge = Some((now, deed.cost));
             }
-            (Op::GiveBack(_), _) => charge = None,
+            (Op::Refund(_), _) => charge = None,
             _ => {}
         }
         free = told.map_or(free, |told| told.reset_at);
@@ -117,7 +117,7 @@ impl Random {
         let (op, cost) = match (self.below(10), charge) {
             (0, _) => (Op::Peek, cost),
             (1, _) => (Op::Record, cost.min(limit / 2)),
-            (2, Some((at, cost))) if quota.tick().as_micros() == 1 => (Op::GiveBack(at), cost),
+            (2, Some((at, cost))) if quota.tick().as_micros() == 1 => (Op::Refund(at), cost),
             _ => (Op::Decide, cost),
         };
         Deed {

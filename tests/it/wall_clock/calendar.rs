@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::store::{DenyCache, Failover, Leased};
+use tollgate::store::{CircuitBreaker, DenyCache, Leased};
 use tollgate::{Algorithm, Decision, Limiter, ManualClock, MemoryStore, Quota, Store, Window};
 
 use super::{DAY, DAY_STEP, HOUR, HOUR_STEP, START, set_wall, step, wall};
@@ -189,7 +189,7 @@ fn refund_is_not_taken_from_a_window_that_was_not_charged() {
         clock.advance(Duration::from_secs(1));
         step(&clock, seconds);
         let used = limiter.check("alice").wait().unwrap().used();
-        limiter.give_back("alice", charged).wait().unwrap();
+        limiter.refund("alice", charged).wait().unwrap();
         let after = limiter.peek("alice").wait().unwrap().used();
         assert_eq!(after, used, "{seconds}");
     }
@@ -197,7 +197,7 @@ fn refund_is_not_taken_from_a_window_that_was_not_charged() {
     step(&clock, DAY_STEP);
     let charged = limiter.check("alice").cost(2).wait().unwrap();
     clock.advance(Duration::from_secs(1));
-    limiter.give_back("alice", charged).wait().unwrap();
+    limiter.refund("alice", charged).wait().unwrap();
     assert_eq!(limiter.remaining("alice").wait().unwrap(), 5);
 }
 
@@ -205,7 +205,7 @@ fn refund_is_not_taken_from_a_window_that_was_not_charged() {
 async fn decorators_forward_the_clock() {
     let stores: [Arc<dyn Store>; 3] = [
         Arc::new(DenyCache::new(MemoryStore::new())),
-        Arc::new(Failover::new(MemoryStore::new())),
+        Arc::new(CircuitBreaker::new(MemoryStore::new())),
         Arc::new(Leased::new(MemoryStore::new())),
     ];
     for store in stores {

@@ -124,13 +124,13 @@ fn changes() -> Vec<Case> {
             .under(3),
         case("given back within its window only", "5/1m, fixed-window")
             .decide(START, 5)
-            .give_back(START, START + 1, 2)
+            .refund(START, START + 1, 2)
             .peek(START + 1, 3)
             .decide(START + 1, 2)
             .decide(end, 3)
-            .give_back(START + 1, end, 2)
+            .refund(START + 1, end, 2)
             .peek(end, 3)
-            .give_back(end, end + 1, 100)
+            .refund(end, end + 1, 100)
             .peek(end + 1, 5),
         case(
             "a clock that goes back stays in the window",

@@ -131,13 +131,13 @@ fn changes() -> Vec<Case> {
         )
         .decide(START, 2)
         .decide(START + SECOND, 3)
-        .give_back(START + SECOND, START + 2 * SECOND, 1)
+        .refund(START + SECOND, START + 2 * SECOND, 1)
         .peek(START + 2 * SECOND, 1)
-        .give_back(START + 3 * SECOND, START + 4 * SECOND, 2)
+        .refund(START + 3 * SECOND, START + 4 * SECOND, 2)
         .peek(START + 4 * SECOND, 1)
-        .give_back(START, START + 5 * SECOND, 100)
+        .refund(START, START + 5 * SECOND, 100)
         .peek(START + 5 * SECOND, 3)
-        .give_back(START, START + 2 * MINUTE, 2)
+        .refund(START, START + 2 * MINUTE, 2)
         .peek(START + 2 * MINUTE, 5),
         case(
             "a clock that goes back stays in the bucket",

@@ -138,15 +138,15 @@ fn changes() -> Vec<Case> {
             "60/1m, token-bucket, burst 6",
         )
         .decide(START, 4)
-        .give_back(START, START, 1)
+        .refund(START, START, 1)
         .peek(START, 3)
-        .give_back(START, START + SECOND, 3)
+        .refund(START, START + SECOND, 3)
         .peek(START + SECOND, 6)
         .decide(START + SECOND, 2)
         .decide(START + SECOND, 2)
-        .give_back(START + SECOND, START + 4 * SECOND, 2)
+        .refund(START + SECOND, START + 4 * SECOND, 2)
         .peek(START + 4 * SECOND, 5)
-        .give_back(START + 4 * SECOND, START + 4 * SECOND, 100)
+        .refund(START + 4 * SECOND, START + 4 * SECOND, 100)
         .peek(START + 4 * SECOND, 6),
         case(
             "a clock that goes back refills nothing",

@@ -4,8 +4,10 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tollgate::store::{DenyCache, Failover, StoreHealth};
-use tollgate::{Answer, Check, Clock as _, ManualClock, Store, StoreErrorKind, Timestamp, Usage};
+use tollgate::store::{CircuitBreaker, DenyCache, StoreHealth};
+use tollgate::{
+    Check, Clock as _, ManualClock, Store, StoreErrorKind, StoreFuture, Timestamp, Usage,
+};
 
 use super::faulty::{Faulty, Mood};
 use super::{Counted, counter, user};
@@ -17,12 +19,12 @@ const PROBE: Duration = Duration::from_millis(500);
 struct Bench {
     clock: ManualClock,
     inner: Faulty,
-    store: Failover,
+    store: CircuitBreaker,
 }
 
 fn bench() -> Bench {
     let (clock, inner) = (ManualClock::new(), Faulty::default());
-    let store = Failover::builder(inner.clone()).clock(clock.clone());
+    let store = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
     Bench {
         store: store.build().unwrap(),
         clock,
@@ -31,7 +33,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn ask(&self) -> Answer<(Usage, Timestamp)> {
+    fn ask(&self) -> StoreFuture<(Usage, Timestamp)> {
         let (alice, many) = (user("alice"), counter("rule", "1000/hour"));
         self.store
             .decide_one(&Check::new(&alice, &many), self.clock.now())
@@ -54,7 +56,7 @@ impl Bench {
     }
 }
 
-fn poll<T: Unpin>(answer: &mut Answer<T>) -> Poll<Result<T, tollgate::StoreError>> {
+fn poll<T: Unpin>(answer: &mut StoreFuture<T>) -> Poll<Result<T, tollgate::StoreError>> {
     pin!(answer).poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -252,7 +254,7 @@ fn health_is_seen_from_outside() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused() {
-    let new = || Failover::builder(Counted::default());
+    let new = || CircuitBreaker::builder(Counted::default());
     let wrong = [
         (new().deadline(Duration::ZERO), "store deadline"),
         (new().deadline(Duration::from_secs(61)), "store deadline"),

@@ -12,21 +12,21 @@ use crate::error::StoreError;
 
 /// An answer that is there already, or has to be waited for.
 ///
-/// `.await` it in a task, or [`wait`](Answer::wait) for it where there is no runtime. An
+/// `.await` it in a task, or [`wait`](StoreFuture::wait) for it where there is no runtime. An
 /// answer from memory is ready; neither costs it an allocation or a switch.
 ///
 /// Asking is what counts, not waiting: a decision is on its way once it was asked for, and
 /// dropping the answer does not take a charge back. (To have it given back when it is dropped,
 /// [reserve](crate::Limiter::reserve).)
 #[must_use = "await the answer or wait for it"]
-pub struct Answer<T, E = StoreError>(Inner<T, E>);
+pub struct StoreFuture<T, E = StoreError>(Inner<T, E>);
 
 enum Inner<T, E> {
     Ready(Option<Result<T, E>>),
     Pending(Pin<Box<dyn Future<Output = Result<T, E>> + Send>>),
 }
 
-impl<T, E> Answer<T, E> {
+impl<T, E> StoreFuture<T, E> {
     /// An answer that is there.
     #[inline(always)]
     pub const fn ready(result: Result<T, E>) -> Self {
@@ -43,16 +43,16 @@ impl<T, E> Answer<T, E> {
     pub fn map<U, F>(
         self,
         say: impl FnOnce(Result<T, E>) -> Result<U, F> + Send + 'static,
-    ) -> Answer<U, F>
+    ) -> StoreFuture<U, F>
     where
         T: Unpin + Send + 'static,
         E: Unpin + Send + 'static,
     {
         match self.0 {
-            Inner::Ready(Some(result)) => Answer::ready(say(result)),
+            Inner::Ready(Some(result)) => StoreFuture::ready(say(result)),
             pending => {
                 let pending = Self(pending);
-                Answer(Inner::Pending(Box::pin(async move { say(pending.await) })))
+                StoreFuture(Inner::Pending(Box::pin(async move { say(pending.await) })))
             }
         }
     }
@@ -90,7 +90,7 @@ impl<T, E> Answer<T, E> {
     }
 }
 
-impl<T: Send + Unpin + 'static, E: Send + Unpin + 'static> Answer<T, E> {
+impl<T: Send + Unpin + 'static, E: Send + Unpin + 'static> StoreFuture<T, E> {
     /// Sees to it that the answer comes although nobody waits for it, as far as that is possible
     /// here: on a runtime, in a task. Without one it is polled once, which starts what had not
     /// been started; most stores are at work from the moment they are asked.
@@ -108,7 +108,7 @@ impl<T: Send + Unpin + 'static, E: Send + Unpin + 'static> Answer<T, E> {
     }
 }
 
-impl<E: Send + Unpin + 'static> Answer<(), E> {
+impl<E: Send + Unpin + 'static> StoreFuture<(), E> {
     /// All of them, waited for one after the other; the first error, if there is one.
     pub(crate) fn all(answers: impl IntoIterator<Item = Self>) -> Self {
         let (mut told, mut pending) = (Ok(()), Vec::new());
@@ -130,7 +130,7 @@ impl<E: Send + Unpin + 'static> Answer<(), E> {
     }
 }
 
-impl<T: Unpin, E: Unpin> Future for Answer<T, E> {
+impl<T: Unpin, E: Unpin> Future for StoreFuture<T, E> {
     type Output = Result<T, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -145,11 +145,11 @@ impl<T: Unpin, E: Unpin> Future for Answer<T, E> {
     }
 }
 
-impl<T, E> fmt::Debug for Answer<T, E> {
+impl<T, E> fmt::Debug for StoreFuture<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Inner::Ready(_) => "Answer(ready)",
-            Inner::Pending(_) => "Answer(pending)",
+            Inner::Ready(_) => "StoreFuture(ready)",
+            Inner::Pending(_) => "StoreFuture(pending)",
         })
     }
 }

@@ -33,7 +33,7 @@ proptest! {
         // Beyond the limit, a full log holds charges of two instants to be of one.
         let cost = cost.min(before.remaining());
         state.record(&quota, now, cost);
-        state.give_back(&quota, now, now, cost);
+        state.refund(&quota, now, now, cost);
         let after = state.assess(&quota, now, 0);
         let in_mid_tick = !u128::from(now).is_multiple_of(quota.tick().as_micros());
         if quota.algorithm() == Algorithm::TokenBucket && in_mid_tick {
@@ -74,7 +74,7 @@ proptest! {
                 walk.note(&deed, told);
             }
             if let Some(charge) = charge.filter(|_| index == charged + given_back) {
-                given.give_back(&quota, charge.at, deed.at, charge.cost);
+                given.refund(&quota, charge.at, deed.at, charge.cost);
             }
             let window = micros(quota.window().duration());
             for later in [0, 1, window / 3, window / 2, window, 2 * window] {
@@ -104,10 +104,10 @@ proptest! {
             let before = state.assess(&quota, deed.at, 0);
             let long_over = deed.at.checked_sub(4 * micros(quota.window().duration()));
             if let Some(long_over) = long_over {
-                state.give_back(&quota, long_over, deed.at, quota.burst());
+                state.refund(&quota, long_over, deed.at, quota.burst());
                 prop_assert_eq!(state.assess(&quota, deed.at, 0), before);
             }
-            state.give_back(&quota, deed.at, deed.at, cost);
+            state.refund(&quota, deed.at, deed.at, cost);
             prop_assert!(state.assess(&quota, deed.at, 0).used() <= before.used());
         }
     }

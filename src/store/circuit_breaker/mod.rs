@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 
 use self::breaker::Breaker;
-use super::{Answer, InMemory, Override, Overrides, Store, StoreHealth, TimeSource};
+use super::{MemoryStats, Override, Overrides, Store, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::{Batch, Check};
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::decision::{Usage, Verdict};
+use crate::decision::{Usage, Usages};
 use crate::error::{Invalid, StoreError};
 use crate::key::Subject;
 
@@ -20,11 +20,11 @@ use crate::key::Subject;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::store::Failover;
+/// use tollgate::store::CircuitBreaker;
 /// use tollgate::{Limiter, MemoryStore};
 ///
 /// # type StoreOfMyOwn = MemoryStore;
-/// let store = Failover::builder(StoreOfMyOwn::new())
+/// let store = CircuitBreaker::builder(StoreOfMyOwn::new())
 ///     .deadline(Duration::from_millis(20))
 ///     .build()?;
 /// let limiter = Limiter::builder().quota("100/minute").store(store).build()?;
@@ -51,14 +51,14 @@ use crate::key::Subject;
 /// The deadline is for what requests wait for: decide, peek, record and give back. What operators
 /// do (reset, clear, count, overrides) takes the store's own time, and is tried whatever the
 /// breaker says.
-pub struct Failover {
+pub struct CircuitBreaker {
     store: Arc<dyn Store>,
     breaker: Arc<Breaker>,
     /// `None` if the store keeps one.
     deadline: Option<Duration>,
 }
 
-impl Failover {
+impl CircuitBreaker {
     /// The usual deadline and breaker.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
@@ -66,8 +66,8 @@ impl Failover {
     }
 
     /// The same, with settings.
-    pub fn builder(store: impl Store) -> FailoverBuilder {
-        FailoverBuilder {
+    pub fn builder(store: impl Store) -> CircuitBreakerBuilder {
+        CircuitBreakerBuilder {
             store: Arc::new(store),
             clock: Arc::new(SystemClock::new()),
             deadline: Some(Duration::from_millis(50)),
@@ -80,20 +80,20 @@ impl Failover {
     #[inline]
     fn ask<T: Unpin + Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> Answer<T>,
-    ) -> Answer<T> {
+        ask: impl FnOnce(&dyn Store) -> StoreFuture<T>,
+    ) -> StoreFuture<T> {
         let pass = match self.breaker.admit() {
             Ok(pass) => pass,
-            Err(closed) => return Answer::ready(Err(closed)),
+            Err(closed) => return StoreFuture::ready(Err(closed)),
         };
         match ask(&*self.store).try_ready() {
             Ok(result) => {
                 pass.report(&result);
-                Answer::ready(result)
+                StoreFuture::ready(result)
             }
             Err(pending) => {
                 let too_late = self.too_late();
-                Answer::pending(async move {
+                StoreFuture::pending(async move {
                     let result = match too_late {
                         None => pending.await,
                         Some((deadline, too_late)) => match select(pending, too_late).await {
@@ -119,48 +119,48 @@ impl Failover {
     }
 }
 
-impl Store for Failover {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+impl Store for CircuitBreaker {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask(|store| store.decide(batch, now))
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Answer<(Usage, Timestamp)> {
+    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
         // A check that makes no sense is no failure of the store's.
         if let Err(invalid) = Batch::new(std::slice::from_ref(check)) {
-            return Answer::ready(Err(StoreError::refused(invalid.to_string())));
+            return StoreFuture::ready(Err(StoreError::refused(invalid.to_string())));
         }
         self.ask(|store| store.decide_one(check, now))
     }
 
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask(|store| store.peek(batch, now))
     }
 
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> Answer<Verdict> {
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask(|store| store.record(batch, now))
     }
 
-    fn give_back(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> Answer<()> {
-        self.ask(|store| store.give_back(batch, charged_at, now))
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.ask(|store| store.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> Answer<()> {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.store.reset(batch)
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> Answer<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         self.store.reset_subject(subject)
     }
 
-    fn clear(&self) -> Answer<()> {
+    fn clear(&self) -> StoreFuture<()> {
         self.store.clear()
     }
 
-    fn len(&self) -> Answer<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.store.len()
     }
 
-    fn sweep(&self, now: Timestamp) -> Answer<usize> {
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         self.store.sweep(now)
     }
 
@@ -169,11 +169,11 @@ impl Store for Failover {
         self.store.overrides()
     }
 
-    fn set_override(&self, new: Override) -> Answer<()> {
+    fn set_override(&self, new: Override) -> StoreFuture<()> {
         self.store.set_override(new)
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> Answer<bool> {
+    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         self.store.remove_override(subject, rule)
     }
 
@@ -188,14 +188,14 @@ impl Store for Failover {
         self.store.use_clock(clock)
     }
 
-    fn in_memory(&self) -> Option<InMemory> {
-        self.store.in_memory()
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        self.store.memory_stats()
     }
 }
 
-impl fmt::Debug for Failover {
+impl fmt::Debug for CircuitBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failover")
+        f.debug_struct("CircuitBreaker")
             .field("store", &self.store)
             .field("breaker", &self.breaker)
             .field("deadline", &self.deadline)
@@ -203,10 +203,10 @@ impl fmt::Debug for Failover {
     }
 }
 
-/// Settings of a [`Failover`].
+/// Settings of a [`CircuitBreaker`].
 #[derive(Debug)]
 #[must_use]
-pub struct FailoverBuilder {
+pub struct CircuitBreakerBuilder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     deadline: Option<Duration>,
@@ -214,7 +214,7 @@ pub struct FailoverBuilder {
     probes_every: Duration,
 }
 
-impl FailoverBuilder {
+impl CircuitBreakerBuilder {
     const LONGEST_DEADLINE: Duration = Duration::from_mins(1);
 
     /// How long an answer may take; 50 milliseconds by default.
@@ -250,7 +250,7 @@ impl FailoverBuilder {
     }
 
     /// Checks the settings and builds the store.
-    pub fn build(self) -> Result<Failover, Invalid> {
+    pub fn build(self) -> Result<CircuitBreaker, Invalid> {
         let too_long =
             |deadline: &Duration| deadline.is_zero() || *deadline > Self::LONGEST_DEADLINE;
         if let Some(wrong) = self.deadline.filter(too_long) {
@@ -268,9 +268,9 @@ impl FailoverBuilder {
         Ok(self.create())
     }
 
-    fn create(self) -> Failover {
+    fn create(self) -> CircuitBreaker {
         let breaker = Breaker::new(self.clock, self.opens_after, self.probes_every);
-        Failover {
+        CircuitBreaker {
             store: self.store,
             breaker: Arc::new(breaker),
             deadline: self.deadline,

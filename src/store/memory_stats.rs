@@ -2,12 +2,12 @@
 
 /// What a store keeps in the memory of this process, for those who watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InMemory {
+pub struct MemoryStats {
     counters: u64,
     evicted: u64,
 }
 
-impl InMemory {
+impl MemoryStats {
     /// So many counters, and so many that had to make way so far while they still counted.
     #[must_use]
     pub const fn new(counters: u64, evicted: u64) -> Self {
