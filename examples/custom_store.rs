@@ -12,12 +12,13 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollgate::algorithm::State;
 use tollgate::{
-    Batch, Check, Limiter, Override, Overrides, Quota, Store, StoreFuture, Subject, Timestamp,
-    Usages,
+    Batch, Check, Group, Limiter, Override, OverrideStore, Overrides, Quota, Store, StoreAdmin,
+    StoreFuture, Subject, Timestamp, Usages,
 };
 
 /// Counters by subject and number. Whose they are is not kept: 128 bits that nobody outside can
@@ -29,6 +30,8 @@ pub(crate) struct MapStore {
     hashers: [RandomState; 2],
     table: Mutex<Table>,
     overrides: Overrides,
+    /// Changes with every reset and every override.
+    epoch: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +60,7 @@ impl MapStore {
     }
 
     fn stand(&self, table: &Table, batch: &Batch<'_>, now: Timestamp) -> Usages {
-        let mut verdict = Usages::new(now);
+        let mut verdict = Usages::new(batch, now);
         for check in batch.checks() {
             let state = table.state(&self.key(check), check.quota());
             verdict.push(state.peek(check.quota(), now, check.cost()));
@@ -85,21 +88,31 @@ impl Store for MapStore {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut table = self.lock(now);
         let now = table.now;
-        let mut verdict = Usages::new(now);
-        for check in batch.checks() {
-            let state = table.state(&self.key(check), check.quota());
-            verdict.push(state.assess(check.quota(), now, check.cost()));
-        }
-        if !verdict.is_allowed() {
-            // Nothing is charged, so those that had room stand where they stood.
-            return StoreFuture::ready(Ok(self.stand(&table, batch, now)));
-        }
-        for check in batch.checks() {
-            table.change(self.key(check), check.quota(), |state| {
-                state.charge(check.quota(), now, check.cost());
+        let mut usages = Usages::new(batch, now);
+        let mut is_live_admitted = true;
+        for (group, range) in batch.groups() {
+            let checks = &batch.checks()[range];
+            let has_room = checks.iter().all(|check| {
+                let state = table.state(&self.key(check), check.quota());
+                state.assess(check.quota(), now, check.cost()).is_allowed()
             });
+            if group == Group::Live {
+                is_live_admitted = has_room;
+            }
+            for check in checks {
+                let (key, quota) = (self.key(check), check.quota());
+                let mut state = table.state(&key, quota);
+                if has_room && is_live_admitted {
+                    usages.push(state.assess(quota, now, check.cost()));
+                    state.charge(quota, now, check.cost());
+                    table.counters.insert(key, (*quota, state));
+                } else {
+                    // Nothing is charged, so counters with room report what they had before.
+                    usages.push(state.peek(quota, now, check.cost()));
+                }
+            }
         }
-        StoreFuture::ready(Ok(verdict))
+        StoreFuture::ready(Ok(usages))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
@@ -111,7 +124,7 @@ impl Store for MapStore {
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut table = self.lock(now);
         let now = table.now;
-        let mut verdict = Usages::new(now);
+        let mut verdict = Usages::new(batch, now);
         for check in batch.checks() {
             table.change(self.key(check), check.quota(), |state| {
                 state.charge(check.quota(), now, check.cost());
@@ -132,11 +145,22 @@ impl Store for MapStore {
         StoreFuture::ready(Ok(()))
     }
 
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        Some(self)
+    }
+}
+
+impl StoreAdmin for MapStore {
     fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let mut table = self.lock(Timestamp::EPOCH);
         for check in batch.checks() {
             table.counters.remove(&self.key(check));
         }
+        self.epoch.fetch_add(1, Ordering::AcqRel);
         StoreFuture::ready(Ok(()))
     }
 
@@ -144,11 +168,13 @@ impl Store for MapStore {
         let of = self.fingerprint(subject);
         let mut table = self.lock(Timestamp::EPOCH);
         table.counters.retain(|(subject, _), _| *subject != of);
+        self.epoch.fetch_add(1, Ordering::AcqRel);
         StoreFuture::ready(Ok(()))
     }
 
     fn clear(&self) -> StoreFuture<()> {
         self.lock(Timestamp::EPOCH).counters.clear();
+        self.epoch.fetch_add(1, Ordering::AcqRel);
         StoreFuture::ready(Ok(()))
     }
 
@@ -166,17 +192,26 @@ impl Store for MapStore {
         StoreFuture::ready(Ok(before - table.counters.len()))
     }
 
-    fn overrides(&self) -> Option<&Overrides> {
-        Some(&self.overrides)
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+}
+
+impl OverrideStore for MapStore {
+    fn table(&self) -> &Overrides {
+        &self.overrides
     }
 
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
+    fn set(&self, new: Override) -> StoreFuture<()> {
         self.overrides.set(new);
+        self.epoch.fetch_add(1, Ordering::AcqRel);
         StoreFuture::ready(Ok(()))
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        StoreFuture::ready(Ok(self.overrides.remove(subject, rule)))
+    fn remove(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
+        let removed = self.overrides.remove(subject, rule);
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        StoreFuture::ready(Ok(removed))
     }
 }
 

@@ -1,11 +1,28 @@
 //! All checks of one request, decided together.
 
+use std::ops::Range;
+
 use crate::error::Invalid;
 use crate::key::{Counter, Subject};
 use crate::quota::Quota;
 
-/// The most checks that one batch can have.
+/// Maximum number of checks in one group of a batch.
 pub const MAX_CHECKS: usize = 8;
+
+/// Maximum number of checks in all groups of a batch.
+pub const MAX_BATCH: usize = 24;
+
+/// Checks of a batch that are charged together: all of them, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Group {
+    /// The checks that decide about the request.
+    #[default]
+    Live,
+    /// The checks of a rule that counts but never denies. Each number is a group of its own. Charged
+    /// only if [`Live`](Self::Live) is admitted.
+    DryRun(u8),
+}
 
 /// One counter to charge: whose, which, how much.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +32,7 @@ pub struct Check<'a> {
     quota: &'a Quota,
     cost: u64,
     rank: u8,
+    group: Group,
 }
 
 impl<'a> Check<'a> {
@@ -27,6 +45,7 @@ impl<'a> Check<'a> {
             quota: counter.quota(),
             cost: 1,
             rank: 0,
+            group: Group::Live,
         }
     }
 
@@ -51,6 +70,19 @@ impl<'a> Check<'a> {
     pub const fn with_rank(mut self, rank: u8) -> Self {
         self.rank = rank;
         self
+    }
+
+    /// Sets the group. Default: [`Group::Live`].
+    #[must_use]
+    pub const fn with_group(mut self, group: Group) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Returns the group.
+    #[must_use]
+    pub const fn group(&self) -> Group {
+        self.group
     }
 
     /// Whose counter.
@@ -96,7 +128,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Up to [`MAX_CHECKS`] checks, decided at one instant: all are charged, or none.
+/// Checks of one request, decided at one instant. Each [group](Group) is charged whole or not at all.
 ///
 /// ```
 /// use tollgate::{Batch, Check, Counter, MemoryStore, Quota, Store, Subject, Timestamp};
@@ -127,24 +159,18 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch of these checks; of none, which is always allowed, too.
+    /// Returns a batch of these checks. A batch without checks is always allowed.
     ///
-    /// Refuses more than [`MAX_CHECKS`], the same counter of the same subject twice, and a
-    /// quota of another window or algorithm than its counter's.
+    /// # Errors
+    ///
+    /// Rejects more than [`MAX_CHECKS`] checks in a group or [`MAX_BATCH`] in all, checks that are not
+    /// sorted by group, a counter of a subject that occurs twice, and a quota whose window or algorithm
+    /// differs from its counter's.
     #[inline]
     pub fn new(checks: &'a [Check<'a>]) -> Result<Self, Invalid> {
-        let fits = match checks {
-            [only] => only.is_consistent(),
-            several => {
-                several.len() <= MAX_CHECKS
-                    && several.iter().all(Check::is_consistent)
-                    && first_twin(several).is_none()
-            }
-        };
-        if fits {
-            Ok(Self { checks })
-        } else {
-            Err(refuse(checks))
+        match problem_of(checks) {
+            None => Ok(Self { checks }),
+            Some(problem) => Err(problem),
         }
     }
 
@@ -153,6 +179,30 @@ impl<'a> Batch<'a> {
     #[must_use]
     pub const fn checks(&self) -> &'a [Check<'a>] {
         self.checks
+    }
+
+    /// Returns the groups in order, each with the indexes of its checks.
+    pub fn groups(&self) -> impl Iterator<Item = (Group, Range<usize>)> {
+        let mut from = 0;
+        self.checks
+            .chunk_by(|one, next| one.group == next.group)
+            .map(move |checks| {
+                let range = from..from + checks.len();
+                from = range.end;
+                (checks[0].group, range)
+            })
+    }
+
+    /// Returns the number of checks in the group [`Live`](Group::Live), which come first.
+    #[inline]
+    pub(crate) fn live_len(&self) -> usize {
+        // Most batches have no other group.
+        match self.checks.last() {
+            Some(last) if last.group != Group::Live => self
+                .checks
+                .partition_point(|check| check.group == Group::Live),
+            _ => self.checks.len(),
+        }
     }
 
     /// How each check ranks among equals, smallest first: by rank, then the longer window.
@@ -179,15 +229,36 @@ fn first_twin<'c, 'a>(checks: &'c [Check<'a>]) -> Option<&'c Check<'a>> {
         .map(|(_, check)| check)
 }
 
+/// Returns the first problem of a batch.
+#[inline]
+fn problem_of(checks: &[Check<'_>]) -> Option<Invalid> {
+    let fits = match checks {
+        [] => true,
+        [only] => only.is_consistent(),
+        several => {
+            several.len() <= MAX_BATCH
+                && several.is_sorted_by_key(|check| check.group)
+                && several
+                    .chunk_by(|one, next| one.group == next.group)
+                    .all(|group| group.len() <= MAX_CHECKS)
+                && several.iter().all(Check::is_consistent)
+                && first_twin(several).is_none()
+        }
+    };
+    (!fits).then(|| describe_problem(checks))
+}
+
 #[cold]
-fn refuse(checks: &[Check<'_>]) -> Invalid {
-    if checks.len() > MAX_CHECKS {
-        let found = format_args!("{} checks", checks.len()).to_string();
-        return Invalid::new(
-            "batch",
-            found,
-            format!("at most {MAX_CHECKS} for one request"),
-        );
+fn describe_problem(checks: &[Check<'_>]) -> Invalid {
+    let too_many = checks.len() > MAX_BATCH;
+    let mut groups = checks.chunk_by(|one, next| one.group == next.group);
+    if too_many || groups.any(|group| group.len() > MAX_CHECKS) {
+        let found = format!("{} checks", checks.len());
+        let expected = format!("at most {MAX_CHECKS} in a group and {MAX_BATCH} for one request");
+        return Invalid::new("batch", found, expected);
+    }
+    if !checks.is_sorted_by_key(|check| check.group) {
+        return Invalid::new("batch", "groups in disorder", "checks sorted by group");
     }
     if let Some(check) = checks.iter().find(|check| !check.is_consistent()) {
         let own = check.counter.quota();

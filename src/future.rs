@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::error::StoreError;
-use crate::gate::{Admission, Asked, Gate, Judged, Note, Pending};
+use crate::gate::{Admission, Asked, Gate, Judged, Pending};
 use crate::head::RequestHead;
 use crate::response::DenialBody;
 use crate::store::StoreFuture;
@@ -62,15 +62,12 @@ struct Waiting<S, ReqBody> {
 }
 
 /// A request that went on, and whose response has to be seen to.
-pub(crate) enum Admitted {
-    /// Only its headers.
-    Noted(Note),
-    /// The gate that let it through is there if there is something to settle: to count themselves
-    /// in and out there, all requests would meet at one place in memory.
-    Counted {
-        gate: Option<Arc<Gate>>,
-        admission: Box<Admission>,
-    },
+///
+/// The gate is there if there is something to settle: otherwise all requests would change its
+/// reference count.
+pub(crate) struct Admitted {
+    gate: Option<Arc<Gate>>,
+    admission: Box<Admission>,
 }
 
 impl<S, ReqBody> ResponseFuture<S, ReqBody>
@@ -81,12 +78,6 @@ where
         Self {
             state: State::Calling { future, admitted },
         }
-    }
-
-    /// The same, with what the headers of the response are to say.
-    #[inline]
-    pub(crate) const fn noted(future: S::Future, note: Note) -> Self {
-        Self::calling(future, Some(Admitted::Noted(note)))
     }
 
     pub(crate) const fn denied(response: Response<Bytes>) -> Self {
@@ -128,7 +119,7 @@ where
             request.extensions_mut().insert(decision);
             request.extensions_mut().insert(charge);
         }
-        admission.map(|admission| Admitted::Counted {
+        admission.map(|admission| Admitted {
             gate: admission.awaits_outcome().then(|| Arc::clone(gate)),
             admission,
         })
@@ -157,10 +148,8 @@ where
                     }
                 }
                 Now::Calling { future, admitted } => {
-                    match admitted {
-                        None => return future.poll(context),
-                        Some(Admitted::Noted(note)) => return noted(future, note, context),
-                        Some(Admitted::Counted { .. }) => {}
+                    if admitted.is_none() {
+                        return future.poll(context);
                     }
                     let mut response = ready!(future.poll(context));
                     let Some(mut admitted) = admitted.take() else {
@@ -201,23 +190,6 @@ where
     }
 }
 
-/// The response, with what its headers are to say. It is made where it is returned.
-#[inline]
-fn noted<F, B, E>(
-    future: Pin<&mut F>,
-    note: &Note,
-    context: &mut Context<'_>,
-) -> Poll<Result<Response<B>, E>>
-where
-    F: Future<Output = Result<Response<B>, E>>,
-{
-    let mut response = future.poll(context);
-    if let Poll::Ready(Ok(response)) = &mut response {
-        note.annotate(response.headers_mut());
-    }
-    response
-}
-
 impl<S, ReqBody> Waiting<S, ReqBody>
 where
     S: Service<Request<ReqBody>>,
@@ -238,10 +210,6 @@ where
                     admitted,
                 }
             }
-            Asked::Noted(note) => State::Calling {
-                future: service.call(request),
-                admitted: Some(Admitted::Noted(note)),
-            },
             Asked::Denied(mut refusal) => {
                 refusal.tell_decision(request.extensions_mut());
                 State::Denied {
@@ -264,31 +232,18 @@ impl Admitted {
     /// Settles what depends on the response. If it has to be waited for, the answer comes back.
     #[inline]
     fn settle<B, E>(&mut self, response: &Result<Response<B>, E>) -> Option<StoreFuture<()>> {
-        match self {
-            Self::Counted {
-                gate: Some(gate),
-                admission,
-            } => gate.settle(admission, response),
-            _ => None,
-        }
+        self.gate.as_ref()?.settle(&mut self.admission, response)
     }
 
     fn settled(&self, settled: Result<(), StoreError>) {
-        if let Self::Counted {
-            gate: Some(gate), ..
-        } = self
-        {
+        if let Some(gate) = &self.gate {
             gate.settled(settled);
         }
     }
 
     fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
-        let Ok(response) = response else {
-            return;
-        };
-        match self {
-            Self::Noted(note) => note.annotate(response.headers_mut()),
-            Self::Counted { admission, .. } => admission.annotate(response.headers_mut()),
+        if let Ok(response) = response {
+            self.admission.annotate(response.headers_mut());
         }
     }
 }

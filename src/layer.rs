@@ -19,7 +19,7 @@ use crate::policy::{IntoPolicy, Policy};
 use crate::quota::IntoQuota;
 use crate::response::{Auto, Denial, Render, render_with};
 use crate::service::RateLimit;
-use crate::store::{Override, SharedStore, Store, StoreFuture};
+use crate::store::{MemoryStore, Override, Store, StoreFuture};
 use crate::tier::TierResolver;
 use crate::who::Identity;
 
@@ -303,7 +303,7 @@ pub struct RateLimitLayerBuilder {
     trusted_proxies: Vec<String>,
     problems: Problems,
     resolver: Option<TierResolver>,
-    store: Option<SharedStore>,
+    store: Option<Arc<dyn Store>>,
     clock: Option<SharedClock>,
     renderer: Arc<dyn Render>,
     tells_handlers: bool,
@@ -383,7 +383,7 @@ impl RateLimitLayerBuilder {
     /// Where to count; a [`MemoryStore`](crate::MemoryStore) of its own, if not given. In an [`Arc`], it can be
     /// shared.
     pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(SharedStore::new(store));
+        self.store = Some(Arc::new(store));
         self
     }
 
@@ -497,7 +497,7 @@ impl RateLimitLayerBuilder {
             .map(|resolver| resolver.on_clock(clock.to_any()));
         let gate = Gate::new(Parts {
             policy,
-            store: self.store.unwrap_or_default(),
+            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
             clock,
             code,
             file: self.file,

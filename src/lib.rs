@@ -175,11 +175,12 @@ mod service;
 pub mod store;
 mod sync;
 pub mod tier;
+mod usage;
 mod who;
 
-pub use self::batch::{Batch, Check, MAX_CHECKS};
+pub use self::batch::{Batch, Check, Group, MAX_BATCH, MAX_CHECKS};
 pub use self::clock::{Clock, ManualClock, Sleep, SystemClock, Timestamp};
-pub use self::decision::{Decision, Outcome, Usage, Usages};
+pub use self::decision::Decision;
 pub use self::error::{Error, Invalid, Problems, ReloadError, StoreError, StoreErrorKind};
 #[cfg(feature = "axum")]
 pub use self::extract::NotLimited;
@@ -193,9 +194,10 @@ pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
 pub use self::store::{
     CircuitBreaker, CircuitBreakerBuilder, DenyCache, DenyCacheBuilder, Leased, LeasedBuilder,
-    MemoryStore, MemoryStoreBuilder, Override, Overrides, Store, StoreFuture, StoreHealth,
-    TimeSource,
+    MemoryStore, MemoryStoreBuilder, Override, OverrideStore, Overrides, Store, StoreAdmin,
+    StoreFuture, StoreHealth, TimeSource,
 };
 #[cfg(feature = "redis")]
 pub use self::store::{RedisStore, RedisStoreBuilder};
+pub use self::usage::{Outcome, Usage, Usages};
 pub use self::who::Identity;

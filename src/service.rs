@@ -1,7 +1,6 @@
 //! The service: asks, then calls or answers by itself.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -9,7 +8,7 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use crate::future::ResponseFuture;
-use crate::gate::{Asked, Gate, Note};
+use crate::gate::{Asked, Gate};
 use crate::head::RequestHead;
 use crate::response::DenialBody;
 
@@ -54,14 +53,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        // Not dropped here, since there is nothing to drop of the usual ways in: with nothing to
-        // see to while the service is called, its future, which is large, is made where it stays.
-        let asked = ManuallyDrop::new(self.gate.ask(&RequestHead::of(&request)));
-        if matches!(*asked, Asked::Allowed(None)) && !self.gate.tells_handlers() {
-            return ResponseFuture::calling(self.inner.call(request), None);
-        }
-        match ManuallyDrop::into_inner(asked) {
-            Asked::Noted(note) => noted(&mut self.inner, request, note),
+        match self.gate.ask(&RequestHead::of(&request)) {
             Asked::Allowed(admission) => {
                 let admitted = ResponseFuture::<S, _>::admit(&self.gate, admission, &mut request);
                 ResponseFuture::calling(self.inner.call(request), admitted)
@@ -78,25 +70,6 @@ where
             }
         }
     }
-}
-
-/// Calls a service, and notes what the headers of the response are to say.
-///
-/// As above, there is nothing to see to while the service is called, and the future is made where
-/// it stays. Should the service panic, all that is lost is the note's share in the name of a quota:
-/// a few bytes, for each name, that stay when the rules are replaced.
-#[inline]
-fn noted<S, ReqBody>(
-    service: &mut S,
-    request: Request<ReqBody>,
-    note: Note,
-) -> ResponseFuture<S, ReqBody>
-where
-    S: Service<Request<ReqBody>>,
-{
-    let note = ManuallyDrop::new(note);
-    let future = service.call(request);
-    ResponseFuture::noted(future, ManuallyDrop::into_inner(note))
 }
 
 impl<S: fmt::Debug> fmt::Debug for RateLimit<S> {

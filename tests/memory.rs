@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
 use tollgate::{
-    Algorithm, Batch, Check, Counter, Limiter, ManualClock, MemoryStore, Quota, Store, Subject,
-    Timestamp, Window,
+    Algorithm, Batch, Check, Counter, Limiter, ManualClock, MemoryStore, Quota, Store, StoreAdmin,
+    Subject, Timestamp, Window,
 };
 
 #[global_allocator]

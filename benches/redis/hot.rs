@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tollgate::store::Leased;
 use tollgate::{
-    Check, Clock as _, Counter, DenyCache, MemoryStore, RedisStore, Store, Subject, SystemClock,
+    Batch, Check, Clock as _, Counter, DenyCache, MemoryStore, RedisStore, Store, Subject,
+    SystemClock,
 };
 
 use crate::load::{self, Load};
@@ -59,9 +60,10 @@ impl Hot {
     /// Whether it is allowed.
     async fn decide(&self) -> bool {
         let subject = Subject::from("hot");
-        let check = Check::new(&subject, &self.counter);
-        let answer = self.store.decide_one(&check, self.clock.now()).await;
-        answer.expect("the server answers").0.is_allowed()
+        let check = [Check::new(&subject, &self.counter)];
+        let batch = Batch::new(&check).expect("one check");
+        let usages = self.store.decide(&batch, self.clock.now()).await;
+        usages.expect("the server answers").is_allowed()
     }
 
     pub fn run(&self, server: &Server, runtime: &Runtime, tasks: u64, time: Duration) -> Load {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tollgate::{Check, Counter, RedisStore, Store as _, Subject, Timestamp};
+use tollgate::{Batch, Check, Counter, RedisStore, Store as _, Subject, Timestamp};
 
 use crate::load::{self, Load};
 use crate::server::Server;
@@ -35,13 +35,10 @@ impl Ours {
 
     pub async fn decide(&self, number: u64) {
         let subject = Subject::from(number);
-        let check = Check::new(&subject, &self.counter);
-        let (usage, _) = self
-            .store
-            .decide_one(&check, Timestamp::EPOCH)
-            .await
-            .expect("the server answers");
-        assert!(usage.is_allowed());
+        let check = [Check::new(&subject, &self.counter)];
+        let batch = Batch::new(&check).expect("one check");
+        let usages = self.store.decide(&batch, Timestamp::EPOCH).await;
+        assert!(usages.expect("the server answers").is_allowed());
     }
 
     pub fn run(&self, server: &Server, runtime: &Runtime, tasks: u64, time: Duration) -> Load {

@@ -1,8 +1,8 @@
 //! One counter per aligned window. At most L per window, at most 2 L across a boundary.
 
 use super::{allowed, denied, never, step};
-use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
+use crate::usage::Usage;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FixedWindow {

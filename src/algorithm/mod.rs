@@ -35,8 +35,8 @@ pub(crate) mod sliding_window;
 pub(crate) mod token_bucket;
 
 use crate::clock::Timestamp;
-use crate::decision::{Outcome, Usage};
 use crate::quota::{Algorithm, Quota};
+use crate::usage::{Outcome, Usage};
 
 use self::fixed_window::FixedWindow;
 use self::sliding_buckets::SlidingBuckets;

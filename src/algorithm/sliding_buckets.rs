@@ -4,8 +4,8 @@
 //! window that n does not divide has buckets rounded up to a microsecond.
 
 use super::{allowed, denied, never};
-use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
+use crate::usage::Usage;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlidingBuckets {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::{allowed, denied, never};
-use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
+use crate::usage::Usage;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlidingLog {

@@ -4,8 +4,8 @@
 //! request fits while `(current + cost) × W + previous × (W − elapsed) ≤ L × W`.
 
 use super::{allowed, denied, never, step};
-use crate::decision::Usage;
 use crate::quota::Quota;
+use crate::usage::Usage;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlidingWindow {

@@ -5,8 +5,8 @@
 //! a second) is not.
 
 use super::{allowed, denied, never, step};
-use crate::decision::Usage;
 use crate::quota::{MAX_COUNT, Quota};
+use crate::usage::Usage;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenBucket {

@@ -7,19 +7,17 @@ use bytes::Bytes;
 use http::{Extensions, Response};
 
 use super::case::Case;
-use super::note::Note;
 use super::trial::Trial;
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Usage, Usages};
+use crate::decision::Decision;
 use crate::error::StoreError;
 use crate::store::StoreFuture;
+use crate::usage::Usages;
 
 /// What is known of a request after it was asked about.
 pub(crate) enum Asked {
     /// It goes on. Without an admission, nothing is to be done about its response.
     Allowed(Option<Box<Admission>>),
-    /// It goes on, and its response says how one quota stands.
-    Noted(Note),
     /// It is turned away with this.
     Denied(Refusal),
     /// It is not known yet.
@@ -68,8 +66,8 @@ impl From<Response<Bytes>> for Refusal {
 #[derive(Debug)]
 pub(crate) struct Admission {
     pub(super) case: Case,
-    /// What several quotas say. Of one, the decision says it all.
-    pub(super) verdict: Option<Box<Usages>>,
+    /// Usages of the quotas; `None` if nothing is counted but dry runs.
+    pub(super) verdict: Option<Usages>,
     pub(super) decision: Decision,
     /// Rules that are tried out, as far as the response matters to them.
     pub(super) trials: Vec<Trial>,
@@ -123,11 +121,4 @@ impl Future for Pending {
             }
         }
     }
-}
-
-/// Returns the usage of one quota in the form that several have.
-pub(super) fn of_one(usage: Usage, at: Timestamp) -> Usages {
-    let mut verdict = Usages::new(at);
-    verdict.push(usage);
-    verdict
 }

@@ -13,7 +13,7 @@ use super::labels::{Labels, Named};
 use super::overrides::quota_set_for;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Outcome, Usage, Usages};
+use crate::decision::Decision;
 use crate::error::{Invalid, StoreError};
 use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
@@ -22,6 +22,7 @@ use crate::observe::Tally;
 use crate::policy::{Caller, Charges, Entry, Plan, PlanRef};
 use crate::quota::Quota;
 use crate::store::{Overrides, Store, StoreFuture};
+use crate::usage::{Outcome, Usage, Usages};
 use crate::who::Identity;
 
 /// Everything that is needed to decide a request, to settle it, and to charge it later.
@@ -195,40 +196,12 @@ impl<R: Deref<Target = Rules>> Case<R> {
         entries.filter(move |(index, _)| applying >> index & 1 == 1)
     }
 
-    /// The only entry, where there is one: most requests are counted once.
-    #[inline]
-    pub(super) fn only(&self) -> Option<&Entry> {
-        match &*self.plan().entries {
-            [only] => Some(only),
-            _ => None,
-        }
-    }
-
     /// Charges the whole of it, or nothing. One usage comes back for each entry that applies.
     pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> StoreFuture<Usages> {
         self.with_batch(
             |index, _| Some(self.charges.costs[index]),
             |batch| store.decide(batch, now),
         )
-    }
-
-    /// Whom an entry counts; `None` if it does not apply.
-    #[inline]
-    pub(super) fn subject<'a>(&'a self, entry: &Entry, caller: &Caller<'a>) -> Option<Subject<'a>> {
-        self.plan().subjects[entry.subject].subject(caller)
-    }
-
-    /// The short way, for the only entry.
-    #[inline]
-    pub(super) fn decide_only(
-        &self,
-        entry: &Entry,
-        subject: &Subject<'_>,
-        store: &dyn Store,
-        now: Timestamp,
-    ) -> StoreFuture<(Usage, Timestamp)> {
-        let check = self.check(0, entry, subject);
-        store.decide_one(&check.with_cost(self.charges.costs[0]), now)
     }
 
     /// Charges more for what has happened, whether there was room or not: the rule of this
@@ -268,7 +241,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
             return None;
         }
         let charged_at = verdict.at();
-        let mut settled = Usages::new(charged_at);
+        let mut settled = Usages::with_live(verdict.usages().len(), charged_at);
         for ((index, entry), usage) in self.entries().zip(verdict.usages()) {
             let used = if counts(entry) {
                 usage.used()
@@ -291,22 +264,8 @@ impl<R: Deref<Target = Rules>> Case<R> {
         ))
     }
 
-    /// What follows from how the only entry stands.
-    #[inline]
-    pub(super) fn decision_of_only(&self, usage: Usage, at: Timestamp) -> Decision {
-        let charged = if usage.is_allowed() {
-            self.charges.costs[0]
-        } else {
-            0
-        };
-        Decision::of_one(usage, at).with_charged(charged)
-    }
-
     /// What follows from a verdict for the whole request.
     pub(super) fn decision(&self, verdict: &Usages) -> Result<Decision, StoreError> {
-        if let (Some(_), [usage]) = (self.only(), verdict.usages()) {
-            return Ok(self.decision_of_only(*usage, verdict.at()));
-        }
         let mut order = [(0, 0); MAX_CHECKS];
         let mut count = 0;
         for (place, (index, entry)) in order.iter_mut().zip(self.entries()) {
@@ -338,9 +297,6 @@ impl<R: Deref<Target = Rules>> Case<R> {
     #[inline]
     pub(super) fn binding(&self, decision: &Decision) -> Option<(usize, &Entry)> {
         let index = decision.binding()?;
-        if let Some(only) = self.only() {
-            return Some((0, only));
-        }
         self.entries().nth(index)
     }
 

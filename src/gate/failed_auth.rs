@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::batch::Check;
+use crate::batch::{Batch, Check};
 use crate::clock::{Clock, Timestamp};
-use crate::decision::Usage;
 use crate::error::Invalid;
 use crate::headers::Label;
 use crate::key::{Counter, Subject, Value};
 use crate::quota::Quota;
 use crate::store::{MemoryStore, Store};
+use crate::usage::Usage;
 use crate::who::Identity;
 
 /// Counts wrong credentials per client IP.
@@ -74,8 +74,10 @@ impl FailedAuthLimiter {
         };
         let subject = Subject::named((Identity::IP, Value::Address(ip)));
         let check = Check::new(&subject, &self.counter);
-        match self.store.decide_one(&check, now).wait() {
-            Ok((usage, _)) if !usage.is_allowed() => Err(usage),
+        let decided = Batch::new(std::slice::from_ref(&check))
+            .map(|batch| self.store.decide(&batch, now).wait());
+        match decided {
+            Ok(Ok(usages)) if !usages.is_allowed() => Err(usages.usages()[0]),
             // The memory store does not fail. If it did, the request would not be limited.
             _ => Ok(()),
         }

@@ -9,13 +9,13 @@ use super::tell::UNAVAILABLE_FOR;
 use super::{Gate, OnInvalid, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
-use crate::decision::Usage;
 use crate::head::RequestHead;
 use crate::headers::Standing;
 use crate::identity::{Asking, ClientAddress, Identified, Identify, InvalidReason};
 use crate::observe::Denied;
 use crate::policy::Caller;
 use crate::response::Denial;
+use crate::usage::Usage;
 use crate::who::Identity;
 
 impl Gate {

@@ -13,7 +13,7 @@ use super::tier::{self, Asked as TierAsked};
 use super::{Gate, Rules};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Decision, Outcome, Usage, Usages};
+use crate::decision::Decision;
 use crate::error::{Error, Invalid, StoreError};
 use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
@@ -21,7 +21,8 @@ use crate::key::{Counter, Subject, policy_name};
 use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf, dimensions};
 use crate::quota::Quota;
 use crate::response::Denial;
-use crate::store::{Override, Store, StoreFuture, StoreHealth};
+use crate::store::{Override, Store, StoreAdmin, StoreFuture, StoreHealth, no_admin};
+use crate::usage::{Outcome, Usage, Usages};
 use crate::who::Identity;
 
 /// Somebody whose limits are looked at.
@@ -272,8 +273,11 @@ impl Gate {
         let rules = self.rules.load();
         let caller = asker.caller();
         let counters = rules.policy.counters_of(&caller);
-        let stores = std::iter::once(&*self.store as &dyn Store);
-        let stores = stores.chain(self.local.get().map(|local| local as &dyn Store));
+        let Some(admin) = self.store.admin() else {
+            return StoreFuture::ready(Err(no_admin().into()));
+        };
+        let local = self.local.get().map(|local| local as &dyn StoreAdmin);
+        let stores = std::iter::once(admin).chain(local);
         let mut answers = Vec::new();
         if let Some(rule) = rule {
             let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
@@ -336,7 +340,7 @@ impl Found<'_> {
 
     /// The quota of a counter, and whether it was set at run time.
     fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
-        let overrides = self.gate.store.overrides();
+        let overrides = self.gate.override_table();
         let set = overrides.and_then(|overrides| {
             let wall = self.gate.wall(self.now);
             quota_set_for(overrides, &self.caller, of.per, &of.line.counter, wall)

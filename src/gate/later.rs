@@ -6,6 +6,7 @@ use super::case::Case;
 use super::tier::{self, Asked as TierAsked};
 use super::{Asked, Gate, Judged, Pending, trial};
 use crate::head::RequestHead;
+use crate::store::OverrideStore;
 
 impl Gate {
     /// Puts a case to the store once its tier is known, and then the rules that are tried out.
@@ -21,7 +22,10 @@ impl Gate {
             };
             let asked_at = clock.now();
             case.set_tier(tier);
-            case.set_overrides(store.overrides(), clock.wall_at(asked_at));
+            case.set_overrides(
+                store.overrides().map(OverrideStore::table),
+                clock.wall_at(asked_at),
+            );
             let answer = case.decide(&*store, asked_at);
             let verdict = answer.await;
             let trials = match &verdict {

@@ -4,7 +4,7 @@ use super::Gate;
 use crate::clock::Timestamp;
 use crate::error::{Error, Invalid};
 use crate::observe;
-use crate::store::{Override, Overrides, StoreFuture};
+use crate::store::{Override, Overrides, StoreFuture, no_overrides};
 
 /// Returns whether maintenance that was started at run time is on at wall-clock time `wall`.
 #[inline]
@@ -20,7 +20,10 @@ impl Gate {
             let expected = format!("an instant that is to come; it is {now} now");
             return StoreFuture::ready(Err(Invalid::new("maintenance", until, expected).into()));
         }
-        let set = self.store.set_override(Override::maintenance(until));
+        let Some(store) = self.store.overrides() else {
+            return StoreFuture::ready(Err(no_overrides().into()));
+        };
+        let set = store.set(Override::maintenance(until));
         set.map(move |set| {
             set?;
             observe::maintenance(Some(until));
@@ -31,7 +34,10 @@ impl Gate {
     /// Counts again, and says whether it did not.
     pub(crate) fn end_maintenance(&self) -> StoreFuture<bool, Error> {
         let nobody = Override::nobody();
-        let removed = self.store.remove_override(&nobody, Override::MAINTENANCE);
+        let Some(store) = self.store.overrides() else {
+            return StoreFuture::ready(Ok(false));
+        };
+        let removed = store.remove(&nobody, Override::MAINTENANCE);
         removed.map(|removed| {
             let removed = removed?;
             if removed {
@@ -48,7 +54,7 @@ impl Gate {
         let rules = self.rules.load();
         let said = rules.policy.overview().maintenance_until();
         let said = said.filter(|until| now < *until).map(|until| (until, true));
-        let set = self.store.overrides();
+        let set = self.override_table();
         let set = set.and_then(|known| known.rests_until(now));
         said.max(set.map(|until| (until, false)))
     }

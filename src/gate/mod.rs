@@ -11,7 +11,6 @@ mod inspect;
 mod labels;
 mod later;
 mod maintenance;
-mod note;
 mod observed;
 mod overrides;
 mod refuse;
@@ -20,9 +19,6 @@ mod reload;
 mod route;
 mod rules;
 mod settle;
-mod shelf;
-mod short;
-mod single;
 mod stores;
 mod tell;
 mod tier;
@@ -32,28 +28,26 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use self::asked::of_one;
+use arc_swap::ArcSwap;
+
 use self::case::Case;
-use self::overrides::is_unset;
 use self::reload::Reloads;
-use self::shelf::Shelf;
-use self::single::Single;
 use self::tier::Asked as TierAsked;
 use crate::clock::{SharedClock, Timestamp};
-use crate::decision::{Decision, Usages};
+use crate::decision::Decision;
 use crate::error::{Problems, StoreError};
 use crate::head::RequestHead;
 use crate::observe::{Allowed, Watch, Watching};
-use crate::policy::{PlanRef, Policy, Taken};
+use crate::policy::{Policy, Taken};
 use crate::response::Render;
-use crate::store::{MemoryStore, SharedStore, StoreFuture, TimeSource};
+use crate::store::{MemoryStore, OverrideStore, Overrides, Store, StoreFuture, TimeSource};
 use crate::tier::TierResolver;
+use crate::usage::Usages;
 
 pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
 pub use self::charge::Charge;
 #[cfg(feature = "admin")]
 pub(crate) use self::inspect::{Asker, Inspected, Limit};
-pub(crate) use self::note::Note;
 pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]
@@ -62,8 +56,8 @@ pub(crate) use self::rules::{Rules, Said};
 
 /// Everything that decides about requests. One for all clones of a layer.
 pub(crate) struct Gate {
-    rules: Shelf,
-    store: SharedStore,
+    rules: ArcSwap<Rules>,
+    store: Arc<dyn Store>,
     /// Counts while the store cannot answer. Made when it is first needed.
     local: OnceLock<MemoryStore>,
     clock: SharedClock,
@@ -91,7 +85,7 @@ pub(crate) enum OnInvalid {
 /// The parts of a gate, as its builder knows them.
 pub(crate) struct Parts {
     pub(crate) policy: Policy,
-    pub(crate) store: SharedStore,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: SharedClock,
     /// What is said besides the policy, by code and by the file that the policy came from.
     pub(crate) code: Said,
@@ -111,7 +105,7 @@ impl Gate {
         let clock = parts.clock.to_any();
         rules.failed_auth.use_clock(&clock);
         Ok(Self {
-            rules: Shelf::new(rules),
+            rules: ArcSwap::from_pointee(rules),
             local: OnceLock::new(),
             code: parts.code,
             reloads: Reloads::new(parts.origin, parts.clock.wall_now()),
@@ -131,24 +125,8 @@ impl Gate {
     }
 
     /// Asks whether a request may go on, and charges it if so.
-    #[inline]
     pub(crate) fn ask(&self, head: &RequestHead<'_>) -> Asked {
-        let latest;
-        let rules = if let Some(first) = self.rules.first() {
-            first
-        } else {
-            latest = self.rules.load();
-            &latest
-        };
-        match &rules.short {
-            Some(short) => self.ask_short(short, rules, head),
-            None => self.ask_at_length(rules, head),
-        }
-    }
-
-    /// The way that is open to every request.
-    #[inline(never)]
-    fn ask_at_length(&self, rules: &Arc<Rules>, head: &RequestHead<'_>) -> Asked {
+        let rules = &self.rules.load();
         let taken = if rules.policy.has_routes() {
             route::taken(head)
         } else {
@@ -164,7 +142,7 @@ impl Gate {
         if self.watch.is_due(now) {
             self.look(now);
         }
-        let (overrides, wall) = (self.store.overrides(), self.wall(now));
+        let (overrides, wall) = (self.override_table(), self.wall(now));
         if rules.policy.rests(wall) || maintenance::is_on(overrides, wall) {
             return self.exempt_by_maintenance(head, now);
         }
@@ -192,21 +170,6 @@ impl Gate {
             Err(rejection) => return self.reject_path(rules, rejection, group, head, now),
         };
         let tier = self.tier_of(rules, identity.as_ref(), now);
-        if let (PlanRef::Compiled(plan), TierAsked::Known(tier)) = (&plan, &tier)
-            && rules.policy.plan(*plan).is_single
-            && is_unset(overrides)
-        {
-            let plan = *plan;
-            let single = Single {
-                rules,
-                identity,
-                ip: group,
-                endpoint,
-                plan,
-                tier: *tier,
-            };
-            return self.judge_single(single, head, now);
-        }
         let mut case = Case::new(rules, identity, group, (endpoint, plan), head);
         match tier {
             TierAsked::Known(tier) if !case.has_trials() => {
@@ -218,6 +181,12 @@ impl Gate {
         }
     }
 
+    /// Returns this process's copy of the overrides, if the store keeps any.
+    #[inline]
+    pub(super) fn override_table(&self) -> Option<&Overrides> {
+        self.store.overrides().map(OverrideStore::table)
+    }
+
     /// Puts a case to the store.
     #[inline]
     fn judge(
@@ -227,23 +196,7 @@ impl Gate {
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Asked {
-        let Some(only) = case.only() else {
-            let answer = case.decide(&*self.store, now);
-            return self.answered(case, answer, rules, head, now);
-        };
-        let caller = case.caller();
-        // Looked at where it lies: subjects are large.
-        let subject = case.subject(only, &caller);
-        let Some(subject) = &subject else {
-            return self.uncounted();
-        };
-        let answer = case.decide_only(only, subject, &*self.store, now);
-        if let Some(Ok((usage, at))) = answer.as_ready() {
-            self.heard(now);
-            let decision = case.decision_of_only(*usage, *at);
-            return self.decided(case, None, decision, (head, now), || case.keep(rules));
-        }
-        let answer = answer.map(|answer| answer.map(|(usage, at)| of_one(usage, at)));
+        let answer = case.decide(&*self.store, now);
         self.answered(case, answer, rules, head, now)
     }
 
@@ -276,7 +229,7 @@ impl Gate {
         match decided {
             Ok((decision, verdict)) => {
                 self.heard(now);
-                self.decided(case, Some(&verdict), decision, (head, now), keep)
+                self.decided(case, &verdict, decision, (head, now), keep)
             }
             Err(error) => self.without_store(case, &error, head, keep),
         }
@@ -288,14 +241,14 @@ impl Gate {
     pub(super) fn decided<R: Deref<Target = Rules>>(
         &self,
         case: &Case<R>,
-        verdict: Option<&Usages>,
+        verdict: &Usages,
         decision: Decision,
         (head, now): (&RequestHead<'_>, Timestamp),
         keep: impl FnOnce() -> Case,
     ) -> Asked {
         let decision = decision.on_wall(self.wall_offset_of(case));
         if decision.is_denied() {
-            return Asked::Denied(self.deny(case, verdict, decision, head, now));
+            return Asked::Denied(self.deny(case, Some(verdict), decision, head, now));
         }
         let Some((_, binding)) = case.binding(&decision) else {
             return self.uncounted();
@@ -321,7 +274,7 @@ impl Gate {
         }
         Asked::Allowed(Some(Box::new(Admission {
             case: keep(),
-            verdict: verdict.copied().map(Box::new),
+            verdict: Some(verdict.clone()),
             decision,
             trials: Vec::new(),
         })))

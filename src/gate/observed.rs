@@ -6,6 +6,7 @@ use crate::head::RequestHead;
 use crate::headers::Label;
 use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
 use crate::policy::{Caller, Exemption};
+use crate::store::StoreAdmin;
 
 impl Gate {
     /// Not counted, because it need not be.
@@ -79,7 +80,7 @@ impl Gate {
     pub(crate) fn look(&self, now: Timestamp) {
         self.watch.look(now);
         if cfg!(feature = "metrics") {
-            let in_memory = self.store.memory_stats();
+            let in_memory = self.store.admin().and_then(StoreAdmin::memory_stats);
             self.watch.look_around(
                 self.store.health().is_healthy(),
                 in_memory.map(|figures| figures.counters()),

@@ -7,7 +7,7 @@ use crate::key::{Counter, Subject};
 use crate::observe;
 use crate::policy::{Caller, Per, Policy};
 use crate::quota::Quota;
-use crate::store::{Override, Overrides, StoreFuture};
+use crate::store::{Override, Overrides, StoreFuture, no_overrides};
 
 impl Gate {
     /// Sets a limit for a subject under a rule of the policy.
@@ -18,11 +18,14 @@ impl Gate {
         }
         let new = new.in_network(|address| rules.client_ip().group(address));
         // Nobody may ever list them, and those that are over would add up.
-        if let Some(known) = self.store.overrides() {
+        if let Some(known) = self.override_table() {
             known.sweep(self.clock.wall_now());
         }
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
-        self.store.set_override(new).map(move |set| {
+        let Some(store) = self.store.overrides() else {
+            return StoreFuture::ready(Err(no_overrides().into()));
+        };
+        store.set(new).map(move |set| {
             set?;
             observe::overridden(&rule, Some(&quota), until);
             Ok(())
@@ -40,7 +43,10 @@ impl Gate {
         if of.is_maintenance() {
             return StoreFuture::ready(Ok(false));
         }
-        let answer = self.store.remove_override(&of.subject(), rule);
+        let Some(store) = self.store.overrides() else {
+            return StoreFuture::ready(Ok(false));
+        };
+        let answer = store.remove(&of.subject(), rule);
         let rule = rule.to_owned();
         answer.map(move |removed| {
             let removed = removed?;
@@ -53,7 +59,7 @@ impl Gate {
 
     /// Those that apply.
     pub(crate) fn overrides(&self) -> Vec<Override> {
-        let overrides = self.store.overrides();
+        let overrides = self.override_table();
         let mut known = overrides.map_or_else(Vec::new, |known| known.list(self.clock.wall_now()));
         known.retain(|known| !known.is_maintenance());
         known
@@ -120,10 +126,4 @@ fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
         windows.join(" or ")
     );
     Err(Invalid::new("override", new.quota(), expected))
-}
-
-/// Returns whether no override is set.
-#[inline]
-pub(super) fn is_unset(overrides: Option<&Overrides>) -> bool {
-    overrides.is_none_or(Overrides::is_empty)
 }

@@ -1,8 +1,8 @@
 //! Requests that a quota turns away.
 
-use super::{Asked, Gate, Refusal, Rules};
+use super::{Gate, Refusal, Rules};
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Usage};
+use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::observe::{Denied, Tally};
@@ -21,21 +21,6 @@ pub(super) struct Bound<'a> {
 }
 
 impl Gate {
-    /// Turns a request away that one quota has counted, and nothing else was asked about.
-    #[inline(never)]
-    pub(super) fn turn_back(
-        &self,
-        bound: &Bound<'_>,
-        (usage, at): (Usage, Timestamp),
-        head: &RequestHead<'_>,
-        now: Timestamp,
-    ) -> Asked {
-        self.heard(now);
-        let offset = self.wall_offset();
-        let decision = Decision::of_one(usage, at).on_wall(offset);
-        Asked::Denied(self.refuse(bound, &[], decision, head, now))
-    }
-
     /// What those are told who are turned away. `several` are all quotas of the request; without
     /// them, it is about the one that turns it away.
     pub(super) fn refuse(

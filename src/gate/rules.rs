@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::OnInvalid;
 use super::failed_auth::FailedAuthLimiter;
 use super::labels::Labels;
-use super::short::Short;
 use crate::error::Problems;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
@@ -27,8 +26,6 @@ pub(crate) struct Rules {
     pub(super) messages: Box<[Option<Template>]>,
     pub(super) failed_auth: FailedAuthLimiter,
     around: Around,
-    /// If all requests are counted alike.
-    pub(super) short: Option<Short>,
     /// What the file says that the policy came from, if it came from one.
     pub(super) file: Said,
 }
@@ -97,11 +94,8 @@ impl Rules {
             .map(|name| watch.endpoints().of(name))
             .collect();
         let around = Around::new(code, &file);
-        let knows_nobody = around.chain.is_empty() && around.client_ip.trusts_nobody();
-        let short = endpoints.last().filter(|_| knows_nobody);
         problems.or(Self {
             labels: Labels::new(&policy, watch),
-            short: short.and_then(|endpoint| Short::new(&policy, endpoint)),
             endpoints,
             failed_auth_tally: watch.policies().of(failed_auth.label().as_str()),
             policy,

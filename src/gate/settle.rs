@@ -3,7 +3,7 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
-use super::{Admission, Gate, of_one};
+use super::{Admission, Gate};
 use crate::error::StoreError;
 use crate::store::StoreFuture;
 
@@ -27,9 +27,7 @@ impl Gate {
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut own = None;
-        if case.is_by_outcome() {
-            let mut one = of_one(decision.store_usage(), decision.charged_at());
-            let usages = verdict.as_deref_mut().unwrap_or(&mut one);
+        if let Some(usages) = verdict.as_mut().filter(|_| case.is_by_outcome()) {
             let store = self.store_of(case);
             own = case.settle(usages, status, store, self.clock.now());
             if let (Some(_), Ok(settled)) = (&own, case.decision(usages)) {

@@ -12,12 +12,13 @@ use super::refuse::Bound;
 use super::{Admission, Asked, Gate, Refusal, Rules};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
-use crate::decision::{Decision, Usages};
+use crate::decision::Decision;
 use crate::error::StoreError;
 use crate::head::RequestHead;
 use crate::headers::{self, HeaderStyle, Report, Standing};
 use crate::observe::{Denied, Exceeded, Tally};
 use crate::response::{Denial, JsonEnvelope, Render};
+use crate::usage::Usages;
 
 /// How long those are told to wait who are turned away because the store is down.
 pub(super) const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
@@ -63,7 +64,7 @@ impl Gate {
         match decided {
             Ok((decision, verdict)) => {
                 let keep = || keep().made_local(&local);
-                self.decided(&local, Some(&verdict), decision, (head, now), keep)
+                self.decided(&local, &verdict, decision, (head, now), keep)
             }
             // Memory does not fail; if it did, that would be no reason to turn anybody away.
             Err(_) => self.uncounted(),

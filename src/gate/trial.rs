@@ -6,12 +6,13 @@ use super::case::Case;
 use super::tell::exceeded;
 use super::{Admission, Asked, Gate};
 use crate::clock::{Clock, SharedClock, Timestamp};
-use crate::decision::{Decision, Usages};
+use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::Standing;
 use crate::observe::Watch;
 use crate::response::Denial;
-use crate::store::{Store, StoreFuture};
+use crate::store::{OverrideStore, Store, StoreFuture};
+use crate::usage::Usages;
 
 /// One rule that is tried out on a request, and what the store says of it.
 #[derive(Debug)]
@@ -33,7 +34,10 @@ pub(super) async fn decide(
     for mut case in cases {
         let now = clock.now();
         case.set_tier(tier);
-        case.set_overrides(store.overrides(), clock.wall_at(now));
+        case.set_overrides(
+            store.overrides().map(OverrideStore::table),
+            clock.wall_at(now),
+        );
         match case.decide(store, now).await {
             Ok(verdict) => trials.push(Trial { case, verdict }),
             Err(error) => watch.store_failed(&error, now),
@@ -44,7 +48,7 @@ pub(super) async fn decide(
 
 impl Trial {
     /// Whether it has charged the request, and not only told that it would have denied it.
-    pub(super) const fn has_charged(&self) -> bool {
+    pub(super) fn has_charged(&self) -> bool {
         self.verdict.is_allowed()
     }
 

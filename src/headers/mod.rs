@@ -69,7 +69,7 @@ mod style;
 use http::{HeaderMap, HeaderValue};
 
 use crate::clock::Timestamp;
-use crate::decision::{Outcome, Usage};
+use crate::usage::{Outcome, Usage};
 
 pub use self::label::Label;
 #[cfg(feature = "client")]

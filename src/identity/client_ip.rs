@@ -1,7 +1,7 @@
 //! From where a request comes: [`ClientIp`].
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::HeaderName;
 
@@ -88,26 +88,6 @@ impl ClientIp {
             group: self.group(ip),
             is_proxy,
         })
-    }
-
-    /// Whether it is always the peer.
-    pub(crate) fn trusts_nobody(&self) -> bool {
-        matches!(&self.trusted, Trusted::Networks(networks) if networks.is_empty())
-    }
-
-    /// What is counted of the peer, where [nobody is trusted](Self::trusts_nobody).
-    #[inline]
-    pub(crate) fn group_of_peer(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
-        Some(match peer::told(head)? {
-            SocketAddr::V4(peer) => IpAddr::V4(*peer.ip()),
-            SocketAddr::V6(peer) => self.group_of_v6(*peer.ip()),
-        })
-    }
-
-    /// On its own, so that the other kind of address is not taken to pieces together with it.
-    #[inline(never)]
-    fn group_of_v6(&self, peer: Ipv6Addr) -> IpAddr {
-        self.group(IpAddr::V6(peer))
     }
 
     /// The address that the headers of a trusted peer tell, if they do, and whether it is that

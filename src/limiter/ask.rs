@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::in_force::InForce;
 use super::{Inner, Limiter};
-use crate::batch::{Batch, Check};
+use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Decision, Usage};
+use crate::decision::Decision;
 use crate::error::{Error, Invalid};
-use crate::key::{Subject, Value};
+use crate::key::Subject;
 use crate::quota::Quota;
 use crate::store::{StoreFuture, block_on};
 
@@ -99,30 +99,7 @@ impl<'a> Ask<'a> {
     /// be called from a task on one unless the store is in memory.
     #[inline]
     pub fn wait(&self) -> Result<Decision, Error> {
-        // What is asked is known where this is called, and mostly it is one of these: whoever
-        // compiles that finds nothing left of the question but the text or the address.
-        if let (Verb::Check, Instead::Nothing) = (self.verb, self.instead) {
-            match self.subject.only() {
-                Some(("", Value::Text(text))) => return self.limiter.charge_text(text, self.cost),
-                Some(("", Value::Address(address))) => {
-                    return self.limiter.charge_address(address, self.cost);
-                }
-                _ => {}
-            }
-        }
-        self.wait_at_length()
-    }
-
-    #[inline(never)]
-    pub(super) fn wait_at_length(&self) -> Result<Decision, Error> {
-        let Some(check) = self.only_check() else {
-            return self.ask_all().wait();
-        };
-        let (usage, at) = match self.ask_one(&check) {
-            Ok(known) => known,
-            Err(answer) => answer.wait()?,
-        };
-        Ok(decided(usage, at, self.cost).on_wall(self.limiter.inner.wall_offset()))
+        self.ask().wait()
     }
 
     /// Asks again when there is room, for as long as `within`.
@@ -145,42 +122,6 @@ impl<'a> Ask<'a> {
     }
 
     pub(super) fn ask(&self) -> StoreFuture<Decision, Error> {
-        let cost = self.cost;
-        let Some(check) = self.only_check() else {
-            return self.ask_all();
-        };
-        let known = self.ask_one(&check);
-        let offset = self.limiter.inner.wall_offset();
-        let decided = move |(usage, at)| decided(usage, at, cost).on_wall(offset);
-        match known {
-            Ok(known) => StoreFuture::ready(Ok(decided(known))),
-            Err(answer) => answer.map(move |answer| Ok(decided(answer?))),
-        }
-    }
-
-    /// A charge to the only quota there is, if that is what is asked: then there is a short way.
-    #[inline]
-    fn only_check(&self) -> Option<Check<'_>> {
-        match (self.limiter.counters(), self.verb, self.instead) {
-            ([counter], Verb::Check, Instead::Nothing)
-                if self.limiter.known_overrides().is_none() =>
-            {
-                Some(Check::new(&self.subject, counter).with_cost(self.cost))
-            }
-            _ => None,
-        }
-    }
-
-    #[inline(always)]
-    fn ask_one(
-        &self,
-        check: &Check<'_>,
-    ) -> Result<(Usage, Timestamp), StoreFuture<(Usage, Timestamp)>> {
-        let Inner { store, clock, .. } = &*self.limiter.inner;
-        store.decide_at_once(check, clock.now())
-    }
-
-    fn ask_all(&self) -> StoreFuture<Decision, Error> {
         let now = self.limiter.inner.clock.now();
         self.in_force(now)
             .and_then(|in_force| self.ask_under(&in_force, now))
@@ -262,13 +203,6 @@ pub(super) async fn ask_until_ready<T: Unpin>(
         }
         clock.sleep_until(ready_at).await;
     }
-}
-
-/// What a single check was charged, if it was.
-#[inline]
-pub(super) fn decided(usage: Usage, at: Timestamp, cost: u64) -> Decision {
-    let charged = if usage.is_allowed() { cost } else { 0 };
-    Decision::of_one(usage, at).with_charged(charged)
 }
 
 impl IntoFuture for Ask<'_> {

@@ -8,7 +8,7 @@ use crate::clock::{Clock, SharedClock};
 use crate::error::Invalid;
 use crate::key::Counter;
 use crate::quota::{IntoQuota, Quota};
-use crate::store::{SharedStore, Store};
+use crate::store::{MemoryStore, Store};
 
 /// Settings of a [`Limiter`].
 #[derive(Debug)]
@@ -16,7 +16,7 @@ use crate::store::{SharedStore, Store};
 pub struct LimiterBuilder {
     name: String,
     quotas: Vec<Result<Quota, Invalid>>,
-    store: Option<SharedStore>,
+    store: Option<Arc<dyn Store>>,
     clock: Option<SharedClock>,
 }
 
@@ -49,7 +49,7 @@ impl LimiterBuilder {
     /// limiters can share it. They should share their clock as well: a store that has seen one
     /// clock's present does not go back to another's past.
     pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(SharedStore::new(store));
+        self.store = Some(Arc::new(store));
         self
     }
 
@@ -85,7 +85,7 @@ impl LimiterBuilder {
             counters.push(counter);
         }
         let (store, clock) = (
-            self.store.unwrap_or_default(),
+            self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
             self.clock.unwrap_or_default(),
         );
         Ok(Limiter {

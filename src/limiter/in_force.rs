@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::error::Invalid;
 use crate::key::{Counter, Subject};
 use crate::quota::Quota;
-use crate::store::Overrides;
+use crate::store::{OverrideStore, Overrides};
 
 /// The quotas of one call.
 #[derive(Clone, Debug)]
@@ -63,7 +63,9 @@ impl Limiter {
     #[inline]
     pub(super) fn known_overrides(&self) -> Option<&Overrides> {
         let overrides = self.inner.store.overrides();
-        overrides.filter(|overrides| !overrides.is_empty())
+        overrides
+            .map(OverrideStore::table)
+            .filter(|overrides| !overrides.is_empty())
     }
 
     /// What applies to a subject, unless the call says otherwise.

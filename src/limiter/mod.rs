@@ -5,18 +5,18 @@ mod builder;
 mod in_force;
 mod overrides;
 mod reserve;
-mod short;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::SharedClock;
-use crate::decision::{Decision, Usages};
+use crate::decision::Decision;
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::quota::IntoQuota;
-use crate::store::{SharedStore, Store, StoreFuture, TimeSource};
+use crate::store::{Store, StoreAdmin, StoreFuture, TimeSource, no_admin};
+use crate::usage::Usages;
 
 pub use self::ask::Ask;
 use self::ask::Verb;
@@ -66,7 +66,7 @@ pub struct Limiter {
 
 struct Inner {
     counters: Box<[Counter]>,
-    store: SharedStore,
+    store: Arc<dyn Store>,
     clock: SharedClock,
     /// Clock of the store's instants.
     time: TimeSource,
@@ -199,37 +199,46 @@ impl Limiter {
 
     /// Forgets what this limiter has counted for `key`.
     pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<(), Error> {
-        self.with_batch(&key.into(), &InForce::Own, 0, Store::reset)
+        self.with_batch(&key.into(), &InForce::Own, 0, |store, batch| {
+            let no_admin = || StoreFuture::ready(Err(no_admin()));
+            store
+                .admin()
+                .map_or_else(no_admin, |admin| admin.reset(batch))
+        })
     }
 
     /// Forgets everything in the store, also what other limiters have counted there.
     pub fn clear(&self) -> StoreFuture<(), Error> {
-        self.inner
-            .store
-            .clear()
-            .map(|done| done.map_err(Error::from))
+        self.with_admin(|admin| admin.clear())
     }
 
     /// How many counters the store keeps, also for other limiters, and also those that have
     /// expired but not been swept.
     pub fn len(&self) -> StoreFuture<usize, Error> {
-        self.inner.store.len().map(|len| len.map_err(Error::from))
+        self.with_admin(|admin| admin.len())
     }
 
     /// Drops every expired counter now, and says how many there were. Not needed for the
     /// memory store, which sweeps as it goes.
     pub fn sweep(&self) -> StoreFuture<usize, Error> {
         let now = self.inner.clock.now();
-        self.inner
-            .store
-            .sweep(now)
-            .map(|count| count.map_err(Error::from))
+        self.with_admin(|admin| admin.sweep(now))
     }
 
     /// What is counted, in the order in which it was given.
     #[must_use]
     pub fn counters(&self) -> &[Counter] {
         &self.inner.counters
+    }
+
+    fn with_admin<T: Unpin + Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn StoreAdmin) -> StoreFuture<T>,
+    ) -> StoreFuture<T, Error> {
+        match self.inner.store.admin() {
+            Some(admin) => call(admin).map(|done| done.map_err(Error::from)),
+            None => StoreFuture::ready(Err(no_admin().into())),
+        }
     }
 
     fn with_batch<T: Unpin + Send + 'static>(

@@ -4,7 +4,7 @@ use super::Limiter;
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::observe;
-use crate::store::{Override, StoreFuture};
+use crate::store::{Override, StoreFuture, no_overrides};
 
 impl Limiter {
     /// Sets another limit for one subject, or for all subjects that have a dimension, in the
@@ -34,11 +34,12 @@ impl Limiter {
             return StoreFuture::ready(Err(wrong.into()));
         }
         // Nobody may ever list them, and those that are over would add up.
-        if let Some(known) = self.inner.store.overrides() {
-            known.sweep(self.inner.clock.wall_now());
-        }
+        let Some(store) = self.inner.store.overrides() else {
+            return StoreFuture::ready(Err(no_overrides().into()));
+        };
+        store.table().sweep(self.inner.clock.wall_now());
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
-        self.inner.store.set_override(new).map(move |set| {
+        store.set(new).map(move |set| {
             set?;
             observe::overridden(&rule, Some(&quota), until);
             Ok(())
@@ -50,7 +51,10 @@ impl Limiter {
     pub fn remove_override<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<bool, Error> {
         // As it is kept: addresses that were written as text are addresses.
         let of = Override::of(key.into(), self.rule());
-        let answer = self.inner.store.remove_override(&of.subject(), self.rule());
+        let Some(store) = self.inner.store.overrides() else {
+            return StoreFuture::ready(Ok(false));
+        };
+        let answer = store.remove(&of.subject(), self.rule());
         let rule = self.rule().to_owned();
         answer.map(move |removed| {
             let removed = removed?;
@@ -65,7 +69,8 @@ impl Limiter {
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
         let known = self.inner.store.overrides();
-        let mut all = known.map_or_else(Vec::new, |known| known.list(self.inner.clock.wall_now()));
+        let wall = self.inner.clock.wall_now();
+        let mut all = known.map_or_else(Vec::new, |known| known.table().list(wall));
         all.retain(|known| known.rule() == self.rule());
         all
     }

@@ -9,10 +9,10 @@ use super::tally::{Place, Tally, remaining_share};
 use super::violations::Violation;
 use super::{Watch, event, metric};
 use crate::clock::Timestamp;
-use crate::decision::Usage;
 use crate::head::RequestHead;
 use crate::key::{Subject, Value};
 use crate::sync::lock;
+use crate::usage::Usage;
 use crate::who::Identity;
 
 /// A request that goes on: where it goes, and how the quota stands that speaks for it.

@@ -90,12 +90,6 @@ impl Exemptions {
         named.then_some(Exemption::Subject)
     }
 
-    /// Whether some requests are exempt by where they come from, or by what they say of
-    /// themselves.
-    pub(super) fn is_by_head(&self) -> bool {
-        !self.networks.is_empty() || !self.predicates.is_empty()
-    }
-
     /// Whether, and why, a request is exempt by where it comes from, or by what it says of
     /// itself.
     #[inline]

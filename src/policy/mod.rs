@@ -91,18 +91,16 @@ mod tiers;
 use std::fmt;
 use std::net::IpAddr;
 
-use http::Method;
-
 use self::about::About;
 use self::exempt::Exemptions;
 use self::local_share::LocalShare;
 use self::route::Routes;
 use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
-use crate::decision::Usage;
 use crate::head::RequestHead;
 use crate::key::Counter;
 use crate::quota::Quota;
+use crate::usage::Usage;
 use crate::who::Identity;
 
 pub use self::about::RuleKind;
@@ -236,22 +234,6 @@ impl Policy {
     fn plan_number(&self, endpoint: usize, identity: Option<&Identity>) -> usize {
         let is_authenticated = identity.is_some_and(Identity::is_authenticated);
         self.by_endpoint[endpoint][usize::from(is_authenticated)]
-    }
-
-    /// The plan of whoever is not known, if it is the same whatever they ask for, but for
-    /// [what may be a preflight](Self::may_be_preflight), wherever they come from, and whenever.
-    pub(crate) fn plan_for_all(&self) -> Option<usize> {
-        let is_one = !self.has_routes() && !self.exempt.is_by_head();
-        match &*self.by_endpoint {
-            [[plan, _]] if is_one && self.maintenance_until.is_none() => Some(*plan),
-            _ => None,
-        }
-    }
-
-    /// Whether it takes more than a look at its method to know that a request is none.
-    #[inline]
-    pub(crate) fn may_be_preflight(head: &RequestHead<'_>) -> bool {
-        head.method() == Method::OPTIONS
     }
 
     /// Whether it matters which route a request took.

@@ -7,10 +7,10 @@ use http::StatusCode;
 use super::message;
 use super::{RequestId, Template};
 use crate::clock::Timestamp;
-use crate::decision::Outcome;
 use crate::head::RequestHead;
 use crate::headers::{Standing, retry_after_secs};
 use crate::quota::Window;
+use crate::usage::Outcome;
 
 /// Why a request was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,13 @@
 //! Where counters live: the [`Store`] trait and the stores that come with the crate.
 
+mod admin;
 mod by_print;
 mod chance;
 mod circuit_breaker;
 #[cfg(feature = "test-util")]
 pub mod contract;
 mod deny_cache;
+mod epoch;
 mod fingerprint;
 mod future;
 mod health;
@@ -15,19 +17,18 @@ mod memory_stats;
 mod overrides;
 #[cfg(feature = "redis")]
 mod redis;
-mod shared;
 mod siphash;
 mod wall;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::batch::{Batch, Check};
+use crate::batch::Batch;
 use crate::clock::{Clock, SharedClock, Timestamp};
-use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
-use crate::key::Subject;
+use crate::usage::Usages;
 
+pub use self::admin::{OverrideStore, StoreAdmin};
 pub use self::circuit_breaker::{CircuitBreaker, CircuitBreakerBuilder};
 pub use self::deny_cache::{DenyCache, DenyCacheBuilder};
 pub use self::future::StoreFuture;
@@ -39,97 +40,52 @@ pub use self::memory_stats::MemoryStats;
 pub use self::overrides::{Override, Overrides};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisStore, RedisStoreBuilder};
-pub(crate) use self::shared::SharedStore;
 
 /// Keeps counters and decides batches against them.
 ///
-/// One call decides all quotas of a request, because a store that is asked for one key at a
-/// time cannot promise all-or-nothing. A store that answers at once (memory) returns
-/// [`StoreFuture::ready`]; one that must wait (a network) returns [`StoreFuture::pending`] with a future
-/// that owns what it needs.
+/// One call decides all quotas of a request, because all-or-nothing cannot be promised by a store that
+/// sees one key at a time. A store that answers synchronously (memory) returns [`StoreFuture::ready`];
+/// one that waits for a network returns [`StoreFuture::pending`] with a future that owns what it needs.
 ///
 /// `now` is the monotonic time of the caller's [`Clock`]. A store with a clock of its own, shared by
-/// a fleet, may decide by that one: [`Usages::at`] is the instant of the decision, and
-/// [`use_clock`](Store::use_clock) returns which clock it is from. A clock that goes back means that
-/// no time has passed.
+/// several processes, may decide by that one: [`Usages::at`] is the instant of the decision, and
+/// [`use_clock`](Store::use_clock) returns which clock it is from. If `now` goes back, no time has
+/// passed.
 ///
-/// Anyone can write a store: [`State`](crate::algorithm::State) has the arithmetic, and the
-/// contract suite (feature `test-util`) tells whether it keeps the promises.
-#[expect(
-    clippy::len_without_is_empty,
-    reason = "whether it is empty is nothing to ask"
-)]
+/// # Groups
+///
+/// A batch has [groups](crate::Group). Each is charged whole or not at all, and all are decided at one
+/// instant. The group [`Live`](crate::Group::Live) decides about the request. A
+/// [`DryRun`](crate::Group::DryRun) group is charged only if `Live` is admitted and the group itself
+/// has room.
+///
+/// # Implement a store
+///
+/// The four methods without a default are enough: [`State`](crate::algorithm::State) has the
+/// arithmetic, and the contract suite (feature `test-util`) tests the promises. Stores that receive a
+/// [`Batch`] need not validate it. A decorator forwards the methods that it does not change, including
+/// [`admin`](Store::admin), [`overrides`](Store::overrides) and [`use_clock`](Store::use_clock).
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Charges every check if all have room; otherwise charges nothing.
+    /// Charges each group of the batch whose checks all have room, as described under
+    /// [groups](Store#groups).
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages>;
 
-    /// [`decide`](Store::decide) for a single check: how its counter stands, and the instant of
-    /// the decision. Most requests have but one quota, and a store may know a shorter way for
-    /// it; what is decided must be the same.
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
-        let batch = match Batch::new(std::slice::from_ref(check)) {
-            Ok(batch) => batch,
-            Err(invalid) => {
-                return StoreFuture::ready(Err(StoreError::refused(invalid.to_string())));
-            }
-        };
-        self.decide(&batch, now).map(|verdict| only(&verdict?))
-    }
-
-    /// How the counters stand and what [`decide`](Store::decide) would say. Changes nothing.
+    /// Returns what [`decide`](Store::decide) would return. Writes nothing.
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages>;
 
-    /// Charges every check, whether there is room or not: it has already happened.
+    /// Charges every check of every group, whether there is room or not.
     ///
-    /// The usages are those after the charge; one that went over its limit is
-    /// [`Denied`](crate::Outcome::Denied) and says when a request of no cost would be within
-    /// it again.
+    /// The usages are those after the charge. A counter over its limit is
+    /// [`Denied`](crate::Outcome::Denied), with the instant at which a request of cost 0 would be
+    /// allowed.
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages>;
 
-    /// Takes back charges made at `charged_at` (the [`Usages::at`] of the decision), as far
-    /// as they still count. Never below zero, never out of another window.
+    /// Takes back charges made at `charged_at` (the [`Usages::at`] of the decision), as far as they
+    /// still count. A counter never goes below zero, and another window is never credited.
     ///
-    /// Nobody may be there to wait for the answer: a [`Reservation`](crate::Reservation) that is
-    /// dropped cannot. So be at work from the moment this is called, if you can.
+    /// The caller may drop the future without polling it, as a dropped
+    /// [`Reservation`](crate::Reservation) does. Start the work in this call if possible.
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()>;
-
-    /// Forgets the counters of these checks.
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()>;
-
-    /// Forgets every counter of a subject.
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()>;
-
-    /// Forgets everything.
-    fn clear(&self) -> StoreFuture<()>;
-
-    /// How many counters are kept, those included that have expired but not been swept.
-    fn len(&self) -> StoreFuture<usize>;
-
-    /// Drops every expired counter now, and says how many there were. A store that expires
-    /// them by itself has nothing to do.
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        let _ = now;
-        StoreFuture::ready(Ok(0))
-    }
-
-    /// The limits that were set at run time, as far as this process knows them; `None` if the
-    /// store keeps none. A change elsewhere must be in it within a second.
-    fn overrides(&self) -> Option<&Overrides> {
-        None
-    }
-
-    /// Sets a limit at run time, for all who share the store.
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        drop(new);
-        StoreFuture::ready(Err(StoreError::refused("this store keeps no overrides")))
-    }
-
-    /// Removes the limits that were set for a subject under a rule, and says whether there were
-    /// any.
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        let _ = (subject, rule);
-        StoreFuture::ready(Ok(false))
-    }
 
     /// Receives the clock whose `now` is passed to the other methods. Called once by each layer and
     /// each limiter that is built with this store.
@@ -143,14 +99,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         TimeSource::Caller
     }
 
-    /// Whether it answers at present, as far as is known without asking. For those who watch.
+    /// Returns whether the store answers, as far as is known without a call.
     fn health(&self) -> StoreHealth {
         StoreHealth::Healthy
     }
 
-    /// What it keeps in the memory of this process; `None` if that is nothing. For those who
-    /// watch, once a second.
-    fn memory_stats(&self) -> Option<MemoryStats> {
+    /// Returns the operations for operators; `None` if the store has none.
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        None
+    }
+
+    /// Returns the overrides; `None` if the store keeps none.
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
         None
     }
 }
@@ -178,21 +138,26 @@ impl TimeSource {
     }
 }
 
-/// What a verdict says to a single check.
-fn only(verdict: &Usages) -> Result<(Usage, Timestamp), StoreError> {
-    let first = verdict.usages().first().copied();
-    let usage = first.ok_or_else(|| StoreError::refused("the store answered no check"))?;
-    Ok((usage, verdict.at()))
+/// Error of a store that keeps no overrides.
+pub(crate) fn no_overrides() -> StoreError {
+    StoreError::refused("this store keeps no overrides")
+}
+
+/// Error of a store without [`StoreAdmin`].
+pub(crate) fn no_admin() -> StoreError {
+    StoreError::refused("this store has no operations for operators")
+}
+
+/// Returns the epoch of a store; a constant if it has none. See [`StoreAdmin::epoch`].
+#[inline]
+fn epoch_of(store: &dyn Store) -> u64 {
+    store.admin().map_or(0, StoreAdmin::epoch)
 }
 
 /// A store that is shared.
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         (**self).decide(batch, now)
-    }
-
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
-        (**self).decide_one(check, now)
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
@@ -207,38 +172,6 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        (**self).reset(batch)
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        (**self).reset_subject(subject)
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        (**self).clear()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        (**self).len()
-    }
-
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        (**self).sweep(now)
-    }
-
-    fn overrides(&self) -> Option<&Overrides> {
-        (**self).overrides()
-    }
-
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        (**self).set_override(new)
-    }
-
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        (**self).remove_override(subject, rule)
-    }
-
     fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
         (**self).use_clock(clock)
     }
@@ -247,7 +180,11 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).health()
     }
 
-    fn memory_stats(&self) -> Option<MemoryStats> {
-        (**self).memory_stats()
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        (**self).admin()
+    }
+
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        (**self).overrides()
     }
 }

@@ -193,6 +193,8 @@ pub struct Overrides {
     /// When the next of them ends, in microseconds; [`u64::MAX`] if none does.
     next_end: AtomicU64,
     table: ArcSwap<Table>,
+    /// Counts changes of the table.
+    version: AtomicU64,
     /// Held while the table is changed.
     changing: Mutex<()>,
 }
@@ -243,6 +245,7 @@ impl Overrides {
             rests_until: AtomicU64::new(0),
             next_end: AtomicU64::new(u64::MAX),
             table: ArcSwap::default(),
+            version: AtomicU64::new(0),
             changing: Mutex::new(()),
         }
     }
@@ -334,6 +337,12 @@ impl Overrides {
         self.next_end.store(next_end, Ordering::Release);
         self.table.store(Arc::new(table));
         self.len.store(len, Ordering::Release);
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns a number that changes with the table.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 }
 

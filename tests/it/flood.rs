@@ -6,6 +6,8 @@ use tollgate::{
     Batch, Check, Counter, Limiter, ManualClock, MemoryStore, Quota, Store, Subject, Timestamp,
 };
 
+use crate::support::store_ext::StoreExt as _;
+
 fn decide(
     store: &MemoryStore,
     subject: &Subject<'_>,

@@ -27,12 +27,13 @@ const FLOORS: [&[&str]; 6] = [
         "head",
         "network",
         "sync",
+        "usage",
         "who",
     ],
 ];
 
 /// What each room on the ground floor may use of its neighbours: words before mathematics.
-const GROUND: [(&str, &[&str]); 14] = [
+const GROUND: [(&str, &[&str]); 15] = [
     ("calm", &[]),
     ("error", &[]),
     ("hashed", &[]),
@@ -45,8 +46,9 @@ const GROUND: [(&str, &[&str]); 14] = [
     ("quota", &["error", "calendar"]),
     ("key", &["error", "quota"]),
     ("batch", &["error", "key", "quota"]),
-    ("decision", &["batch", "clock", "error", "quota"]),
-    ("algorithm", &["clock", "decision", "quota"]),
+    ("usage", &["batch", "clock", "quota"]),
+    ("decision", &["batch", "clock", "error", "usage"]),
+    ("algorithm", &["clock", "quota", "usage"]),
 ];
 
 /// What rooms on the upper floors may use of their own floor.

@@ -38,6 +38,7 @@ mod routing;
 mod sockets;
 mod store_contract;
 mod stores;
+mod support;
 mod tier;
 mod vectors;
 mod wall_clock;

@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use tollgate::{Batch, Check, Counter, MemoryStore, Quota, Store, Subject, Timestamp};
+use tollgate::{Batch, Check, Counter, MemoryStore, Quota, Store, StoreAdmin, Subject, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 
@@ -181,7 +181,9 @@ fn single_checks_run_beside_batches() {
         };
         let subject = Subject::from(0_u64);
         let check = Check::new(&subject, &counter);
-        let (usage, _) = store.decide_one(&check, NOW).wait().unwrap();
+        let checks = [check];
+        let usages = store.decide(&Batch::new(&checks).unwrap(), NOW).wait();
+        let usage = usages.unwrap().usages()[0];
         let both = other.join().unwrap();
         assert!(usage.is_allowed() ^ both, "there is room for one");
         assert_eq!(used(&store, 0, &counter), 2);

@@ -11,6 +11,10 @@ mod extremes;
 #[path = "../it/reference.rs"]
 mod reference;
 
+#[path = "../it/support/mod.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
 /// Where `tests/it` has it.
 mod properties {
     pub(crate) use crate::counters;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(super) use self::place::Place;
 use self::spread::Spread;
-use crate::decision::Usage;
 use crate::sync::locked;
+use crate::usage::Usage;
 
 /// One endpoint or one quota.
 #[derive(Debug)]
@@ -196,7 +196,7 @@ impl Tallies {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
-    use crate::decision::Outcome;
+    use crate::usage::Outcome;
 
     #[test]
     fn too_many_names_are_counted_together() {

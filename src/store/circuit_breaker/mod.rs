@@ -9,12 +9,11 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 
 use self::breaker::Breaker;
-use super::{MemoryStats, Override, Overrides, Store, StoreFuture, StoreHealth, TimeSource};
-use crate::batch::{Batch, Check};
+use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
+use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::decision::{Usage, Usages};
 use crate::error::{Invalid, StoreError};
-use crate::key::Subject;
+use crate::usage::Usages;
 
 /// Puts a deadline and a circuit breaker around a store.
 ///
@@ -124,14 +123,6 @@ impl Store for CircuitBreaker {
         self.ask(|store| store.decide(batch, now))
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
-        // A check that makes no sense is no failure of the store's.
-        if let Err(invalid) = Batch::new(std::slice::from_ref(check)) {
-            return StoreFuture::ready(Err(StoreError::refused(invalid.to_string())));
-        }
-        self.ask(|store| store.decide_one(check, now))
-    }
-
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.ask(|store| store.peek(batch, now))
     }
@@ -142,39 +133,6 @@ impl Store for CircuitBreaker {
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
         self.ask(|store| store.refund(batch, charged_at, now))
-    }
-
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.store.reset(batch)
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.store.reset_subject(subject)
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.store.clear()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.store.len()
-    }
-
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        self.store.sweep(now)
-    }
-
-    #[inline]
-    fn overrides(&self) -> Option<&Overrides> {
-        self.store.overrides()
-    }
-
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        self.store.set_override(new)
-    }
-
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        self.store.remove_override(subject, rule)
     }
 
     fn health(&self) -> StoreHealth {
@@ -188,8 +146,13 @@ impl Store for CircuitBreaker {
         self.store.use_clock(clock)
     }
 
-    fn memory_stats(&self) -> Option<MemoryStats> {
-        self.store.memory_stats()
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.store.admin()
+    }
+
+    #[inline]
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        self.store.overrides()
     }
 }
 

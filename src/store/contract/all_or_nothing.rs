@@ -4,8 +4,8 @@ use super::bench::{
     Bench, FIVE_A_MINUTE, MINUTE, SECOND, START, batch, counter, five_a_minute_in_turn, user,
 };
 use crate::batch::Check;
-use crate::decision::{Outcome, Usage};
 use crate::key::Subject;
+use crate::usage::{Outcome, Usage};
 
 pub(super) async fn allows_an_empty_batch(bench: &Bench) {
     let verdict = bench.decide(&batch(&[]), START).await;

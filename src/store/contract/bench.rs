@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Usages};
 use crate::key::{Counter, Subject};
 use crate::quota::Quota;
-use crate::store::Store;
+use crate::store::{Store, StoreAdmin};
+use crate::usage::{Usage, Usages};
 
 /// 2025-01-01 00:00:00 UTC, where windows of every length start.
 pub(super) const START: u64 = 1_735_689_600_000_000;
@@ -61,6 +61,12 @@ impl Bench {
         );
     }
 
+    pub(super) fn admin(&self) -> &dyn StoreAdmin {
+        self.store
+            .admin()
+            .expect("the suite needs the operations of `StoreAdmin`")
+    }
+
     pub(super) async fn decide(&self, batch: &Batch<'_>, at: u64) -> Usages {
         let answer = self.store.decide(batch, Timestamp::from_micros(at)).await;
         answer.expect("decide must not fail")
@@ -86,21 +92,17 @@ impl Bench {
     }
 
     pub(super) async fn len(&self) -> usize {
-        self.store.len().await.expect("len must not fail")
+        self.admin().len().await.expect("len must not fail")
     }
 
     pub(super) async fn sweep(&self, at: u64) -> usize {
-        let answer = self.store.sweep(Timestamp::from_micros(at)).await;
+        let answer = self.admin().sweep(Timestamp::from_micros(at)).await;
         answer.expect("sweep must not fail")
     }
 
-    /// Decides a single check, by the way that is made for that.
+    /// Decides a single check.
     pub(super) async fn take(&self, check: Check<'_>, at: u64) -> Usage {
-        let answer = self
-            .store
-            .decide_one(&check, Timestamp::from_micros(at))
-            .await;
-        answer.expect("decide_one must not fail").0
+        self.decide(&batch(&[check]), at).await.usages()[0]
     }
 
     /// Looks at a single check.

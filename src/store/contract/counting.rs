@@ -5,7 +5,7 @@ use super::bench::{
     together, user,
 };
 use crate::batch::Check;
-use crate::decision::Outcome;
+use crate::usage::Outcome;
 
 pub(super) async fn admits_exactly_the_limit(bench: &Bench) {
     let alice = user("alice");

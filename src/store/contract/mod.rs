@@ -24,6 +24,7 @@
 mod all_or_nothing;
 mod bench;
 mod counting;
+mod groups;
 mod identity;
 mod overrides;
 mod upkeep;
@@ -75,5 +76,22 @@ pub async fn verify(new_store: impl AsyncFn() -> Arc<dyn Store>) {
     for case in vectors::cases() {
         case.run(&Bench::new(&case.title(), new_store().await))
             .await;
+    }
+}
+
+/// Puts a store through the promises about [groups](crate::Group).
+pub async fn verify_groups(new_store: impl AsyncFn() -> Arc<dyn Store>) {
+    macro_rules! promises {
+        ($($room:ident :: $promise:ident;)*) => {$(
+            $room::$promise(&Bench::new(stringify!($promise), new_store().await)).await;
+        )*};
+    }
+    promises! {
+        groups::charges_a_dry_run_with_an_admitted_request;
+        groups::never_denies_by_a_dry_run;
+        groups::charges_no_dry_run_with_a_denied_request;
+        groups::charges_each_dry_run_whole_or_not_at_all;
+        groups::takes_a_batch_of_three_full_groups;
+        groups::peeks_records_and_refunds_all_groups;
     }
 }

@@ -17,7 +17,7 @@ pub(super) async fn resets_the_named_counters_only(bench: &Bench) {
             .await;
     }
     bench
-        .store
+        .admin()
         .reset(&batch(&[Check::new(&alice, &one)]))
         .await
         .expect("reset must not fail");
@@ -35,7 +35,7 @@ pub(super) async fn resets_a_whole_subject_and_no_other(bench: &Bench) {
         bench.take(Check::new(&bob, counter), START).await;
     }
     bench
-        .store
+        .admin()
         .reset_subject(&alice)
         .await
         .expect("reset_subject must not fail");
@@ -58,7 +58,7 @@ pub(super) async fn clears_everything(bench: &Bench) {
             .collect();
         let _ = bench.decide(&batch(&checks), START).await;
     }
-    bench.store.clear().await.expect("clear must not fail");
+    bench.admin().clear().await.expect("clear must not fail");
     bench.same("counters left", bench.len().await, 0);
     for name in &names {
         let seen = bench

@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::bench::{Bench, batch, counter, user};
 use crate::batch::Check;
-use crate::decision::Outcome;
 use crate::key::Counter;
 use crate::quota::Quota;
+use crate::usage::Outcome;
 
 const FILES: [&str; 5] = [
     include_str!("vectors/fixed-window.json"),

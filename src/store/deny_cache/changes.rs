@@ -17,16 +17,13 @@ pub(super) struct Slot(u32);
 
 const COUNTED_ON: u64 = 1;
 const ONE_CHANGE: u64 = 2;
-/// 128 KiB of them. The first is nobody's: it is for what concerns everything.
+/// 128 KiB of them.
 const SLOTS: u64 = 16_384;
 
 impl Slot {
-    pub(super) const EVERYTHING: Self = Self(0);
-
     pub(super) fn of(print: Fingerprint) -> Self {
         // Below the number of slots.
-        let index = (print.place % (SLOTS - 1)) as u32;
-        Self(index + 1)
+        Self((print.place % SLOTS) as u32)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::changes::Slot;
-use crate::batch::Check;
+use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
-use crate::decision::{Outcome, Usage, Usages};
 use crate::quota::Algorithm;
+use crate::usage::{Outcome, Usage, Usages};
 
 /// What the store has said, and for how long that holds.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Denial {
     /// The caller's: from when on time has passed, and from when on it is asked again.
     asked: Timestamp,
     until: Timestamp,
+    /// Epoch of the store when it was asked.
+    pub(super) epoch: u64,
     /// What it counts on: of each subject that was denied, how much had happened to it.
     pub(super) counts_on: Box<[(Slot, u64)]>,
 }
@@ -26,7 +28,7 @@ impl Denial {
     pub(super) fn new(
         usages: &[Usage],
         at: Timestamp,
-        asked: Timestamp,
+        (epoch, asked): (u64, Timestamp),
         span: Duration,
         counts_on: Box<[(Slot, u64)]>,
     ) -> Self {
@@ -35,6 +37,7 @@ impl Denial {
             at,
             asked,
             until: asked.saturating_add(span),
+            epoch,
             counts_on,
         }
     }
@@ -63,21 +66,13 @@ impl Denial {
     }
 
     /// What the store would say.
-    pub(super) fn verdict(&self, now: Timestamp) -> Usages {
+    pub(super) fn verdict(&self, batch: &Batch<'_>, now: Timestamp) -> Usages {
         let instant = self.instant(now);
-        let mut verdict = Usages::new(instant);
+        let mut verdict = Usages::new(batch, instant);
         for usage in &self.usages {
             verdict.push(self.usage(usage, instant));
         }
         verdict
-    }
-
-    /// What the store would say to a single check.
-    #[inline]
-    pub(super) fn only(&self, now: Timestamp) -> Option<(Usage, Timestamp)> {
-        let instant = self.instant(now);
-        let usage = self.usages.first()?;
-        Some((self.usage(usage, instant), instant))
     }
 }
 

@@ -8,10 +8,10 @@ use super::changes::{Changes, Slot};
 use super::denial::{Denial, Steady, span};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::Usage;
 use crate::key::Subject;
 use crate::store::by_print::{ByPrint, by_print};
 use crate::store::fingerprint::{Fingerprint, RequestPrint, Secret};
+use crate::usage::Usages;
 
 pub(super) struct Memory {
     secret: Secret,
@@ -28,7 +28,8 @@ pub(super) struct Asked {
     /// Of each check, what had happened to its subject, and when its figures stay.
     subjects: [(Slot, u64); MAX_CHECKS],
     steady: [Steady; MAX_CHECKS],
-    everything: u64,
+    /// Epoch of the store before it was asked.
+    epoch: u64,
 }
 
 impl Memory {
@@ -54,10 +55,15 @@ impl Memory {
 
     /// What the store has said to this request, if it would say it again.
     #[inline]
-    pub(super) fn recall(&self, print: RequestPrint, now: Timestamp) -> Option<Arc<Denial>> {
+    pub(super) fn recall(
+        &self,
+        print: RequestPrint,
+        epoch: u64,
+        now: Timestamp,
+    ) -> Option<Arc<Denial>> {
         let denial = self.denials.get(&print)?;
         let is_same = |(slot, count): &(Slot, u64)| self.changes.count(*slot) == *count;
-        if !denial.holds(now) || !denial.counts_on.iter().all(is_same) {
+        if denial.epoch != epoch || !denial.holds(now) || !denial.counts_on.iter().all(is_same) {
             return None;
         }
         self.answered.fetch_add(1, Ordering::Relaxed);
@@ -70,14 +76,14 @@ impl Memory {
         checks: &[Check<'_>],
         prints: &[Fingerprint],
         print: RequestPrint,
-        at: Timestamp,
+        (epoch, at): (u64, Timestamp),
     ) -> Asked {
         let mut asked = Asked {
             print,
             at,
-            subjects: [(Slot::EVERYTHING, 0); MAX_CHECKS],
+            subjects: [(Slot::default(), 0); MAX_CHECKS],
             steady: [Steady::Always; MAX_CHECKS],
-            everything: self.changes.count(Slot::EVERYTHING),
+            epoch,
         };
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
             let slot = Slot::of(*print);
@@ -88,9 +94,10 @@ impl Memory {
     }
 
     /// What the store has said to it.
-    pub(super) fn heard(&self, asked: &Asked, usages: &[Usage], at: Timestamp) {
+    pub(super) fn heard(&self, asked: &Asked, answer: &Usages) {
+        let (usages, at) = (answer.usages(), answer.at());
         let subjects = asked.subjects.iter().zip(usages);
-        if usages.iter().all(Usage::is_allowed) {
+        if answer.is_allowed() {
             // It was charged: whoever is denied by the same counters waits longer now.
             for ((slot, _), _) in subjects {
                 self.changes.add_if_counted_on(*slot);
@@ -104,12 +111,10 @@ impl Memory {
         // What becomes of those that had room makes no difference to the outcome.
         let denied = subjects.filter(|(_, usage)| !usage.is_allowed());
         let denied = denied.map(|(subject, _)| *subject);
-        let counts_on: Box<[_]> = denied
-            .chain([(Slot::EVERYTHING, asked.everything)])
-            .collect();
+        let counts_on: Box<[_]> = denied.collect();
         let mut counted_on = counts_on.iter();
         if counted_on.all(|(slot, count)| self.changes.count_on(*slot, *count)) {
-            let denial = Denial::new(usages, at, asked.at, span, counts_on);
+            let denial = Denial::new(usages, at, (asked.epoch, asked.at), span, counts_on);
             self.denials.insert(asked.print, Arc::new(denial));
         }
     }

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use self::changes::Slot;
 use self::memory::Memory;
-use super::{MemoryStats, Override, Overrides, Store, StoreFuture, StoreHealth, TimeSource};
-use crate::batch::{Batch, Check};
+use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
+use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Usage, Usages};
-use crate::error::{Invalid, StoreError};
-use crate::key::Subject;
+use crate::error::Invalid;
+use crate::usage::Usages;
 
 /// Remembers denials, so that those who hammer while they are blocked cost the store nothing.
 ///
@@ -124,38 +123,18 @@ impl Store for DenyCache {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let prints = self.memory.fingerprints(batch);
         let print = self.memory.request(batch.checks(), &prints);
-        if let Some(denial) = self.memory.recall(print, now) {
-            return StoreFuture::ready(Ok(denial.verdict(now)));
+        let epoch = epoch_of(&*self.store);
+        if let Some(denial) = self.memory.recall(print, epoch, now) {
+            return StoreFuture::ready(Ok(denial.verdict(batch, now)));
         }
-        let asked = self.memory.asked(batch.checks(), &prints, print, now);
+        let asked = self
+            .memory
+            .asked(batch.checks(), &prints, print, (epoch, now));
         let memory = Arc::clone(&self.memory);
         self.store.decide(batch, now).map(move |answer| {
             let verdict = answer?;
-            memory.heard(&asked, verdict.usages(), verdict.at());
+            memory.heard(&asked, &verdict);
             Ok(verdict)
-        })
-    }
-
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
-        let checks = std::slice::from_ref(check);
-        let batch = match Batch::new(checks) {
-            Ok(batch) => batch,
-            Err(invalid) => {
-                return StoreFuture::ready(Err(StoreError::refused(invalid.to_string())));
-            }
-        };
-        let prints = self.memory.fingerprints(&batch);
-        let print = self.memory.request(checks, &prints);
-        let recalled = self.memory.recall(print, now);
-        if let Some(only) = recalled.and_then(|denial| denial.only(now)) {
-            return StoreFuture::ready(Ok(only));
-        }
-        let asked = self.memory.asked(checks, &prints, print, now);
-        let memory = Arc::clone(&self.memory);
-        self.store.decide_one(check, now).map(move |answer| {
-            let (usage, at) = answer?;
-            memory.heard(&asked, &[usage], at);
-            Ok((usage, at))
         })
     }
 
@@ -173,45 +152,6 @@ impl Store for DenyCache {
         self.change(slots, |store| store.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        let slots = self.memory.slots(batch);
-        self.change(slots, |store| store.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        let slot = self.memory.slot(subject);
-        self.change([slot], |store| store.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.change([Slot::EVERYTHING], Store::clear)
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.store.len()
-    }
-
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        self.store.sweep(now)
-    }
-
-    #[inline]
-    fn overrides(&self) -> Option<&Overrides> {
-        self.store.overrides()
-    }
-
-    // One for a tenant is one for each of its users, whoever they are. It is no everyday matter,
-    // so everything is asked about anew.
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        self.change([Slot::EVERYTHING], |store| store.set_override(new))
-    }
-
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        self.change([Slot::EVERYTHING], |store| {
-            store.remove_override(subject, rule)
-        })
-    }
-
     fn health(&self) -> StoreHealth {
         self.store.health()
     }
@@ -220,8 +160,13 @@ impl Store for DenyCache {
         self.store.use_clock(clock)
     }
 
-    fn memory_stats(&self) -> Option<MemoryStats> {
-        self.store.memory_stats()
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.store.admin()
+    }
+
+    #[inline]
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        self.store.overrides()
     }
 }
 

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use super::request::Request;
 use super::terms::span;
-use super::told::Told;
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
 use crate::store::{Store, StoreFuture};
+use crate::usage::{Usage, Usages};
 
 /// Requests that are asked about at once do not come in the order of their instants. One that is
 /// earlier than this comes from a clock that went back.
@@ -49,13 +48,15 @@ impl Charge {
 
     /// What is told to somebody who spends a round and leaves so many.
     #[inline]
-    fn tell<T: Told>(&self, left: u64, now: Timestamp) -> T {
+    fn tell(&self, left: u64, now: Timestamp) -> Usages {
         let usages = self.usages.iter().map(|(usage, cost)| {
             // What is left of the block was charged, and is used by nobody.
             let used = usage.used().saturating_sub(cost.saturating_mul(left));
             Usage::new(usage.limit(), used, usage.reset_at(), usage.outcome())
         });
-        T::from_usages(usages, self.at(now))
+        let mut told = Usages::with_live(self.usages.len(), self.at(now));
+        usages.for_each(|usage| told.push(usage));
+        told
     }
 }
 
@@ -67,7 +68,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    pub(super) fn tell<T: Told>(&self) -> T {
+    pub(super) fn tell(&self) -> Usages {
         self.charge.tell(self.left, self.now)
     }
 
@@ -88,7 +89,7 @@ impl Block {
 
     /// What is told to whom it was taken for.
     #[inline]
-    pub(super) fn tell<T: Told>(&self, now: Timestamp) -> T {
+    pub(super) fn tell(&self, now: Timestamp) -> Usages {
         self.charge.tell(self.rounds, now)
     }
 

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use super::{Leased, Settings, Shared};
 use crate::error::Invalid;
-use crate::store::Store;
 use crate::store::by_print::by_print;
 use crate::store::fingerprint::Secret;
+use crate::store::{Store, epoch_of};
 use crate::sync::Mutex;
 
 /// Settings of a [`Leased`].
@@ -80,6 +80,7 @@ impl LeasedBuilder {
         };
         Leased {
             shared: Arc::new(Shared {
+                epoch: AtomicU64::new(epoch_of(&*self.store)),
                 store: self.store,
                 settings,
                 secret: Secret::random(),

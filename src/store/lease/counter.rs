@@ -10,12 +10,11 @@ use super::block::{Block, Underway, room};
 use super::demand::Demand;
 use super::request::Request;
 use super::seat::{Call, Seat};
-use super::told::Told;
 use super::{Settings, Shared};
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
 use crate::store::Store;
+use crate::usage::{Usage, Usages};
 
 pub(super) struct Counter {
     /// Always the same, once a block was asked for.
@@ -38,11 +37,11 @@ pub(super) struct Counter {
 }
 
 /// What is to be done about a request.
-pub(super) enum Next<T> {
+pub(super) enum Next {
     /// It was served.
-    Served(T),
+    Served(Usages),
     /// The same, and somebody has to have a turn to ask for the next block.
-    ServedWithQuestion(T),
+    ServedWithQuestion(Usages),
     /// A block is on its way.
     Wait(Arc<Seat>),
     /// It is asked about by itself.
@@ -84,22 +83,18 @@ impl Counter {
         self.now
     }
 
-    pub(super) const fn request(&self) -> Option<&Arc<Request>> {
-        self.request.as_ref()
-    }
-
     pub(super) const fn has_underway(&self) -> bool {
         self.underway.is_some()
     }
 
     /// Serves a request, or starts what it takes.
     #[inline]
-    pub(super) fn next<T: Told>(
+    pub(super) fn next(
         &mut self,
         shared: &Shared,
         now: Timestamp,
         request: impl FnOnce() -> Request,
-    ) -> Next<T> {
+    ) -> Next {
         self.now = now;
         if self.has_underway() && self.bell.has_rung() {
             self.look(shared);
@@ -122,7 +117,7 @@ impl Counter {
     }
 
     #[cold]
-    fn when_dry<T: Told>(&mut self, shared: &Shared, request: impl FnOnce() -> Request) -> Next<T> {
+    fn when_dry(&mut self, shared: &Shared, request: impl FnOnce() -> Request) -> Next {
         if self.request.is_none() && self.missing() >= 2 {
             self.request = Some(Arc::new(request()));
         }
@@ -147,7 +142,7 @@ impl Counter {
     }
 
     #[inline]
-    fn spend<T: Told>(&mut self, store: &dyn Store, now: Timestamp) -> Option<T> {
+    fn spend(&mut self, store: &dyn Store, now: Timestamp) -> Option<Usages> {
         self.spend_by(store, now, |block| block.tell(now))
     }
 

@@ -11,12 +11,10 @@ use super::block::Block;
 use super::counter::{Counter, Next};
 use super::request::Request;
 use super::seat::{Call, Place, Seat};
-use super::told::Told;
 use crate::clock::Timestamp;
-use crate::decision::Usage;
-use crate::key::Subject;
 use crate::store::{Store, StoreFuture};
 use crate::sync::{Mutex, MutexGuard, lock};
+use crate::usage::Usage;
 
 pub(super) struct Desk {
     shared: Weak<Shared>,
@@ -62,12 +60,12 @@ impl Desk {
 
     /// Serves a request, or starts what it takes. Says whether a block was asked for.
     #[inline]
-    pub(super) fn next<T: Told>(
+    pub(super) fn next(
         self: &Arc<Self>,
         shared: &Shared,
         now: Timestamp,
         request: impl FnOnce() -> Request,
-    ) -> (Next<T>, bool) {
+    ) -> (Next, bool) {
         self.with(shared, |counter| {
             // Looked at in here, so that whoever closes it finds every block that was taken before.
             if shared.is_closed.load(Ordering::Acquire) {
@@ -84,6 +82,7 @@ impl Desk {
         seat: &Seat,
         context: &mut Context<'_>,
     ) -> Poll<Call> {
+        shared.void_old_leases();
         // Before the bell is listened to: it may ring meanwhile.
         let called = seat.poll(context.waker());
         if called.is_ready() || !self.bell.has_rung() {
@@ -144,13 +143,9 @@ impl Desk {
 
     /// Forgets what was not spent: the store has forgotten that it was charged. What is on its way
     /// may have been charged before.
-    pub(super) fn forfeit(&self, subject: Option<&Subject<'_>>) {
+    pub(super) fn forfeit(&self) {
         let mut counter = self.counter();
-        let concerns = |request: &Arc<Request>| subject.is_none_or(|of| request.concerns(of));
-        let forfeited = counter
-            .request()
-            .is_some_and(concerns)
-            .then(|| counter.clear());
+        let forfeited = counter.clear();
         let woken = mem::take(&mut counter.woken);
         drop(counter);
         woken.into_iter().for_each(Waker::wake);

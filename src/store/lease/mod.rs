@@ -6,15 +6,13 @@ mod builder;
 mod counter;
 mod demand;
 mod desk;
-mod forgotten;
 mod request;
 mod seat;
 mod terms;
-mod told;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -23,20 +21,17 @@ use std::{fmt, mem};
 pub use self::builder::LeasedBuilder;
 use self::counter::Next;
 use self::desk::Desk;
-use self::forgotten::Forgotten;
 use self::request::Request;
 use self::seat::{Call, Seat};
 use self::terms::can_be_leased;
-use self::told::Told;
 use super::by_print::ByPrint;
 use super::fingerprint::{RequestPrint, Secret};
-use super::{MemoryStats, Override, Overrides, Store, StoreFuture, StoreHealth, TimeSource};
-use crate::batch::{Batch, Check};
+use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
+use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Usage, Usages};
 use crate::error::StoreError;
-use crate::key::Subject;
 use crate::sync::{Mutex, lock};
+use crate::usage::Usages;
 
 /// Takes permits ahead in small blocks, so that a request that comes again and again costs the
 /// store one call per block.
@@ -116,6 +111,8 @@ struct Shared {
     /// Desks in the order in which they took a lease, to see to those that nobody comes to.
     taken: Mutex<VecDeque<(Timestamp, Weak<Desk>)>>,
     is_closed: AtomicBool,
+    /// Epoch of the store under which the leases were taken.
+    epoch: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -144,6 +141,14 @@ impl Leased {
         StoreFuture::all(self.shared.desks().iter().map(|desk| desk.close(store)))
     }
 
+    /// Returns unspent permits of leases that have expired at `now`. Requests do this as well; call it
+    /// where there may be none for a while.
+    pub fn sweep(&self, now: Timestamp) {
+        for desk in self.shared.desks() {
+            desk.tidy(&self.shared, now);
+        }
+    }
+
     fn desk(&self, print: RequestPrint) -> Arc<Desk> {
         let new = || Arc::new(Desk::new(&self.shared));
         if let Some(desk) = self.shared.desks.get(&print) {
@@ -156,11 +161,12 @@ impl Leased {
 
     /// Serves a request from what was taken ahead, or asks for what it takes.
     #[inline]
-    fn serve<T: Told>(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<T> {
+    fn serve(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let shared = &self.shared;
         if !can_be_leased(batch) || shared.is_closed.load(Ordering::Acquire) {
-            return T::ask(&*shared.store, batch, now);
+            return shared.store.decide(batch, now);
         }
+        shared.void_old_leases();
         let desk = self.desk(shared.secret.request_of(batch));
         let (next, has_asked) = desk.next(shared, now, || Request::new(batch));
         // Whenever the store is asked, also if it has answered at once: else those that are to be
@@ -186,12 +192,12 @@ impl Leased {
     }
 
     /// Asks about a request by itself.
-    fn ask<T: Told>(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<T> {
+    fn ask(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut costs = [0; crate::batch::MAX_CHECKS];
         for (place, check) in costs.iter_mut().zip(batch.checks()) {
             *place = check.cost();
         }
-        T::ask(&*self.shared.store, batch, now).map(move |answer| {
+        self.shared.store.decide(batch, now).map(move |answer| {
             let told = answer?;
             desk.heard(told.usages(), costs.into_iter());
             Ok(told)
@@ -219,6 +225,17 @@ impl Shared {
     /// All desks there are.
     fn desks(&self) -> Vec<Arc<Desk>> {
         self.desks.iter().map(|(_, desk)| desk).collect()
+    }
+
+    /// Voids all leases if the store's epoch has changed since they were taken. Their charges may have
+    /// been reset, so they are not refunded.
+    #[inline]
+    fn void_old_leases(&self) {
+        let epoch = epoch_of(&*self.store);
+        if self.epoch.load(Ordering::Acquire) != epoch {
+            self.epoch.store(epoch, Ordering::Release);
+            self.desks().iter().for_each(|desk| desk.forfeit());
+        }
     }
 
     /// Notes that there is a lease to be seen to, when its time is over.
@@ -256,7 +273,7 @@ struct Waiting {
 
 impl Waiting {
     /// Waits to be called, and goes on with what for.
-    async fn called<T: Told>(mut self) -> Result<T, StoreError> {
+    async fn called(mut self) -> Result<Usages, StoreError> {
         let call = poll_fn(|context| self.desk.poll(&self.shared, &self.seat, context)).await;
         self.is_over = true;
         match call {
@@ -266,7 +283,7 @@ impl Waiting {
                 let (request, now) = (self.seat.request(), self.seat.now());
                 let verdict = request.decide(&*self.shared.store, 1, now).await?;
                 self.desk.heard(verdict.usages(), request.costs());
-                T::from_verdict(verdict)
+                Ok(verdict)
             }
         }
     }
@@ -286,13 +303,6 @@ impl Store for Leased {
         self.serve(batch, now)
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
-        match Batch::new(std::slice::from_ref(check)) {
-            Ok(batch) => self.serve(&batch, now),
-            Err(invalid) => StoreFuture::ready(Err(StoreError::refused(invalid.to_string()))),
-        }
-    }
-
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.shared.store.peek(batch, now)
     }
@@ -305,46 +315,6 @@ impl Store for Leased {
         self.shared.store.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        let subjects = batch.checks().iter().map(|check| *check.subject());
-        let forgotten = Forgotten::new(&self.shared, Some(subjects.collect()));
-        forgotten.after(self.shared.store.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        let forgotten = Forgotten::new(&self.shared, Some(vec![*subject]));
-        forgotten.after(self.shared.store.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        let forgotten = Forgotten::new(&self.shared, None);
-        forgotten.after(self.shared.store.clear())
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.shared.store.len()
-    }
-
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        for desk in self.shared.desks() {
-            desk.tidy(&self.shared, now);
-        }
-        self.shared.store.sweep(now)
-    }
-
-    #[inline]
-    fn overrides(&self) -> Option<&Overrides> {
-        self.shared.store.overrides()
-    }
-
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        self.shared.store.set_override(new)
-    }
-
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        self.shared.store.remove_override(subject, rule)
-    }
-
     fn health(&self) -> StoreHealth {
         self.shared.store.health()
     }
@@ -353,8 +323,13 @@ impl Store for Leased {
         self.shared.store.use_clock(clock)
     }
 
-    fn memory_stats(&self) -> Option<MemoryStats> {
-        self.shared.store.memory_stats()
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.shared.store.admin()
+    }
+
+    #[inline]
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        self.shared.store.overrides()
     }
 }
 
@@ -378,7 +353,8 @@ impl fmt::Debug for Leased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Counter;
+    use crate::batch::Check;
+    use crate::key::{Counter, Subject};
     use crate::store::MemoryStore;
 
     /// A store that answers at once is asked for one lease after the other, and nobody ever waits.
@@ -394,8 +370,9 @@ mod tests {
         for millis in 0..10_000 {
             let now = Timestamp::from_micros(millis * 1_000);
             let check = Check::new(&subject, &counter);
-            let answer = store.decide_one(&check, now).wait().expect("memory");
-            assert!(answer.0.is_allowed());
+            let batch = Batch::new(std::slice::from_ref(&check)).expect("valid");
+            let answer = store.decide(&batch, now).wait().expect("memory");
+            assert!(answer.is_allowed());
         }
         let kept = lock(&store.shared.taken).len();
         assert!(kept <= 130, "{kept} of a quarter of a second");

@@ -2,10 +2,10 @@
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
-use crate::decision::Usages;
 use crate::key::{Counter, OwnedSubject, Subject};
 use crate::quota::Quota;
 use crate::store::{Store, StoreFuture};
+use crate::usage::Usages;
 
 /// A batch that owns what it is about.
 #[derive(Clone)]
@@ -43,12 +43,6 @@ impl Request {
 
     pub(super) fn quotas(&self) -> impl Iterator<Item = &Quota> {
         self.checks.iter().map(|check| &check.quota)
-    }
-
-    /// Whether it is about this subject.
-    pub(super) fn concerns(&self, subject: &Subject<'_>) -> bool {
-        let mut subjects = self.checks.iter().map(|check| check.subject.as_subject());
-        subjects.any(|of| of == *subject)
     }
 
     /// Asks for so many rounds at once.

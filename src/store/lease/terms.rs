@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::clock::Timestamp;
-use crate::decision::Usage;
 use crate::quota::{Algorithm, Quota};
+use crate::usage::Usage;
 
 /// Whether permits of all quotas of a batch can be taken ahead.
 pub(super) fn can_be_leased(batch: &Batch<'_>) -> bool {

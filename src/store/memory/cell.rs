@@ -19,9 +19,9 @@
 use crate::algorithm::fixed_window::FixedWindow;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
-use crate::decision::Usage;
 use crate::quota::{Quota, Rough};
 use crate::store::fingerprint::Tag;
+use crate::usage::Usage;
 
 /// A state as a cell keeps it.
 pub(super) type Words = [u64; 2];

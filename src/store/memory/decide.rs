@@ -8,9 +8,9 @@ use super::table::Place;
 use super::weigh::{Mode, Write, look_at, new_words, refund, weigh, write};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::{Usage, Usages};
 use crate::store::fingerprint::{Fingerprint, Tag};
 use crate::sync::Ordering;
+use crate::usage::Usages;
 
 /// How much more sweeping is owed for a check that brings a new counter.
 const WORK_OF_A_NEWCOMER: u32 = 16;
@@ -37,7 +37,7 @@ impl MemoryStore {
     /// caller wants to have it.
     #[inline(never)]
     pub(super) fn charge(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Usages {
-        let mut verdict = Usages::new(now);
+        let mut verdict = Usages::new(batch, now);
         let known = match mode {
             Mode::IfRoom => self.charge_known(batch.checks(), now, &mut verdict),
             Mode::Always => Way::Long(None),
@@ -55,21 +55,6 @@ impl MemoryStore {
     fn charge_many(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode, verdict: &mut Usages) {
         let prints = self.secret.fingerprints(batch.checks());
         self.charge_all(batch, prints, now, mode, verdict);
-    }
-
-    /// One check on a counter that is new, or on the heap.
-    #[cold]
-    pub(super) fn charge_other_one(
-        &self,
-        batch: &Batch<'_>,
-        print: Fingerprint,
-        now: Timestamp,
-    ) -> (Usage, Timestamp) {
-        let mut verdict = Usages::new(now);
-        self.charge_all(batch, [print; MAX_CHECKS], now, Mode::IfRoom, &mut verdict);
-        // Without an answer, which no batch of one goes, nobody may pass.
-        let usage = verdict.usages().first().copied();
-        (usage.unwrap_or(Usage::blocked(now)), verdict.at())
     }
 
     #[inline(never)]
@@ -102,7 +87,7 @@ impl MemoryStore {
         let mut locked = Locked::none();
         locked.lock(self, &prints[..checks.len()]);
         let now = locked.instant(now.as_micros());
-        verdict.restart(Timestamp::from_micros(now));
+        *verdict = Usages::new(batch, Timestamp::from_micros(now));
         let mut plans = [Plan::default(); MAX_CHECKS];
         let mut newcomers = 0;
         for (index, check) in checks.iter().enumerate() {
@@ -149,7 +134,7 @@ impl MemoryStore {
         verdict: &mut Usages,
     ) {
         let now = verdict.at();
-        verdict.restart(now);
+        *verdict = Usages::with_live(checks.size_hint().0, now);
         for (index, check) in checks.enumerate() {
             let table = locked.table(index);
             let place = table.find(prints[index].tag(check.counter()));
@@ -232,7 +217,7 @@ impl MemoryStore {
         locked.lock(self, &prints[..checks.len()]);
         // Looking must not move the tables' clock: somebody may look ahead.
         let now = locked.present(now.as_micros());
-        let mut verdict = Usages::new(Timestamp::from_micros(now));
+        let mut verdict = Usages::new(batch, Timestamp::from_micros(now));
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
             let table = locked.table(index);
             let place = table.find(print.tag(check.counter()));

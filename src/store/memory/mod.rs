@@ -7,7 +7,6 @@ mod heap;
 mod locked;
 mod room;
 mod several;
-mod short;
 mod table;
 mod weigh;
 
@@ -18,15 +17,18 @@ use std::thread;
 use self::locked::{Locked, Tables as _};
 use self::table::{Common, Table};
 use self::weigh::Mode;
+use super::epoch::Epoch;
 use super::fingerprint::{Fingerprint, Secret};
 use super::wall::WallTime;
-use super::{MemoryStats, Override, Overrides, Store, StoreFuture, TimeSource};
-use crate::batch::{Batch, Check, MAX_CHECKS};
+use super::{
+    MemoryStats, Override, OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, TimeSource,
+};
+use crate::batch::{Batch, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
-use crate::decision::{Usage, Usages};
-use crate::error::{Invalid, StoreError};
+use crate::error::Invalid;
 use crate::key::Subject;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::usage::Usages;
 
 /// Counters in this process. The default store.
 ///
@@ -68,6 +70,7 @@ pub struct MemoryStore {
     evicted: AtomicU64,
     overflowed: AtomicU64,
     overrides: Overrides,
+    epoch: Epoch,
 }
 
 /// On a cache line of its own, so that neighbours do not disturb each other.
@@ -116,42 +119,6 @@ impl MemoryStore {
         shard
     }
 
-    /// Whether no limit was set at run time.
-    #[inline]
-    pub(crate) fn has_no_overrides(&self) -> bool {
-        self.overrides.is_empty()
-    }
-
-    /// [`Store::decide_one`], for those who know which store they ask. What comes of the short way
-    /// stays in registers, as long as nothing else is written to the same place.
-    #[inline(always)]
-    pub(super) fn decide_at_once(
-        &self,
-        check: &Check<'_>,
-        now: Timestamp,
-    ) -> Result<(Usage, Timestamp), StoreFuture<(Usage, Timestamp)>> {
-        if !check.is_consistent() {
-            return Err(self.decide_one_other(check, None, now));
-        }
-        self.charge_known_one(check, now)
-            .map_err(|print| self.decide_one_other(check, Some(print), now))
-    }
-
-    /// The long way for a single check.
-    #[cold]
-    fn decide_one_other(
-        &self,
-        check: &Check<'_>,
-        print: Option<Fingerprint>,
-        now: Timestamp,
-    ) -> StoreFuture<(Usage, Timestamp)> {
-        let print = print.unwrap_or_else(|| self.secret.fingerprint(check.subject()));
-        StoreFuture::ready(match Batch::new(std::slice::from_ref(check)) {
-            Ok(batch) => Ok(self.charge_other_one(&batch, print, now)),
-            Err(invalid) => Err(StoreError::refused(invalid.to_string())),
-        })
-    }
-
     fn each_shard(&self, mut act: impl FnMut(&mut Table) -> usize) -> usize {
         self.shards
             .iter()
@@ -186,13 +153,6 @@ impl Store for MemoryStore {
         StoreFuture::ready(Ok(self.charge(batch, last_of(now), Mode::IfRoom)))
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
-        match self.decide_at_once(check, last_of(now)) {
-            Ok((usage, at)) => StoreFuture::ready(Ok((usage, at))),
-            Err(answer) => answer,
-        }
-    }
-
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         StoreFuture::ready(Ok(self.look(batch, last_of(now))))
     }
@@ -206,7 +166,24 @@ impl Store for MemoryStore {
         StoreFuture::ready(Ok(()))
     }
 
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.common.wall.set(clock);
+        TimeSource::Caller
+    }
+
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    #[inline]
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        Some(self)
+    }
+}
+
+impl StoreAdmin for MemoryStore {
     fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
+        let _change = self.epoch.begin_change();
         let prints = self.secret.fingerprints(batch.checks());
         let checks = batch.checks();
         let mut locked = Locked::none();
@@ -224,6 +201,7 @@ impl Store for MemoryStore {
     }
 
     fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
+        let _change = self.epoch.begin_change();
         let print = self.secret.fingerprint(subject);
         let gone = lock(&self.shards[self.shard_of(print)].0).remove_subject(print.place);
         self.keys.fetch_sub(gone, Ordering::Relaxed);
@@ -231,6 +209,7 @@ impl Store for MemoryStore {
     }
 
     fn clear(&self) -> StoreFuture<()> {
+        let _change = self.epoch.begin_change();
         self.each_shard(|table| {
             let gone = table.len();
             table.clear();
@@ -243,11 +222,6 @@ impl Store for MemoryStore {
         StoreFuture::ready(Ok(self.keys.load(Ordering::Relaxed)))
     }
 
-    fn memory_stats(&self) -> Option<MemoryStats> {
-        let counters = self.keys.load(Ordering::Relaxed) as u64;
-        Some(MemoryStats::new(counters, self.evicted()))
-    }
-
     fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         let now = last_of(now);
         let gone = self.each_shard(|table| {
@@ -257,22 +231,28 @@ impl Store for MemoryStore {
         StoreFuture::ready(Ok(gone))
     }
 
+    fn epoch(&self) -> u64 {
+        self.epoch.current().wrapping_add(self.overrides.version())
+    }
+
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        let counters = self.keys.load(Ordering::Relaxed) as u64;
+        Some(MemoryStats::new(counters, self.evicted()))
+    }
+}
+
+impl OverrideStore for MemoryStore {
     #[inline]
-    fn overrides(&self) -> Option<&Overrides> {
-        Some(&self.overrides)
+    fn table(&self) -> &Overrides {
+        &self.overrides
     }
 
-    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
-        self.common.wall.set(clock);
-        TimeSource::Caller
-    }
-
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
+    fn set(&self, new: Override) -> StoreFuture<()> {
         self.overrides.set(new);
         StoreFuture::ready(Ok(()))
     }
 
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
+    fn remove(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         StoreFuture::ready(Ok(self.overrides.remove(subject, rule)))
     }
 }
@@ -364,6 +344,7 @@ impl MemoryStoreBuilder {
             evicted: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
             overrides: Overrides::new(),
+            epoch: Epoch::default(),
         }
     }
 }

@@ -8,8 +8,8 @@ use super::table::{Place, Table};
 use super::weigh::{step_plain, usage_after};
 use crate::batch::{Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::Usages;
 use crate::store::fingerprint::{Fingerprint, Secret};
+use crate::usage::Usages;
 
 /// How many checks the short way is for.
 const FEW: usize = 4;
@@ -119,7 +119,7 @@ impl MemoryStore {
             Ok(()) => {}
             Err(End::Unknown) => return Way::Long(Some(groups.prints())),
             Err(End::Refused) => {
-                verdict.restart(Timestamp::again(now));
+                *verdict = Usages::with_live(checks.len(), Timestamp::again(now));
                 self.turn_away(&mut pair, checks, &groups.prints(), verdict);
                 return Way::Done;
             }
@@ -128,9 +128,9 @@ impl MemoryStore {
             self.sweep_due(&mut pair, checks.len());
         }
         pair.release_others();
-        verdict.restart(Timestamp::again(now));
+        *verdict = Usages::with_live(checks.len(), Timestamp::again(now));
         for (check, step) in checks.iter().zip(&steps) {
-            *verdict.next() = usage_after(step.words(), step.weight, check, now);
+            verdict.push(usage_after(step.words(), step.weight, check, now));
         }
         Way::Done
     }

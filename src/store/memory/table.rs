@@ -107,24 +107,6 @@ impl Table {
         if next == self.buckets.len() { 0 } else { next }
     }
 
-    /// The cell itself, for those who do nothing else here. Not by way of its place, which would have
-    /// to be checked once more.
-    #[inline(always)]
-    pub(super) fn find_cell(&mut self, tag: Tag) -> Option<&mut Cell> {
-        let mut at = Self::home(tag.place, self.buckets.len());
-        // Of no buckets at all there is not even the first.
-        while let Some(bucket) = self.buckets.get(at) {
-            if let Some(slot) = bucket.position(tag) {
-                return Some(&mut self.buckets[at].cells[slot % CELLS]);
-            }
-            if !bucket.is_full() {
-                return None;
-            }
-            at = self.after(at);
-        }
-        None
-    }
-
     #[inline(always)]
     pub(super) fn find(&self, tag: Tag) -> Option<Place> {
         self.probe(tag.place, |bucket| bucket.position(tag))

@@ -9,9 +9,9 @@ use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::batch::Check;
 use crate::clock::Timestamp;
-use crate::decision::Usage;
 use crate::quota::{Algorithm, Quota};
 use crate::store::wall::moved;
+use crate::usage::Usage;
 
 /// When to charge.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use super::{RedisStore, Shared};
 use crate::clock::SystemClock;
 use crate::error::Invalid;
 use crate::store::Overrides;
+use crate::store::epoch::Epoch;
 use crate::store::wall::WallTime;
 
 /// Settings of a [`RedisStore`]; nothing is checked before [`build`](RedisStoreBuilder::build).
@@ -161,6 +162,7 @@ impl RedisStoreBuilder {
             by_callers_clock: self.by_callers_clock,
             wall: WallTime::default(),
             overrides: Overrides::new(),
+            epoch: Epoch::default(),
             seen: Seen::default(),
         });
         runtime.spawn(Shared::follow_overrides(Arc::downgrade(&shared)));

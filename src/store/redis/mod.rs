@@ -42,13 +42,14 @@ use self::request::{Reading, Request};
 use self::script::Verb;
 use self::servers::Servers;
 use self::trouble::Trouble;
+use super::epoch::Epoch;
 use super::wall::WallTime;
-use super::{Override, Overrides, Store, StoreFuture, TimeSource};
+use super::{Override, OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::decision::Usages;
 use crate::error::StoreError;
 use crate::key::Subject;
+use crate::usage::Usages;
 
 pub use self::builder::RedisStoreBuilder;
 
@@ -160,6 +161,7 @@ struct Shared {
     /// Wall-clock time of the callers, if it is their clock that counts.
     wall: WallTime,
     overrides: Overrides,
+    epoch: Epoch,
     seen: Seen,
 }
 
@@ -230,6 +232,20 @@ impl RedisStore {
         )
     }
 
+    /// Runs a change of counters or overrides on the store's runtime. The epoch changes before and
+    /// after it, also if the future is dropped.
+    fn spawn_change<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+    ) -> StoreFuture<T> {
+        let change = self.shared.epoch.begin_change();
+        self.spawn(async move {
+            let done = work.await;
+            drop(change);
+            done
+        })
+    }
+
     /// Does something on the store's runtime.
     fn spawn<T: Send + 'static>(
         &self,
@@ -269,6 +285,21 @@ impl Store for RedisStore {
         )
     }
 
+    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
+        self.shared.wall.set(clock);
+        TimeSource::Store
+    }
+
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        Some(self)
+    }
+}
+
+impl StoreAdmin for RedisStore {
     fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.forget(batch)
     }
@@ -285,7 +316,7 @@ impl Store for RedisStore {
         self.count()
     }
 
-    /// Redis drops what has expired by itself. Only by the caller's clock there is something to do.
+    /// Redis removes expired counters itself, except under the caller's clock.
     fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         if self.shared.by_callers_clock {
             self.drop_expired(self.shared.wall.at(now))
@@ -294,22 +325,24 @@ impl Store for RedisStore {
         }
     }
 
-    fn overrides(&self) -> Option<&Overrides> {
-        Some(&self.shared.overrides)
+    fn epoch(&self) -> u64 {
+        let resets = self.shared.epoch.current();
+        resets.wrapping_add(self.shared.overrides.version())
+    }
+}
+
+impl OverrideStore for RedisStore {
+    fn table(&self) -> &Overrides {
+        &self.shared.overrides
     }
 
-    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
-        self.shared.wall.set(clock);
-        TimeSource::Store
+    fn set(&self, new: Override) -> StoreFuture<()> {
+        self.spawn_change(Arc::clone(&self.shared).set_override(new))
     }
 
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        self.spawn(Arc::clone(&self.shared).set_override(new))
-    }
-
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
+    fn remove(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         let of = Override::of(*subject, rule);
-        self.spawn(Arc::clone(&self.shared).remove_override(of))
+        self.spawn_change(Arc::clone(&self.shared).remove_override(of))
     }
 }
 

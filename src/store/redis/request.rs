@@ -6,8 +6,8 @@ use super::key::Prefix;
 use super::script::{Kind, Kinds, Verb};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::decision::{Outcome, Usage, Usages};
 use crate::quota::{Algorithm, MAX_COUNT, Quota};
+use crate::usage::{Outcome, Usage, Usages};
 
 /// What one batch asks of the script.
 #[derive(Clone, Debug)]
@@ -261,7 +261,7 @@ impl Reading {
     pub(super) fn verdict(&self, answer: &[u8]) -> Option<Usages> {
         let at = Timestamp::from_micros(whole_number(answer.get(..INSTANT_BYTES)?));
         let usages = &answer[INSTANT_BYTES..];
-        let mut verdict = Usages::new(at);
+        let mut verdict = Usages::with_live(self.len, at);
         for row in &self.rows[..self.len] {
             verdict.push(match row.place {
                 Some(place) => usage(usages.chunks_exact(USAGE_BYTES).nth(place)?, row.limit)?,
@@ -273,7 +273,7 @@ impl Reading {
 
     /// The verdict about checks without a counter.
     pub(super) fn without_asking(&self, now: Timestamp) -> Usages {
-        let mut verdict = Usages::new(now);
+        let mut verdict = Usages::with_live(self.len, now);
         for row in &self.rows[..self.len] {
             verdict.push(without_counter(row.limit, now));
         }

@@ -30,7 +30,7 @@ impl RedisStore {
             ids.push(check.counter().id().to_le_bytes());
         }
         let servers = self.shared.servers.clone();
-        self.spawn(async move {
+        self.spawn_change(async move {
             for (key, ids) in ids_of {
                 let ids = ids.iter().map(<[u8; 8]>::as_slice);
                 let arguments: Vec<&[u8]> = [b"forget".as_slice(), b"0"]
@@ -45,7 +45,7 @@ impl RedisStore {
 
     pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let (servers, key) = (self.shared.servers.clone(), self.shared.prefix.key(subject));
-        self.spawn(async move {
+        self.spawn_change(async move {
             let mut unlink = redis::cmd("UNLINK");
             servers.command(&key, unlink.arg(&key), DEADLINE).await
         })
@@ -53,7 +53,7 @@ impl RedisStore {
 
     pub(super) fn forget_everything(&self) -> StoreFuture<()> {
         let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
-        self.spawn(async move {
+        self.spawn_change(async move {
             for link in servers.primaries(DEADLINE).await? {
                 let mut pages = Pages::new(&pattern);
                 while let Some(keys) = pages.next(&link).await? {

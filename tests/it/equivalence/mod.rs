@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tollgate::headers::HeaderSet;
 use tollgate::{
-    Charge, Clock, Decision, ManualClock, MemoryStore, Override, RateLimitLayer, Store, Timestamp,
+    Charge, Clock, Decision, ManualClock, MemoryStore, Override, RateLimitLayer, Timestamp,
 };
 use tower::{Layer, ServiceExt};
 
@@ -29,6 +29,7 @@ use self::shape::PolicyShape;
 use self::store::{Forwarding, Seen, usages};
 use crate::identity::NOW;
 use crate::properties::config;
+use crate::support::store_ext::StoreExt as _;
 
 /// How the layer is set up, besides its policy.
 #[derive(Clone, Debug)]

@@ -7,9 +7,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use tollgate::store::{Overrides, StoreFuture, TimeSource};
+use tollgate::store::{StoreFuture, TimeSource};
 use tollgate::{
-    Batch, Check, Clock, Counter, MemoryStore, Override, Store, Subject, Timestamp, Usages, Value,
+    Batch, Check, Clock, Counter, MemoryStore, OverrideStore, Store, StoreAdmin, Subject,
+    Timestamp, Usages, Value,
 };
 
 /// Forwards all calls. Keeps a list of the counters that it was asked for.
@@ -113,40 +114,16 @@ impl Store for Forwarding {
         self.answer(self.inner.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.answer(self.inner.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.answer(self.inner.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.answer(self.inner.clear())
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.answer(self.inner.len())
-    }
-
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        self.answer(self.inner.sweep(now))
-    }
-
     fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
         self.inner.use_clock(clock)
     }
 
-    fn overrides(&self) -> Option<&Overrides> {
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.inner.admin()
+    }
+
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
         self.inner.overrides()
-    }
-
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        self.answer(self.inner.set_override(new))
-    }
-
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        self.answer(self.inner.remove_override(subject, rule))
     }
 }
 

@@ -12,7 +12,9 @@ mod program;
 
 #[tokio::test]
 async fn it_keeps_the_contract() {
-    contract::verify(async || Arc::new(program::MapStore::default()) as Arc<dyn Store>).await;
+    let new = async || Arc::new(program::MapStore::default()) as Arc<dyn Store>;
+    contract::verify(new).await;
+    contract::verify_groups(new).await;
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ use tollgate::identity::PeerAddr;
 use tollgate::policy::{Count, Explanation, Inquiry, Policy, PolicyBuilder, Rule, Tiers};
 use tollgate::store::StoreFuture;
 use tollgate::{
-    Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, Subject, Timestamp, Usages,
-    Value,
+    Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreAdmin, Subject,
+    Timestamp, Usages, Value,
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -71,20 +71,8 @@ impl Store for Watched {
         self.inner.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.inner.reset(batch)
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.inner.reset_subject(subject)
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.inner.clear()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.inner.len()
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.inner.admin()
     }
 }
 

@@ -327,7 +327,10 @@ fn overrides_that_are_over_do_not_add_up() {
         limits.set_override(new.until(until)).wait().unwrap();
         clock.advance(Duration::from_hours(1));
     }
-    let kept = tollgate::Store::overrides(&store).unwrap().list(began);
+    let kept = tollgate::Store::overrides(&store)
+        .unwrap()
+        .table()
+        .list(began);
     assert_eq!(kept.len(), 1, "the last one: {kept:?}");
 }
 

@@ -7,7 +7,7 @@ use tollgate::identity::ApiKey;
 use tollgate::policy::{Count, OnStoreFailure, Policy, Rule, Tiers};
 use tollgate::{
     Batch, Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreError,
-    StoreFuture, Subject, Timestamp, Usages,
+    StoreFuture, Timestamp, Usages,
 };
 
 use super::{echo, send, send_from};
@@ -34,22 +34,6 @@ impl Store for Broken {
     }
 
     fn refund(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
-        broken()
-    }
-
-    fn reset(&self, _: &Batch<'_>) -> StoreFuture<()> {
-        broken()
-    }
-
-    fn reset_subject(&self, _: &Subject<'_>) -> StoreFuture<()> {
-        broken()
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        broken()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
         broken()
     }
 }

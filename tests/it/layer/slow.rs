@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use tollgate::{Batch, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages};
+use tollgate::{Batch, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture, Timestamp, Usages};
 
 /// Decides at once, and answers only when it was polled so many times: like a store behind a
 /// network, for which asking is what counts.
@@ -56,19 +56,7 @@ impl Store for Slow {
         self.late(self.store.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.late(self.store.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.late(self.store.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.late(self.store.clear())
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.late(self.store.len())
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.store.admin()
     }
 }

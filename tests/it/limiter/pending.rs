@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tollgate::{
-    Batch, Limiter, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages,
+    Batch, Limiter, MemoryStore, Store, StoreAdmin, StoreFuture, Subject, Timestamp, Usages,
 };
 
 /// More than a busy machine needs, and less than a person waits.
@@ -57,17 +57,9 @@ impl Store for Lazy {
     fn refund(&self, batch: &Batch<'_>, at: Timestamp, now: Timestamp) -> StoreFuture<()> {
         on_its_own!(self, batch, |store, batch| store.refund(&batch, at, now))
     }
-    fn reset(&self, _: &Batch<'_>) -> StoreFuture<()> {
-        StoreFuture::ready(Err(StoreError::new("not needed")))
-    }
-    fn reset_subject(&self, _: &Subject<'_>) -> StoreFuture<()> {
-        StoreFuture::ready(Err(StoreError::new("not needed")))
-    }
-    fn clear(&self) -> StoreFuture<()> {
-        self.0.clear()
-    }
-    fn len(&self) -> StoreFuture<usize> {
-        self.0.len()
+
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.0.admin()
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate::{
-    Ask, Batch, Decision, Limiter, ManualClock, MemoryStore, Store, StoreFuture, Subject,
+    Ask, Batch, Decision, Limiter, ManualClock, MemoryStore, Store, StoreAdmin, StoreFuture,
     Timestamp, Usages,
 };
 
@@ -44,20 +44,8 @@ impl Store for Unknown {
         self.0.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.0.reset(batch)
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.0.reset_subject(subject)
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.0.clear()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.0.len()
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.0.admin()
     }
 }
 

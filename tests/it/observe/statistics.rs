@@ -7,7 +7,8 @@ use std::time::Duration;
 use tollgate::observe::{EndpointStatistics, Offender, Statistics};
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::{
-    Batch, Clock, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages,
+    Batch, Clock, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture, Subject, Timestamp,
+    Usages,
 };
 
 use super::Scene;
@@ -252,6 +253,12 @@ impl Store for Plugged {
         self.ask(|memory| memory.refund(batch, charged_at, now))
     }
 
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        Some(self)
+    }
+}
+
+impl StoreAdmin for Plugged {
     fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         self.ask(|memory| memory.reset(batch))
     }
@@ -261,11 +268,15 @@ impl Store for Plugged {
     }
 
     fn clear(&self) -> StoreFuture<()> {
-        self.ask(Store::clear)
+        self.ask(StoreAdmin::clear)
     }
 
     fn len(&self) -> StoreFuture<usize> {
-        self.ask(Store::len)
+        self.ask(StoreAdmin::len)
+    }
+
+    fn epoch(&self) -> u64 {
+        self.memory.epoch()
     }
 }
 

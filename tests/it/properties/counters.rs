@@ -7,6 +7,7 @@ use tollgate::{
 };
 
 use crate::reference::{Reference, Told};
+use crate::support::store_ext::StoreExt as _;
 
 /// What can be done to a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use tollgate::{Batch, Check, MemoryStore, Store, Subject, Timestamp, Usages};
 use super::config;
 use super::stores::{counters, gaps, len, store};
 use super::traces::NEW_YEAR;
+use crate::support::store_ext::StoreExt as _;
 
 proptest! {
     #![proptest_config(config(4_000))]

@@ -13,6 +13,7 @@ use tollgate::{
 use super::config;
 use super::stores::{QUOTAS, counters, gaps, len, merged, store};
 use super::traces::NEW_YEAR;
+use crate::support::store_ext::StoreExt as _;
 
 const SUBJECTS: u64 = 24;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
-use tollgate::{Quota, RedisStore, Store as _};
+use tollgate::{Quota, RedisStore};
 
 use super::config;
 use super::counters::{Counts, Deed, Op, Plain, Stored};
@@ -14,6 +14,7 @@ use super::traces::{NEW_YEAR, Walk, starts, traces};
 use crate::extremes::{extremes, instants};
 use crate::redis::Server;
 use crate::reference::Reference;
+use crate::support::store_ext::StoreExt as _;
 
 /// Three stores on one server, for one counter after the other.
 struct Bench {

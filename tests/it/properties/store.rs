@@ -10,6 +10,7 @@ use super::quotas::{quotas, tiers};
 use super::stores::{QUOTAS, counters, gaps, len, merged, store};
 use super::traces::{NEW_YEAR, Walk, starts, traces};
 use crate::reference::Reference;
+use crate::support::store_ext::StoreExt as _;
 
 proptest! {
     #![proptest_config(config(10_000))]

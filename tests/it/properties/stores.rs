@@ -1,7 +1,9 @@
 //! Small stores, and counters of every kind to put into them.
 
 use proptest::prelude::*;
-use tollgate::{Counter, MemoryStore, Store};
+use tollgate::{Counter, MemoryStore};
+
+use crate::support::store_ext::StoreExt as _;
 
 pub(super) const QUOTAS: [&str; 5] = [
     "3/1s",

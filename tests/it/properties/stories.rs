@@ -7,6 +7,7 @@ use tollgate::{
 use super::counters::{Counts, Plain};
 use super::traces::NEW_YEAR;
 use crate::reference::Reference;
+use crate::support::store_ext::StoreExt as _;
 
 const SECOND: u64 = 1_000_000;
 

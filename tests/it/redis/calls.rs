@@ -7,6 +7,7 @@ use tollgate::{Batch, Check, Limiter, Quota, Store as _, Subject, Timestamp};
 
 use super::proxy::Proxy;
 use super::{Server, counter, look, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 /// How many calls of a command the server has seen from outside of scripts.
 pub(super) fn calls(server: &Server, command: &str) -> u64 {

@@ -10,6 +10,7 @@ use tollgate::{Batch, Check, Counter, Override, RedisStore, Store, Subject, Time
 
 use super::nodes::Nodes;
 use super::{PATIENCE, Server, counter, look, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_keeps_the_contract() {
@@ -60,7 +61,7 @@ async fn overrides_are_known_to_all_who_use_the_cluster() {
     let [mine, yours] = [(); 2].map(|()| nodes.store().build().unwrap());
     let new = Override::new(user("alice"), "daily", "500/day").unwrap();
     mine.set_override(new.clone()).await.unwrap();
-    let known = |store: &RedisStore| store.overrides().unwrap().list(Timestamp::EPOCH);
+    let known = |store: &RedisStore| store.override_list(Timestamp::EPOCH);
     let started = Instant::now();
     while known(&yours) != [new.clone()] {
         assert!(started.elapsed() < PATIENCE, "{:?}", known(&yours));

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::time::sleep;
-use tollgate::{Counter, RedisStore, Store as _, Subject};
+use tollgate::{Counter, RedisStore, Subject};
 
 use super::{PATIENCE, RECOVERY, Server, counter, look, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 /// What requests would wait.
 const DEADLINE: Duration = Duration::from_millis(50);

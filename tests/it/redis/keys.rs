@@ -6,6 +6,7 @@ use std::time::Duration;
 use tollgate::{Batch, Check, Outcome, Store as _, Subject, Timestamp, Usage};
 
 use super::{Server, counter, look, take, take_at, user};
+use crate::support::store_ext::StoreExt as _;
 
 const FIVE: [&str; 5] = [
     "5/hour, sliding-window",

@@ -20,6 +20,8 @@ use std::time::Duration;
 
 use tollgate::{Batch, Check, Counter, RedisStore, Store, StoreError, Subject, Timestamp, Usage};
 
+use crate::support::store_ext::StoreExt as _;
+
 pub(crate) use self::server::Server;
 
 /// More than a busy machine needs, and less than a person waits.

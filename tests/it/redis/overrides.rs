@@ -3,16 +3,17 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
-use tollgate::{Override, Overrides, RedisStore, Store as _, Subject, Timestamp};
+use tollgate::{Override, Overrides, RedisStore, Subject, Timestamp};
 
 use super::{PATIENCE, Server};
+use crate::support::store_ext::StoreExt as _;
 
 const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 /// A second is what the fleet is promised; a busy machine may add one.
 const WITHIN: Duration = Duration::from_secs(2);
 
 fn list(store: &RedisStore) -> Vec<Override> {
-    store.overrides().unwrap().list(NOW)
+    store.override_list(NOW)
 }
 
 fn same(found: &[Override], wanted: &[Override]) -> bool {

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use tollgate::{Counter, RedisStore, RedisStoreBuilder, Store as _};
+use tollgate::{Counter, RedisStore, RedisStoreBuilder};
 
 use super::nodes::Nodes;
 use super::server::{certificate, tls_settings};
 use super::{PATIENCE, Server, counter, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 fn many() -> Counter {
     counter("many", "1000000/day")

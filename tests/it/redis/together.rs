@@ -9,6 +9,7 @@ use tollgate::{Check, Counter, RedisStore, StoreError, StoreErrorKind, Subject, 
 
 use super::calls::calls;
 use super::{PATIENCE, Server, counter, look, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 /// Asks in a task of its own.
 fn ask(
@@ -17,8 +18,6 @@ fn ask(
     counter: &Counter,
     cost: u64,
 ) -> JoinHandle<Result<Usage, StoreError>> {
-    use tollgate::Store as _;
-
     let subject = user(name);
     let check = Check::new(&subject, counter).with_cost(cost);
     // It is on its way from here on; only the answer is waited for elsewhere.

@@ -11,6 +11,7 @@ use tollgate::{
 
 use super::faulty::{Faulty, Mood};
 use super::{Counted, counter, user};
+use crate::support::store_ext::StoreExt as _;
 
 const DEADLINE: Duration = Duration::from_millis(50);
 /// By then at the latest, somebody is let through to find out.

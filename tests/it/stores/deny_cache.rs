@@ -6,6 +6,7 @@ use tollgate::store::DenyCache;
 use tollgate::{Batch, Check, Outcome, Override, Store as _, Subject, Usage};
 
 use super::{Counted, START, at, counter, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 const SECOND: u64 = 1_000_000;
 
@@ -41,8 +42,9 @@ fn a_denial_is_looked_at_again_after_a_second() {
     let check = Check::new(&alice, &hour);
     take(&store, check, START);
     take(&store, check, START);
-    // By somebody else, who shares the store.
-    inner.reset(&Batch::new(&[check]).unwrap()).wait().unwrap();
+    // As another process would, whose changes are not in this store's epoch.
+    let refund = inner.refund(&Batch::new(&[check]).unwrap(), at(START), at(START));
+    refund.wait().unwrap();
     assert!(!take(&store, check, START + SECOND - 1).is_allowed());
     assert_eq!(inner.decisions(), 2);
     assert!(take(&store, check, START + SECOND).is_allowed());

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use tollgate::{
-    Batch, MemoryStore, Store, StoreError, StoreErrorKind, StoreFuture, Subject, Timestamp, Usages,
+    Batch, MemoryStore, Store, StoreAdmin, StoreError, StoreErrorKind, StoreFuture, Timestamp,
+    Usages,
 };
 
 #[derive(Clone, Default)]
@@ -81,19 +82,7 @@ impl Store for Faulty {
         self.answer(|memory| memory.refund(batch, charged_at, now))
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.answer(|memory| memory.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.answer(|memory| memory.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.answer(Store::clear)
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.answer(Store::len)
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.shared.memory.admin()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
-use tollgate::{Batch, Check, Counter, Store, StoreFuture, Subject, Timestamp, Usages};
+use tollgate::{Batch, Check, Counter, Store, StoreAdmin, StoreFuture, Subject, Timestamp, Usages};
 
 use super::{Counted, START, at};
 
@@ -73,19 +73,7 @@ impl Store for Held {
         })
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.counted.reset(batch)
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.counted.reset_subject(subject)
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.counted.clear()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.counted.len()
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.counted.admin()
     }
 }

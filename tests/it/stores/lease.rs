@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use tollgate::store::Leased;
 use tollgate::{
-    Batch, Check, Counter, MemoryStore, Store, StoreError, StoreFuture, Subject, Timestamp, Usages,
+    Batch, Check, Counter, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture, Subject,
+    Timestamp, Usages,
 };
 
 use super::faulty::{Faulty, Mood};
 use super::{Counted, START, at, counter, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 const HOLD: u64 = 250_000;
 
@@ -140,7 +142,7 @@ fn what_is_not_spent_is_given_back() {
             take(&store, Check::new(&bob, &hour), START + HOLD);
         }),
         ("over, and swept", &|store| {
-            store.sweep(at(START + HOLD)).wait().unwrap();
+            store.sweep(at(START + HOLD));
         }),
     ];
     for (how, end) in endings {
@@ -229,7 +231,7 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
         assert!(admitted <= LIMIT, "{admitted}, {quota}");
         assert!(admitted >= LIMIT - 4 * 2 * BLOCK, "{admitted}, {quota}");
         for store in &fleet {
-            store.sweep(at(START + HOLD)).wait().unwrap();
+            store.sweep(at(START + HOLD));
         }
         for _ in 0..200 {
             for store in &fleet {
@@ -274,20 +276,8 @@ impl Store for Far {
         later(self.0.refund(batch, charged_at, now).wait())
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        later(self.0.reset(batch).wait())
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        later(self.0.reset_subject(subject).wait())
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        later(self.0.clear().wait())
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        later(self.0.len().wait())
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.0.admin()
     }
 }
 

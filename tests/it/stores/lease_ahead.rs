@@ -12,6 +12,7 @@ use tollgate::{Check, Counter, Store, StoreFuture, Timestamp, Usage};
 use super::faulty::{Faulty, Mood};
 use super::held::Held;
 use super::{Counted, START, at, counter, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 const BLOCK: u64 = 8;
 

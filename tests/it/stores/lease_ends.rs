@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tollgate::store::Leased;
-use tollgate::{Check, Counter, Store, Subject};
+use tollgate::{Check, Counter, Subject};
 
 use super::held::Held;
 use super::{Counted, START, at, counter, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 /// More than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -10,6 +10,7 @@ use tollgate::{Check, Counter, Store, StoreFuture, Timestamp, Usage};
 use super::held::Held;
 use super::lease::Far;
 use super::{Counted, START, at, counter, take, user};
+use crate::support::store_ext::StoreExt as _;
 
 const BLOCK: u64 = 8;
 const MOST: u64 = 32 * BLOCK;

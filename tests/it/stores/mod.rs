@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate::{
-    Batch, Check, Counter, MemoryStore, Override, Overrides, Store, StoreFuture, Subject,
+    Batch, Check, Counter, MemoryStore, OverrideStore, Store, StoreAdmin, StoreFuture, Subject,
     Timestamp, Usage, Usages,
 };
 
@@ -40,7 +40,8 @@ pub(crate) fn user(name: &str) -> Subject<'_> {
 
 /// Decides one check.
 pub(crate) fn take(store: &dyn Store, check: Check<'_>, now: u64) -> Usage {
-    store.decide_one(&check, at(now)).wait().unwrap().0
+    let batch = Batch::new(std::slice::from_ref(&check)).unwrap();
+    store.decide(&batch, at(now)).wait().unwrap().usages()[0]
 }
 
 /// Memory that counts how often it is asked to decide.
@@ -72,11 +73,6 @@ impl Store for Counted {
         self.store.decide(batch, now)
     }
 
-    fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> StoreFuture<(Usage, Timestamp)> {
-        self.count();
-        self.store.decide_one(check, now)
-    }
-
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         self.store.peek(batch, now)
     }
@@ -89,35 +85,11 @@ impl Store for Counted {
         self.store.refund(batch, charged_at, now)
     }
 
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.store.reset(batch)
+    fn admin(&self) -> Option<&dyn StoreAdmin> {
+        self.store.admin()
     }
 
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.store.reset_subject(subject)
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.store.clear()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.store.len()
-    }
-
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        self.store.sweep(now)
-    }
-
-    fn overrides(&self) -> Option<&Overrides> {
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
         self.store.overrides()
-    }
-
-    fn set_override(&self, new: Override) -> StoreFuture<()> {
-        self.store.set_override(new)
-    }
-
-    fn remove_override(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        self.store.remove_override(subject, rule)
     }
 }

@@ -1,0 +1,3 @@
+//! Helpers that several test modules use.
+
+pub(crate) mod store_ext;
