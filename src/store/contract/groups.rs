@@ -3,6 +3,7 @@
 use super::bench::{Bench, FIVE_A_MINUTE, START, batch, counter, user};
 use crate::batch::{Check, Group, MAX_CHECKS};
 use crate::key::Counter;
+use crate::usage::Usage;
 
 const TRIAL: Group = Group::DryRun(0);
 const OTHER: Group = Group::DryRun(1);
@@ -24,7 +25,7 @@ pub(super) async fn charges_a_dry_run_with_an_admitted_request(bench: &Bench) {
         ];
         let usages = bench.decide(&batch(&checks), START).await;
         bench.same("allowed", usages.is_allowed(), true);
-        let found: Vec<u64> = usages.usages().iter().map(|usage| usage.used()).collect();
+        let found: Vec<u64> = usages.usages().iter().map(Usage::used).collect();
         bench.same("used", found, vec![1, 2]);
         bench.same("live", used(bench, "alice", &live).await, 1);
         bench.same("dry run", used(bench, "alice", &trial).await, 2);
@@ -42,11 +43,7 @@ pub(super) async fn never_denies_by_a_dry_run(bench: &Bench) {
         ];
         let usages = bench.decide(&batch(&checks), START).await;
         bench.same("allowed", usages.is_allowed(), true);
-        let allowed: Vec<bool> = usages
-            .usages()
-            .iter()
-            .map(|usage| usage.is_allowed())
-            .collect();
+        let allowed: Vec<bool> = usages.usages().iter().map(Usage::is_allowed).collect();
         bench.same("each check", allowed, vec![true, false, true]);
         bench.same("live", used(bench, "alice", &live).await, 1);
         bench.same(
