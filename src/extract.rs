@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use crate::decision::Decision;
-use crate::gate::Charge;
+use crate::pipeline::Charge;
 
 /// A handler asked for a [`Decision`] or a [`Charge`] that is not there: answered with 500 and
 /// what to do about it.

@@ -11,8 +11,8 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::error::StoreError;
-use crate::gate::{Admission, Asked, Gate, Judged, Pending};
 use crate::head::RequestHead;
+use crate::pipeline::{Admission, Evaluation, Pending, RequestPipeline, StoreOutcome};
 use crate::response::DenialBody;
 use crate::store::StoreFuture;
 
@@ -55,7 +55,7 @@ pin_project! {
 }
 
 struct Waiting<S, ReqBody> {
-    gate: Arc<Gate>,
+    pipeline: Arc<RequestPipeline>,
     pending: Box<Pending>,
     request: Request<ReqBody>,
     service: S,
@@ -63,10 +63,10 @@ struct Waiting<S, ReqBody> {
 
 /// A request that went on, and whose response has to be seen to.
 ///
-/// The gate is there if there is something to settle: otherwise all requests would change its
+/// The pipeline is there if there is something to settle: otherwise all requests would change its
 /// reference count.
 pub(crate) struct Admitted {
-    gate: Option<Arc<Gate>>,
+    pipeline: Option<Arc<RequestPipeline>>,
     admission: Box<Admission>,
 }
 
@@ -89,13 +89,13 @@ where
     }
 
     pub(crate) fn waiting(
-        gate: Arc<Gate>,
+        pipeline: Arc<RequestPipeline>,
         pending: Box<Pending>,
         request: Request<ReqBody>,
         service: S,
     ) -> Self {
         let waiting = Waiting {
-            gate,
+            pipeline,
             pending,
             request,
             service,
@@ -110,17 +110,17 @@ where
     /// Tells the handler, if it is to be told.
     #[inline]
     pub(crate) fn admit(
-        gate: &Arc<Gate>,
+        pipeline: &Arc<RequestPipeline>,
         admission: Option<Box<Admission>>,
         request: &mut Request<ReqBody>,
     ) -> Option<Admitted> {
-        if gate.tells_handlers() {
-            let (decision, charge) = gate.for_handlers(admission.as_deref());
+        if pipeline.tells_handlers() {
+            let (decision, charge) = pipeline.for_handlers(admission.as_deref());
             request.extensions_mut().insert(decision);
             request.extensions_mut().insert(charge);
         }
         admission.map(|admission| Admitted {
-            gate: admission.awaits_outcome().then(|| Arc::clone(gate)),
+            pipeline: admission.awaits_outcome().then(|| Arc::clone(pipeline)),
             admission,
         })
     }
@@ -195,30 +195,30 @@ where
     S: Service<Request<ReqBody>>,
 {
     /// The answer is there.
-    fn go_on(self, judged: Judged) -> State<S, ReqBody> {
+    fn go_on(self, judged: StoreOutcome) -> State<S, ReqBody> {
         let Self {
-            gate,
+            pipeline,
             mut request,
             mut service,
             ..
         } = self;
-        match gate.conclude(judged, &RequestHead::of(&request)) {
-            Asked::Allowed(admission) => {
-                let admitted = ResponseFuture::<S, _>::admit(&gate, admission, &mut request);
+        match pipeline.conclude(judged, &RequestHead::of(&request)) {
+            Evaluation::Allowed(admission) => {
+                let admitted = ResponseFuture::<S, _>::admit(&pipeline, admission, &mut request);
                 State::Calling {
                     future: service.call(request),
                     admitted,
                 }
             }
-            Asked::Denied(mut refusal) => {
-                refusal.tell_decision(request.extensions_mut());
+            Evaluation::Denied(mut rejection) => {
+                rejection.tell_decision(request.extensions_mut());
                 State::Denied {
-                    response: Some(refusal.response),
+                    response: Some(rejection.response),
                 }
             }
-            Asked::Pending(pending) => State::Waiting {
+            Evaluation::Pending(pending) => State::Waiting {
                 waiting: Some(Box::new(Self {
-                    gate,
+                    pipeline,
                     pending,
                     request,
                     service,
@@ -232,12 +232,14 @@ impl Admitted {
     /// Settles what depends on the response. If it has to be waited for, the answer comes back.
     #[inline]
     fn settle<B, E>(&mut self, response: &Result<Response<B>, E>) -> Option<StoreFuture<()>> {
-        self.gate.as_ref()?.settle(&mut self.admission, response)
+        self.pipeline
+            .as_ref()?
+            .settle(&mut self.admission, response)
     }
 
     fn settled(&self, settled: Result<(), StoreError>) {
-        if let Some(gate) = &self.gate {
-            gate.settled(settled);
+        if let Some(pipeline) = &self.pipeline {
+            pipeline.settled(settled);
         }
     }
 

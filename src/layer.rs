@@ -9,12 +9,14 @@ use tower_layer::Layer;
 
 use crate::clock::{Clock, SharedClock, Timestamp};
 use crate::error::{Error, Invalid, Problems, ReloadError};
-use crate::gate::{Gate, OnInvalid, Origin, Parts, PolicyStatus, Said};
 use crate::head::RequestHead;
 use crate::headers::HeaderStyle;
 use crate::identity::{ClientIp, Custom, Identify};
 use crate::key::Subject;
 use crate::observe::{Alert, Alerts, Pseudonyms, Statistics, Watching};
+use crate::pipeline::{
+    LayerOverrides, OnInvalid, Origin, PipelineConfig, PolicyStatus, RequestPipeline,
+};
 use crate::policy::{IntoPolicy, Policy};
 use crate::quota::IntoQuota;
 use crate::response::{Auto, Denial, Render, render_with};
@@ -70,9 +72,9 @@ use crate::who::Identity;
 ///
 /// - `Router::layer` puts it inside the router: after routing, around each handler. Layers added
 ///   *later* run *earlier*, so add authentication, tracing and CORS after it.
-/// - Around the whole router (`ServiceBuilder::new().layer(limits).service(router)`) it is
+/// - EffectiveSettings the whole router (`ServiceBuilder::new().layer(limits).service(router)`) it is
 ///   cheaper, since axum boxes what is added route by route, and it also counts what no route
-///   matches. Rules for routes match the path themselves there.
+///   matches. Snapshot for routes match the path themselves there.
 /// - In one place only: a layer that is both on a nested router and on the outer one charges its
 ///   requests twice.
 ///
@@ -90,7 +92,7 @@ use crate::who::Identity;
 /// It never looks at a body, and does not shed load: requests that are allowed run all at once.
 #[derive(Clone)]
 pub struct RateLimitLayer {
-    gate: Arc<Gate>,
+    pipeline: Arc<RequestPipeline>,
 }
 
 impl RateLimitLayer {
@@ -103,8 +105,8 @@ impl RateLimitLayer {
     pub fn builder(policy: impl IntoPolicy) -> RateLimitLayerBuilder {
         RateLimitLayerBuilder {
             policy: policy.into_policy(),
-            code: Said::default(),
-            file: Said::default(),
+            code: LayerOverrides::default(),
+            file: LayerOverrides::default(),
             trusted_proxies: Vec::new(),
             problems: Problems::default(),
             resolver: None,
@@ -134,24 +136,24 @@ impl RateLimitLayer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn replace_policy(&self, policy: impl IntoPolicy) -> Result<PolicyStatus, ReloadError> {
-        self.gate.replace(policy.into_policy())
+        self.pipeline.replace(policy.into_policy())
     }
 
     /// Reads the policy again from the file that it came from. If the file is wrong, nothing
     /// changes.
     pub fn reload(&self) -> Result<PolicyStatus, ReloadError> {
-        self.gate.reload()
+        self.pipeline.reload()
     }
 
     #[cfg(any(feature = "admin", feature = "config"))]
-    pub(crate) const fn gate(&self) -> &Arc<Gate> {
-        &self.gate
+    pub(crate) const fn pipeline(&self) -> &Arc<RequestPipeline> {
+        &self.pipeline
     }
 
     /// Which policy is in force, and whether the last attempt to replace it failed.
     #[must_use]
     pub fn policy_status(&self) -> PolicyStatus {
-        self.gate.policy_status()
+        self.pipeline.policy_status()
     }
 
     /// Sets another limit for one subject under one rule, in the store: for all who share it,
@@ -169,7 +171,7 @@ impl RateLimitLayer {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
-        self.gate.set_override(new)
+        self.pipeline.set_override(new)
     }
 
     /// Removes the limits that were set for a subject under a rule, and says whether there were
@@ -179,13 +181,13 @@ impl RateLimitLayer {
         subject: impl Into<Subject<'a>>,
         rule: &str,
     ) -> StoreFuture<bool, Error> {
-        self.gate.remove_override(subject.into(), rule)
+        self.pipeline.remove_override(subject.into(), rule)
     }
 
     /// The limits that were set at run time and still apply.
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
-        self.gate.overrides()
+        self.pipeline.overrides()
     }
 
     /// Switches all limits off until then, in the store: for all who share it, within a second.
@@ -208,20 +210,20 @@ impl RateLimitLayer {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn start_maintenance(&self, until: Timestamp) -> StoreFuture<(), Error> {
-        self.gate.start_maintenance(until)
+        self.pipeline.start_maintenance(until)
     }
 
     /// Switches the limits on again, and says whether they were off by
     /// [`start_maintenance`](Self::start_maintenance). What the policy says
     /// ([`maintenance_until`](crate::policy::PolicyBuilder::maintenance_until)) stays.
     pub fn end_maintenance(&self) -> StoreFuture<bool, Error> {
-        self.gate.end_maintenance()
+        self.pipeline.end_maintenance()
     }
 
     /// Until when all limits are off, if they are: by the policy, or at run time.
     #[must_use]
     pub fn maintenance_until(&self) -> Option<Timestamp> {
-        self.gate.maintenance_until().map(|(until, _)| until)
+        self.pipeline.maintenance_until().map(|(until, _)| until)
     }
 }
 
@@ -243,7 +245,7 @@ impl RateLimitLayer {
     /// ```
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.gate.statistics()
+        self.pipeline.statistics()
     }
 
     /// Tells a callback of every [`Alert`]: once when it begins, once when it is over. Those that
@@ -275,7 +277,7 @@ impl RateLimitLayer {
         F: FnMut(Alert) -> R + Send + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        self.gate.tell_alerts(callback)
+        self.pipeline.tell_alerts(callback)
     }
 }
 
@@ -283,13 +285,15 @@ impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimit<S>;
 
     fn layer(&self, inner: S) -> RateLimit<S> {
-        RateLimit::new(inner, Arc::clone(&self.gate))
+        RateLimit::new(inner, Arc::clone(&self.pipeline))
     }
 }
 
 impl fmt::Debug for RateLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RateLimitLayer").field(&self.gate).finish()
+        f.debug_tuple("RateLimitLayer")
+            .field(&self.pipeline)
+            .finish()
     }
 }
 
@@ -298,8 +302,8 @@ impl fmt::Debug for RateLimitLayer {
 #[must_use]
 pub struct RateLimitLayerBuilder {
     policy: Result<Policy, Problems>,
-    code: Said,
-    file: Said,
+    code: LayerOverrides,
+    file: LayerOverrides,
     trusted_proxies: Vec<String>,
     problems: Problems,
     resolver: Option<TierResolver>,
@@ -465,7 +469,11 @@ impl RateLimitLayerBuilder {
 
     /// What else the file says that the policy comes from, and how to read it again.
     #[cfg(feature = "config")]
-    pub(crate) fn said_by_file(mut self, file: Said, origin: Option<Arc<dyn Origin>>) -> Self {
+    pub(crate) fn said_by_file(
+        mut self,
+        file: LayerOverrides,
+        origin: Option<Arc<dyn Origin>>,
+    ) -> Self {
         self.file = file;
         self.origin = origin;
         self
@@ -495,7 +503,7 @@ impl RateLimitLayerBuilder {
         let resolver = self
             .resolver
             .map(|resolver| resolver.on_clock(clock.to_any()));
-        let gate = Gate::new(Parts {
+        let pipeline = RequestPipeline::new(PipelineConfig {
             policy,
             store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
             clock,
@@ -508,7 +516,7 @@ impl RateLimitLayerBuilder {
             watching: self.watching,
         })?;
         Ok(RateLimitLayer {
-            gate: Arc::new(gate),
+            pipeline: Arc::new(pipeline),
         })
     }
 }

@@ -158,7 +158,6 @@ mod error;
 #[cfg(feature = "axum")]
 mod extract;
 mod future;
-mod gate;
 mod hashed;
 mod head;
 pub mod headers;
@@ -168,6 +167,7 @@ mod layer;
 mod limiter;
 mod network;
 pub mod observe;
+mod pipeline;
 pub mod policy;
 mod quota;
 pub mod response;
@@ -185,11 +185,11 @@ pub use self::error::{Error, Invalid, Problems, ReloadError, StoreError, StoreEr
 #[cfg(feature = "axum")]
 pub use self::extract::NotLimited;
 pub use self::future::ResponseFuture;
-pub use self::gate::{Charge, PolicyStatus};
 pub use self::head::RequestHead;
 pub use self::key::{Counter, MAX_DIMENSIONS, Subject, Value};
 pub use self::layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use self::limiter::{Ask, Limiter, LimiterBuilder, Reservation, Reserve};
+pub use self::pipeline::{Charge, PolicyStatus};
 pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
 pub use self::service::RateLimit;
 pub use self::store::{

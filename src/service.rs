@@ -8,8 +8,8 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use crate::future::ResponseFuture;
-use crate::gate::{Asked, Gate};
 use crate::head::RequestHead;
+use crate::pipeline::{Evaluation, RequestPipeline};
 use crate::response::DenialBody;
 
 /// A service whose requests are limited: what [`RateLimitLayer`](crate::RateLimitLayer) makes
@@ -20,12 +20,12 @@ use crate::response::DenialBody;
 #[derive(Clone)]
 pub struct RateLimit<S> {
     inner: S,
-    gate: Arc<Gate>,
+    pipeline: Arc<RequestPipeline>,
 }
 
 impl<S> RateLimit<S> {
-    pub(crate) const fn new(inner: S, gate: Arc<Gate>) -> Self {
-        Self { inner, gate }
+    pub(crate) const fn new(inner: S, pipeline: Arc<RequestPipeline>) -> Self {
+        Self { inner, pipeline }
     }
 
     /// The service within.
@@ -53,20 +53,21 @@ where
     }
 
     fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        match self.gate.ask(&RequestHead::of(&request)) {
-            Asked::Allowed(admission) => {
-                let admitted = ResponseFuture::<S, _>::admit(&self.gate, admission, &mut request);
+        match self.pipeline.evaluate(&RequestHead::of(&request)) {
+            Evaluation::Allowed(admission) => {
+                let admitted =
+                    ResponseFuture::<S, _>::admit(&self.pipeline, admission, &mut request);
                 ResponseFuture::calling(self.inner.call(request), admitted)
             }
-            Asked::Denied(mut refusal) => {
-                refusal.tell_decision(request.extensions_mut());
-                ResponseFuture::denied(refusal.response)
+            Evaluation::Denied(mut rejection) => {
+                rejection.tell_decision(request.extensions_mut());
+                ResponseFuture::denied(rejection.response)
             }
-            Asked::Pending(pending) => {
+            Evaluation::Pending(pending) => {
                 // The one that was polled ready goes with the request; a fresh one stays.
                 let fresh = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, fresh);
-                ResponseFuture::waiting(Arc::clone(&self.gate), pending, request, ready)
+                ResponseFuture::waiting(Arc::clone(&self.pipeline), pending, request, ready)
             }
         }
     }

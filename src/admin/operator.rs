@@ -16,9 +16,9 @@ use super::token::{Doorkeeper, Token};
 use super::{api, reply};
 use crate::calm::calmly;
 use crate::error::{Error, Invalid, Problems};
-use crate::gate::Gate;
 use crate::head::RequestHead;
 use crate::layer::RateLimitLayer;
+use crate::pipeline::RequestPipeline;
 use crate::quota::{IntoQuota, Quota};
 use crate::response::RequestId;
 
@@ -118,7 +118,7 @@ impl Admin {
         let wrong = problems.or(wrong.unwrap_or_else(Quota::unlimited))?;
         let desk = Desk {
             page: Page::new(token.is_none()),
-            doorkeeper: Doorkeeper::new(token, wrong, self.layer.gate())?,
+            doorkeeper: Doorkeeper::new(token, wrong, self.layer.pipeline())?,
             layer: self.layer,
             actor: self.actor,
         };
@@ -153,8 +153,8 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn gate(&self) -> &Gate {
-        self.layer.gate()
+    pub(super) fn pipeline(&self) -> &RequestPipeline {
+        self.layer.pipeline()
     }
 
     /// Leaves an event of what is being done, and for whom it is done.
@@ -172,7 +172,7 @@ async fn page(State(desk): State<Arc<Desk>>) -> Response {
 
 /// Lets those on who may.
 async fn admit(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let origin = desk.gate().origin_of(&RequestHead::of(&request));
+    let origin = desk.pipeline().origin_of(&RequestHead::of(&request));
     match desk.doorkeeper.admit(request.headers(), origin) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
@@ -188,7 +188,7 @@ async fn dress(State(desk): State<Arc<Desk>>, mut request: Request, next: Next) 
     }
     let mut response = next.run(request).await;
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
-        response = refusal.answer(&id, desk.gate().wall_now());
+        response = refusal.answer(&id, desk.pipeline().wall_now());
     }
     if let Ok(value) = id.parse() {
         response.headers_mut().insert("x-request-id", value);

@@ -13,11 +13,11 @@ use super::instant::Instant;
 use super::reply;
 use crate::clock::Timestamp;
 use crate::error::{Error, Invalid, Problems};
-use crate::gate::{Asker, Inspected, Limit};
 use crate::head::RequestHead;
 use crate::headers::retry_after_secs;
 use crate::layer::RateLimitLayer;
 use crate::limiter::Limiter;
+use crate::pipeline::{InspectedCaller, Inspection, LimitStatus};
 use crate::policy::Exemption;
 use crate::quota::{IntoQuota, Quota};
 use crate::store::MemoryStore;
@@ -85,13 +85,13 @@ impl Status {
         problems.note(check(&self.path));
         let quota = problems.note(self.quota).unwrap_or_else(Quota::unlimited);
         problems.or(())?;
-        let gate = self.layer.gate();
+        let pipeline = self.layer.pipeline();
         let store = MemoryStore::builder().capacity(Self::CALLERS).build()?;
         let limiter = Limiter::builder()
             .name("status")
             .quota(quota)
             .store(store)
-            .clock(gate.clock())
+            .clock(pipeline.clock())
             .build()?;
         let desk = Desk {
             layer: self.layer,
@@ -113,8 +113,8 @@ fn check(path: &str) -> Result<(), Invalid> {
 }
 
 async fn status(State(desk): State<Arc<Desk>>, request: Request) -> Response {
-    let (gate, head) = (desk.layer.gate(), RequestHead::of(&request));
-    let asker = match gate.asker(&head) {
+    let (pipeline, head) = (desk.layer.pipeline(), RequestHead::of(&request));
+    let asker = match pipeline.asker(&head) {
         Ok(asker) => asker,
         Err(refused) => return refused.map(Body::from),
     };
@@ -124,10 +124,10 @@ async fn status(State(desk): State<Arc<Desk>>, request: Request) -> Response {
         && decision.is_denied()
     {
         let counter = &desk.limiter.counters()[0];
-        let denied = gate.denied_to_ask(&head, &asker, counter, &decision);
+        let denied = pipeline.denied_to_ask(&head, &asker, counter, &decision);
         return denied.map(Body::from);
     }
-    let inspected = gate.inspect(&asker).await;
+    let inspected = pipeline.inspect(&asker).await;
     let mut response = reply::ok(&Told::new(&asker, &inspected));
     reply::protect(response.headers_mut());
     response
@@ -156,8 +156,8 @@ struct ToldLimit<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(asker: &'a Asker, inspected: &'a Inspected) -> Self {
-        let is_told = |limit: &&Limit| !limit.dry_run && !limit.quota.is_unlimited();
+    fn new(asker: &'a InspectedCaller, inspected: &'a Inspection) -> Self {
+        let is_told = |limit: &&LimitStatus| !limit.dry_run && !limit.quota.is_unlimited();
         let limits = inspected.limits.iter().filter(is_told);
         Self {
             counted_by: asker.known_by(),
@@ -173,7 +173,7 @@ impl<'a> Told<'a> {
 }
 
 impl<'a> ToldLimit<'a> {
-    fn new(limit: &'a Limit, at: Timestamp) -> Self {
+    fn new(limit: &'a LimitStatus, at: Timestamp) -> Self {
         let reset_at = limit.reset_at();
         let wait = limit.is_used_up().then_some(reset_at).flatten();
         Self {

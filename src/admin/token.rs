@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 use super::audit;
 use super::refusal::Refusal;
 use crate::error::{Error, Invalid};
-use crate::gate::Gate;
 use crate::headers::retry_after_secs;
 use crate::key::{Subject, Value};
 use crate::limiter::Limiter;
+use crate::pipeline::RequestPipeline;
 use crate::quota::Quota;
 use crate::response::RequestId;
 use crate::store::MemoryStore;
@@ -72,13 +72,17 @@ impl Doorkeeper {
     /// More addresses than this share one counter.
     const ADDRESSES: usize = 100_000;
 
-    pub(super) fn new(token: Option<Token>, wrong: Quota, gate: &Gate) -> Result<Self, Error> {
+    pub(super) fn new(
+        token: Option<Token>,
+        wrong: Quota,
+        pipeline: &RequestPipeline,
+    ) -> Result<Self, Error> {
         let store = MemoryStore::builder().capacity(Self::ADDRESSES).build()?;
         let wrong = Limiter::builder()
             .name("admin-token")
             .quota(wrong)
             .store(store)
-            .clock(gate.clock())
+            .clock(pipeline.clock())
             .build()?;
         Ok(Self { token, wrong })
     }

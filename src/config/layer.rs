@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::problem::{ConfigProblem, Told};
 use super::reload::PolicyFile;
 use super::{Config, ConfigError};
-use crate::gate::{Change, Origin};
 use crate::layer::{RateLimitLayer, RateLimitLayerBuilder};
+use crate::pipeline::{Change, Origin};
 
 impl Config {
     /// A layer that does what the file says, to which more can be added: a store, a clock, more

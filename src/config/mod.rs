@@ -239,9 +239,9 @@ use self::read::Settings;
 pub use self::schema::schema;
 pub use self::source::Source;
 use self::tree::{Node, Spot};
-use crate::gate::Said;
 use crate::headers::HeaderStyle;
 use crate::identity::ClientIp;
+use crate::pipeline::LayerOverrides;
 use crate::policy::{Policy, PolicyBuilder};
 
 /// What a policy file says, checked; see [the module](self).
@@ -250,7 +250,7 @@ pub struct Config {
     rules: PolicyBuilder,
     policy: Policy,
     /// How callers are found, and what they are told.
-    around: Said,
+    around: LayerOverrides,
     /// The same of callers, as it was said.
     identity: Option<Node>,
     key_files: Vec<PathBuf>,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::source::{print_of, read_bytes};
 use super::{Config, ConfigError, Source};
 use crate::error::ReloadError;
-use crate::gate::{Change, Contents, Origin};
+use crate::pipeline::{Change, Contents, Origin};
 use crate::sync::locked;
 
 /// The file of a policy, and the files with keys that it names.

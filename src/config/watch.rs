@@ -12,8 +12,8 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::error::ReloadError;
-use crate::gate::{Gate, Origin};
 use crate::layer::RateLimitLayer;
+use crate::pipeline::{Origin, RequestPipeline};
 
 /// How often the files are looked at, whatever the system says of them: not every file system
 /// tells of changes, and a directory may go away and come back.
@@ -44,16 +44,16 @@ impl RateLimitLayer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn watch(&self) -> Result<(), ReloadError> {
-        let gate = self.gate();
-        let Some(origin) = gate.begin_watching()? else {
+        let pipeline = self.pipeline();
+        let Some(origin) = pipeline.begin_watching()? else {
             return Ok(());
         };
-        let watch = Watch::new(Arc::downgrade(gate), origin);
+        let watch = Watch::new(Arc::downgrade(pipeline), origin);
         thread::Builder::new()
             .name("tollgate-watch".to_owned())
             .spawn(move || watch.run())
             .map_err(|error| {
-                gate.end_watching();
+                pipeline.end_watching();
                 ReloadError::new(format!("cannot watch the policy file: {error}"))
             })?;
         Ok(())
@@ -61,7 +61,7 @@ impl RateLimitLayer {
 }
 
 struct Watch {
-    gate: Weak<Gate>,
+    pipeline: Weak<RequestPipeline>,
     origin: Arc<dyn Origin>,
     told: Receiver<()>,
     /// None where the system tells nothing.
@@ -70,7 +70,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(gate: Weak<Gate>, origin: Arc<dyn Origin>) -> Self {
+    fn new(pipeline: Weak<RequestPipeline>, origin: Arc<dyn Origin>) -> Self {
         // One place is enough: who has been told to look need not be told again.
         let (tell, told) = mpsc::sync_channel(1);
         // Which file it was does not matter: what counts is what can be read.
@@ -80,7 +80,7 @@ impl Watch {
             }
         });
         let mut watch = Self {
-            gate,
+            pipeline,
             origin,
             told,
             watcher: watcher.ok(),
@@ -92,14 +92,14 @@ impl Watch {
 
     fn run(mut self) {
         loop {
-            let Some(gate) = self.gate.upgrade() else {
+            let Some(pipeline) = self.pipeline.upgrade() else {
                 return;
             };
             if self.has_changed() {
                 // What is wrong with it is told to those who watch.
-                let _ = gate.reload();
+                let _ = pipeline.reload();
             }
-            drop(gate);
+            drop(pipeline);
             self.follow();
             match self.told.recv_timeout(LOOK_EVERY) {
                 // A directory where much happens is not looked at every time.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::per::Per;
+use super::key_by::KeyBy;
 
 /// What a rule is for. The more specific comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,7 @@ pub(super) struct RuleAbout {
     /// Its quotas.
     pub(super) lines: Range<usize>,
     pub(super) terms: usize,
-    pub(super) per: Per,
+    pub(super) per: KeyBy,
     /// Tiers do not multiply it.
     pub(super) unscaled: bool,
     /// Whether it has numbers of its own for a tier.

@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use super::cost::Cost;
-use super::{Caller, Exemption, Line, Per, Policy, RuleKind};
+use super::{Caller, CompiledQuota, Exemption, KeyBy, Policy, RuleKind};
 use crate::key::{MAX_WHO, Subject, is_plain};
 
 /// One quota of one rule, for one caller.
 pub(crate) struct CounterOf<'a> {
     pub(crate) kind: RuleKind,
     pub(crate) rule: &'a str,
-    pub(crate) line: &'a Line,
-    pub(crate) per: &'a Per,
+    pub(crate) line: &'a CompiledQuota,
+    pub(crate) per: &'a KeyBy,
     pub(crate) subject: Subject<'a>,
     /// Who that is, as policy strings say it.
     pub(crate) who: &'a str,
@@ -49,7 +49,7 @@ impl Policy {
                     Cost::Fixed(cost) => cost,
                     Cost::Of(_) => 1,
                 };
-                let of_line = move |line: &'a Line| CounterOf {
+                let of_line = move |line: &'a CompiledQuota| CounterOf {
                     kind: about.kind,
                     rule: &terms.rule,
                     line,

@@ -80,9 +80,9 @@ mod counters;
 mod exempt;
 mod explain;
 mod into_policy;
+mod key_by;
 mod local_share;
 mod overview;
-mod per;
 mod resolve;
 mod route;
 mod rule;
@@ -116,11 +116,11 @@ pub use self::explain::{
     CountedBy, Explanation, Inquiry, NotCountedBy, Scaling, TierSource, WhyNot,
 };
 pub use self::into_policy::IntoPolicy;
+pub(crate) use self::key_by::{Caller, KeyBy};
 pub use self::overview::{EndpointView, Overview, RuleView, TierView, Warning};
-pub(crate) use self::per::{Caller, Per};
 pub(crate) use self::resolve::PlanRef;
 pub use self::route::PathRejection;
-pub(crate) use self::route::Taken;
+pub(crate) use self::route::RoutedPath;
 pub use self::rule::{IntoRule, OnStoreFailure, Rule};
 pub use self::tiers::Tiers;
 pub(crate) use self::tiers::{TierOf, TierTable};
@@ -128,8 +128,8 @@ pub(crate) use self::tiers::{TierOf, TierTable};
 /// All rules together, checked and compiled; see [the module](self).
 pub struct Policy {
     tiers: TierTable,
-    lines: Box<[Line]>,
-    terms: Box<[Terms]>,
+    lines: Box<[CompiledQuota]>,
+    terms: Box<[RuleSettings]>,
     plans: Box<[Plan]>,
     /// The plans of each endpoint, for anonymous and authenticated callers; at last those of
     /// what matches none.
@@ -144,7 +144,7 @@ pub struct Policy {
 
 /// One quota of one rule.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct CompiledQuota {
     pub(crate) counter: Counter,
     /// What it is for each tier.
     by_tier: Box<[Quota]>,
@@ -154,7 +154,7 @@ pub(crate) struct Line {
 
 /// What a rule says besides its quotas.
 #[derive(Debug)]
-pub(crate) struct Terms {
+pub(crate) struct RuleSettings {
     pub(crate) rule: Box<str>,
     /// Where the rule is in a policy file.
     pub(crate) path: Box<str>,
@@ -168,15 +168,15 @@ pub(crate) struct Terms {
 /// Everything that counts a request.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) entries: Box<[Entry]>,
+    pub(crate) entries: Box<[PlannedCheck]>,
     /// Each only once: most quotas of a request are one caller's.
-    pub(crate) subjects: Box<[Per]>,
+    pub(crate) subjects: Box<[KeyBy]>,
     /// Whether some of it depends on the response.
     pub(crate) by_outcome: bool,
     /// Plans of rules that are tried out: each is decided on its own, and denies nobody.
     pub(crate) trials: Box<[usize]>,
     /// What most requests cost, and which entries apply to them.
-    pub(crate) usual: Charges,
+    pub(crate) usual: PlanCosts,
     /// Whether that is another matter for each request.
     pub(crate) varies: bool,
     /// Whether it is one quota that costs everybody the same, and nothing else: the first entry
@@ -189,7 +189,7 @@ pub(crate) struct Plan {
 
 /// What a request costs on each entry of a plan, and which of them apply to its caller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Charges {
+pub(crate) struct PlanCosts {
     pub(crate) costs: [u64; MAX_CHECKS],
     /// A bit for each entry.
     pub(crate) applying: u8,
@@ -199,7 +199,7 @@ const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bit
 
 /// One counter to charge: places in the lists of the policy and of the plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct PlannedCheck {
     pub(crate) line: usize,
     pub(crate) terms: usize,
     pub(crate) subject: usize,
@@ -219,7 +219,7 @@ impl Policy {
 
     /// Whether nobody is counted for the time being.
     #[inline]
-    pub(crate) fn rests(&self, now: Timestamp) -> bool {
+    pub(crate) fn in_maintenance(&self, now: Timestamp) -> bool {
         self.maintenance_until.is_some_and(|until| now < until)
     }
 
@@ -248,20 +248,20 @@ impl Policy {
     }
 
     #[inline]
-    pub(crate) fn line(&self, entry: &Entry) -> &Line {
+    pub(crate) fn line(&self, entry: &PlannedCheck) -> &CompiledQuota {
         &self.lines[entry.line]
     }
 
     #[inline]
-    pub(crate) fn terms(&self, entry: &Entry) -> &Terms {
+    pub(crate) fn terms(&self, entry: &PlannedCheck) -> &RuleSettings {
         &self.terms[entry.terms]
     }
 
-    pub(crate) fn lines(&self) -> &[Line] {
+    pub(crate) fn lines(&self) -> &[CompiledQuota] {
         &self.lines
     }
 
-    pub(crate) fn all_terms(&self) -> &[Terms] {
+    pub(crate) fn all_terms(&self) -> &[RuleSettings] {
         &self.terms
     }
 
@@ -293,7 +293,7 @@ impl Policy {
     }
 }
 
-impl Line {
+impl CompiledQuota {
     /// The quota for a tier.
     #[inline]
     pub(crate) fn quota(&self, tier: usize) -> &Quota {

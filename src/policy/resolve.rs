@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::route::{PathRejection, Readings, RouteMatch, Taken, Target};
+use super::route::{PathRejection, Readings, RouteMatch, RoutedPath, Target};
 use super::rule::OnStoreFailure;
-use super::{Caller, Charges, Entry, Exemption, Per, Plan, Policy, Terms};
+use super::{Caller, Exemption, KeyBy, Plan, PlanCosts, PlannedCheck, Policy, RuleSettings};
 use crate::batch::MAX_CHECKS;
 use crate::error::Invalid;
 use crate::head::RequestHead;
@@ -38,7 +38,7 @@ impl Policy {
     pub(crate) fn resolve(
         &self,
         head: &RequestHead<'_>,
-        taken: &Taken<'_>,
+        taken: &RoutedPath<'_>,
     ) -> Result<Resolved, Exemption> {
         match self.routes.find(head.method(), taken) {
             RouteMatch::Exempt(_) => Err(Exemption::Route),
@@ -126,8 +126,8 @@ impl Policy {
     /// Returns `None` at the first line that does not fit into a batch, so that each line is compared
     /// with at most 8 others. Of the dry runs, only the 8 most specific are evaluated.
     fn unite(&self, endpoints: &[usize], identity: Option<&Identity>) -> Option<Plan> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut subjects: Vec<Per> = Vec::new();
+        let mut entries: Vec<PlannedCheck> = Vec::new();
+        let mut subjects: Vec<KeyBy> = Vec::new();
         let mut further_terms = Vec::new();
         let mut trials: Vec<usize> = Vec::new();
         let line_of = |trial: usize| self.plans[trial].entries.first().map(|entry| entry.line);
@@ -150,7 +150,7 @@ impl Policy {
                     subjects.push(per.clone());
                     subjects.len() - 1
                 });
-                entries.push(Entry { subject, ..*entry });
+                entries.push(PlannedCheck { subject, ..*entry });
             }
             for trial in &plan.trials {
                 let line = line_of(*trial);
@@ -164,8 +164,8 @@ impl Policy {
         // A dry run never denies, so that too many of them are no reason to reject the request.
         trials.truncate(MAX_CHECKS);
         let mut plan = Plan {
-            varies: subjects.iter().any(Per::is_optional),
-            usual: Charges {
+            varies: subjects.iter().any(KeyBy::is_optional),
+            usual: PlanCosts {
                 costs: [1; MAX_CHECKS],
                 applying: applying(entries.len()),
             },
@@ -203,7 +203,7 @@ impl Policy {
         plan: &Plan,
         caller: &Caller<'_>,
         head: &RequestHead<'_>,
-    ) -> Charges {
+    ) -> PlanCosts {
         if plan.varies {
             self.own_charges(plan, caller, head)
         } else {
@@ -211,7 +211,7 @@ impl Policy {
         }
     }
 
-    fn own_charges(&self, plan: &Plan, caller: &Caller<'_>, head: &RequestHead<'_>) -> Charges {
+    fn own_charges(&self, plan: &Plan, caller: &Caller<'_>, head: &RequestHead<'_>) -> PlanCosts {
         let mut charges = plan.usual;
         charges.applying = 0;
         let costs = charges.costs.iter_mut();
@@ -224,7 +224,11 @@ impl Policy {
     }
 
     /// All terms of an entry: those of its plan, and those of further readings.
-    fn terms_of<'a>(&'a self, plan: &'a Plan, entry: &'a Entry) -> impl Iterator<Item = &'a Terms> {
+    fn terms_of<'a>(
+        &'a self,
+        plan: &'a Plan,
+        entry: &'a PlannedCheck,
+    ) -> impl Iterator<Item = &'a RuleSettings> {
         let further = plan.further_terms.iter();
         let further = further.filter(|(line, _)| *line == entry.line);
         std::iter::once(entry.terms)
@@ -233,19 +237,19 @@ impl Policy {
     }
 
     /// What a request costs on an entry: the most of all readings.
-    pub(crate) fn cost_of(&self, plan: &Plan, entry: &Entry, head: &RequestHead<'_>) -> u64 {
+    pub(crate) fn cost_of(&self, plan: &Plan, entry: &PlannedCheck, head: &RequestHead<'_>) -> u64 {
         let costs = self.terms_of(plan, entry).map(|terms| terms.cost.of(head));
         costs.max().unwrap_or(1)
     }
 
     /// Whether a response with this status counts on an entry: for any reading.
-    pub(crate) fn counts(&self, plan: &Plan, entry: &Entry, status: StatusCode) -> bool {
+    pub(crate) fn counts(&self, plan: &Plan, entry: &PlannedCheck, status: StatusCode) -> bool {
         let mut all = self.terms_of(plan, entry);
         all.any(|terms| terms.count.includes(status))
     }
 
     /// What happens to an entry while the store cannot answer: the strictest of all readings.
-    pub(crate) fn on_store_failure(&self, plan: &Plan, entry: &Entry) -> OnStoreFailure {
+    pub(crate) fn on_store_failure(&self, plan: &Plan, entry: &PlannedCheck) -> OnStoreFailure {
         let all = self
             .terms_of(plan, entry)
             .map(|terms| terms.on_store_failure);

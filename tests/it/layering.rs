@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: [&[&str]; 6] = [
     &["admin", "client", "config"],
     &["layer", "service", "future", "extract"],
-    &["gate"],
+    &["pipeline"],
     &["limiter"],
     &[
         "identity", "tier", "policy", "store", "response", "headers", "observe",

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::Invalid;
-use crate::gate::Gate;
+use crate::pipeline::RequestPipeline;
 use crate::policy::{Explanation, Inquiry};
 use crate::who::Identity;
 
@@ -26,20 +26,20 @@ struct NotCounted {
 
 /// How a request such as `GET /v1/items` would be counted now.
 pub(super) fn explained(
-    gate: &Gate,
+    pipeline: &RequestPipeline,
     request: &str,
     identity: Option<Identity>,
     ip: Option<std::net::IpAddr>,
 ) -> Result<Explained, Invalid> {
-    let mut inquiry = Inquiry::new(request)?.at(gate.wall_now());
+    let mut inquiry = Inquiry::new(request)?.at(pipeline.wall_now());
     if let Some(identity) = identity {
         inquiry = inquiry.identity(identity);
     }
     if let Some(ip) = ip {
-        let (ip, group) = gate.client_of(ip);
+        let (ip, group) = pipeline.client_of(ip);
         inquiry = inquiry.ip(ip).counted_as(group);
     }
-    Ok(gate.with_policy(|policy| Explained::from(&policy.explain(&inquiry))))
+    Ok(pipeline.with_policy(|policy| Explained::from(&policy.explain(&inquiry))))
 }
 
 impl From<&Explanation> for Explained {

@@ -11,9 +11,9 @@ use crate::admin::subject::Dimensions;
 use crate::admin::{body, reply};
 use crate::clock::Timestamp;
 use crate::error::Invalid;
-use crate::gate::{Asker, Gate, Inspected, Limit};
 use crate::head::RequestHead;
 use crate::headers::retry_after_secs;
+use crate::pipeline::{InspectedCaller, Inspection, LimitStatus, RequestPipeline};
 use crate::policy::Exemption;
 use crate::response::words;
 use crate::who::Identity;
@@ -31,12 +31,12 @@ struct Whom {
 }
 
 impl Whom {
-    fn identity(&self, gate: &Gate) -> Result<Option<Identity>, Invalid> {
+    fn identity(&self, pipeline: &RequestPipeline) -> Result<Option<Identity>, Invalid> {
         let Some(mut identity) = self.subject.identity() else {
             return Ok(None);
         };
         if let Some(tier) = self.tier.as_deref().filter(|tier| !tier.is_empty()) {
-            gate.with_policy(|policy| {
+            pipeline.with_policy(|policy| {
                 let mut tiers = policy.overview().tiers();
                 if tiers.any(|known| known.name() == tier) {
                     return Ok(());
@@ -95,13 +95,13 @@ struct ToldLimit {
 pub(super) async fn look_up(State(desk): State<Shared>, request: Request) -> Answer {
     let (head, whom): (_, Whom) = body::read(request).await?;
     whom.subject.require_somebody()?;
-    let gate = desk.gate();
-    let (identity, ip) = (whom.identity(gate)?, whom.subject.ip()?);
+    let pipeline = desk.pipeline();
+    let (identity, ip) = (whom.identity(pipeline)?, whom.subject.ip()?);
     let explanation = whom.request.as_deref();
-    let explanation = explanation.map(|request| explained(gate, request, identity.clone(), ip));
+    let explanation = explanation.map(|request| explained(pipeline, request, identity.clone(), ip));
     let explanation = explanation.transpose()?;
-    let asker = Asker::new(identity, ip, gate);
-    let inspected = gate.inspect(&asker).await;
+    let asker = InspectedCaller::new(identity, ip, pipeline);
+    let inspected = pipeline.inspect(&asker).await;
     let overrides = desk.layer.overrides();
     let of_them = overrides.iter().filter(|of| asker.is_meant_by(of));
     desk.note(&RequestHead::of(&head), &Deed::LookUp);
@@ -125,7 +125,7 @@ pub(super) async fn look_up(State(desk): State<Shared>, request: Request) -> Ans
 }
 
 impl ToldLimit {
-    fn new(limit: &Limit, at: Timestamp) -> Self {
+    fn new(limit: &LimitStatus, at: Timestamp) -> Self {
         let reset_at = limit.reset_at();
         let wait = limit.is_used_up().then_some(reset_at).flatten();
         let is_limit = !limit.quota.is_unlimited();
@@ -148,7 +148,7 @@ impl ToldLimit {
 }
 
 /// Why somebody is blocked, or that they are not, in whole sentences.
-fn because(inspected: &Inspected) -> Vec<String> {
+fn because(inspected: &Inspection) -> Vec<String> {
     if let Some(why) = inspected.exemption {
         return vec![match why {
             Exemption::Maintenance => {
@@ -165,7 +165,7 @@ fn because(inspected: &Inspected) -> Vec<String> {
     sentences
 }
 
-fn sentence(limit: &Limit, inspected: &Inspected) -> String {
+fn sentence(limit: &LimitStatus, inspected: &Inspection) -> String {
     let (policy, usage) = (&limit.policy, &limit.usage);
     let whose = if limit.overridden {
         "An override"

@@ -22,7 +22,7 @@ pub(super) struct Told {
 
 impl Told {
     pub(super) fn of(desk: &Desk) -> Self {
-        let until = desk.gate().maintenance_until();
+        let until = desk.pipeline().maintenance_until();
         Self {
             active: until.is_some(),
             until: until.map(|(until, _)| Instant(until)),
@@ -53,7 +53,7 @@ pub(super) async fn set(State(desk): State<Shared>, request: Request) -> Answer 
     if desk.layer.end_maintenance().await? {
         desk.note(&RequestHead::of(&head), &Deed::EndedMaintenance);
     }
-    match desk.gate().maintenance_until() {
+    match desk.pipeline().maintenance_until() {
         Some((until, true)) => Err(Refusal::conflict(format!(
             "Limits are off until {} because the policy says so (`maintenance.disabled_until`). \
              Change it there, and reload.",

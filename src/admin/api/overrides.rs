@@ -61,7 +61,7 @@ pub(super) async fn set(State(desk): State<Shared>, request: Request) -> Answer 
     new.subject.ip()?;
     let limit = Override::new(new.subject.subject(), &*new.rule, &*new.limit)?;
     let limit = match new.until {
-        Some(Instant(until)) if until <= desk.gate().wall_now() => {
+        Some(Instant(until)) if until <= desk.pipeline().wall_now() => {
             let expected = "an instant that is to come, or nothing";
             return Err(Invalid::new("end", until, expected).into());
         }

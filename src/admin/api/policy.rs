@@ -10,8 +10,8 @@ use crate::admin::instant::Instant;
 use crate::admin::operator::Desk;
 use crate::admin::refusal::Refusal;
 use crate::admin::{body, reply};
-use crate::gate::PolicyStatus;
 use crate::head::RequestHead;
+use crate::pipeline::PolicyStatus;
 use crate::policy::Policy;
 
 /// Which policy is in force, and whether the last attempt to replace it failed.
@@ -46,7 +46,7 @@ impl Told {
         Self {
             status: (&desk.layer.policy_status()).into(),
             maintenance: maintenance::Told::of(desk),
-            policy: desk.gate().with_policy(summary),
+            policy: desk.pipeline().with_policy(summary),
         }
     }
 }

@@ -7,8 +7,8 @@ use super::{Answer, Shared};
 use crate::admin::audit::Deed;
 use crate::admin::subject::Dimensions;
 use crate::admin::{body, reply};
-use crate::gate::Asker;
 use crate::head::RequestHead;
+use crate::pipeline::InspectedCaller;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,9 +27,9 @@ pub(super) async fn reset(State(desk): State<Shared>, request: Request) -> Answe
     let (head, whose): (_, Whose) = body::read(request).await?;
     whose.subject.require_somebody()?;
     let (identity, ip) = (whose.subject.identity(), whose.subject.ip()?);
-    let asker = Asker::new(identity, ip, desk.gate());
+    let asker = InspectedCaller::new(identity, ip, desk.pipeline());
     let rule = whose.rule.as_deref();
-    let forgotten = desk.gate().forget(&asker, rule);
+    let forgotten = desk.pipeline().forget(&asker, rule);
     forgotten.await?;
     desk.note(&RequestHead::of(&head), &Deed::Reset { rule });
     Ok(reply::ok(&Done { reset: true }))

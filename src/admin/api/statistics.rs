@@ -7,11 +7,11 @@ use super::{Answer, Shared, maintenance, policy};
 use crate::admin::instant::Instant;
 use crate::admin::reply;
 use crate::admin::subject::Dimensions;
-use crate::gate::Gate;
 use crate::observe::{
     Alert, Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Span, Statistics,
     Totals,
 };
+use crate::pipeline::RequestPipeline;
 use crate::policy::dimensions;
 use crate::store::StoreHealth;
 
@@ -22,7 +22,7 @@ pub(super) async fn show(State(desk): State<Shared>) -> Answer {
     let statistics = desk.layer.statistics();
     Ok(reply::ok(&Told {
         figures: Figures::from(&statistics),
-        store: ToldStore::new(desk.gate(), &statistics),
+        store: ToldStore::new(desk.pipeline(), &statistics),
         maintenance: maintenance::Told::of(&desk),
         policy: (&desk.layer.policy_status()).into(),
     }))
@@ -277,8 +277,8 @@ struct ToldStore {
 }
 
 impl ToldStore {
-    fn new(gate: &Gate, statistics: &Statistics) -> Self {
-        if let StoreHealth::Degraded { since, why, .. } = gate.store_health() {
+    fn new(pipeline: &RequestPipeline, statistics: &Statistics) -> Self {
+        if let StoreHealth::Degraded { since, why, .. } = pipeline.store_health() {
             return Self {
                 healthy: false,
                 since: Some(Instant(since)),

@@ -7,14 +7,14 @@ use super::{Reading, choice};
 use crate::config::problem::Findings;
 use crate::config::tree::Spot;
 use crate::error::Invalid;
-use crate::gate::{OnInvalid, Said};
 use crate::identity::{Chain, ClientIp, ForwardedHeader, UserIdHeader};
+use crate::pipeline::{LayerOverrides, OnInvalid};
 
 impl Reading<'_> {
     /// All but the headers of responses.
-    pub(super) fn around(&mut self, root: &Spot<'_>) -> Said {
+    pub(super) fn around(&mut self, root: &Spot<'_>) -> LayerOverrides {
         let Some(identity) = root.get("identity") else {
-            return Said::default();
+            return LayerOverrides::default();
         };
         let mut chain = Chain::new();
         #[cfg(feature = "jwt")]
@@ -33,7 +33,7 @@ impl Reading<'_> {
             chain = chain.then(header);
         }
         let failed_auth = identity.get("failed_auth_quota");
-        Said {
+        LayerOverrides {
             chain,
             client_ip: identity
                 .get("ip")

@@ -18,8 +18,8 @@ use super::nearest::did_you_mean;
 use super::problem::{ConfigProblem, Findings, Told};
 use super::surroundings::Surroundings;
 use super::tree::Spot;
-use crate::gate::Said;
 use crate::headers::{HeaderSet, HeaderStyle, ResetStyle};
+use crate::pipeline::LayerOverrides;
 use crate::policy::{Policy, PolicyBuilder, Tiers};
 use crate::quota::Algorithm;
 
@@ -27,7 +27,7 @@ use crate::quota::Algorithm;
 pub(super) struct Settings {
     pub(super) policy: PolicyBuilder,
     /// How callers are found, and what they are told.
-    pub(super) around: Said,
+    pub(super) around: LayerOverrides,
     /// Files with keys that it names.
     pub(super) key_files: Vec<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub(super) fn read(
         .then(|| HeaderStyle::new(set.unwrap_or_default()).with_reset(reset.unwrap_or_default()));
     Settings {
         policy,
-        around: Said { style, ..around },
+        around: LayerOverrides { style, ..around },
         key_files: identity::key_files(root, &surroundings.base),
     }
 }

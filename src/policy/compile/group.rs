@@ -6,9 +6,9 @@ use super::Compiler;
 use crate::error::Invalid;
 use crate::key::Counter;
 use crate::policy::about::{RuleAbout, RuleKind};
-use crate::policy::per::Per;
+use crate::policy::key_by::KeyBy;
 use crate::policy::rule::Rule;
-use crate::policy::{Line, Terms};
+use crate::policy::{CompiledQuota, RuleSettings};
 use crate::quota::Quota;
 
 /// Where a rule is: its name for people, and its path in a policy file.
@@ -34,17 +34,17 @@ impl<'a> Place<'a> {
 
 /// A compiled rule: its lines, on these terms, per this.
 #[derive(Clone)]
-pub(super) struct Group {
+pub(super) struct CompiledRule {
     /// Its number among all rules.
     pub(super) rule: usize,
     pub(super) lines: Range<usize>,
     pub(super) terms: usize,
-    pub(super) per: Per,
+    pub(super) per: KeyBy,
     /// It is tried out and denies nobody.
     pub(super) dry_run: bool,
 }
 
-impl Group {
+impl CompiledRule {
     /// The number of its rule.
     pub(super) fn number(self) -> usize {
         self.rule
@@ -66,7 +66,7 @@ impl Compiler<'_> {
     }
 
     /// A rule that has quotas: its lines and terms.
-    pub(super) fn group(&mut self, place: &Place<'_>, rule: &Rule, kind: RuleKind) -> Group {
+    pub(super) fn group(&mut self, place: &Place<'_>, rule: &Rule, kind: RuleKind) -> CompiledRule {
         let elsewhere = kind != RuleKind::Endpoint;
         let category = rule.category.as_deref();
         let of_category = (elsewhere && category.is_some(), "category", category);
@@ -96,12 +96,12 @@ impl Compiler<'_> {
         let none = (rule.quotas.is_empty(), "limit", "nothing");
         self.refuse(place, none, "at least one quota");
         self.own_name(place);
-        let per = Per::new(rule.per.as_deref(), kind == RuleKind::AlwaysOn);
+        let per = KeyBy::new(rule.per.as_deref(), kind == RuleKind::AlwaysOn);
         let per = per.map_err(|wrong| place.problem("per", wrong));
         let per = self.problems.note(per);
         let quotas = self.quotas(place, "limit", &rule.quotas);
         // What everybody shares is not more for whoever happens to ask.
-        let unscaled = rule.unscaled || per.as_ref().is_some_and(Per::is_everybody);
+        let unscaled = rule.unscaled || per.as_ref().is_some_and(KeyBy::is_everybody);
         let by_tier = self.by_tier(place, rule, unscaled, &quotas);
         let first = self.lines.len();
         for (index, quota) in quotas.iter().enumerate() {
@@ -118,17 +118,17 @@ impl Compiler<'_> {
                 self.problems.push(place.problem("limit", problem));
             }
             let by_tier = by_tier.iter().map(|quotas| quotas[index]).collect();
-            self.lines.push(Line {
+            self.lines.push(CompiledQuota {
                 counter,
                 by_tier,
                 rank: kind as u8,
             });
         }
-        let group = Group {
+        let group = CompiledRule {
             rule: self.rules.len(),
             lines: first..self.lines.len(),
             terms: self.terms(place, rule, None),
-            per: per.unwrap_or(Per::Caller),
+            per: per.unwrap_or(KeyBy::Caller),
             dry_run: rule.dry_run,
         };
         self.rules.push(self.about(rule, kind, &group));
@@ -136,7 +136,7 @@ impl Compiler<'_> {
     }
 
     /// What people may want to know of a rule.
-    fn about(&self, rule: &Rule, kind: RuleKind, group: &Group) -> RuleAbout {
+    fn about(&self, rule: &Rule, kind: RuleKind, group: &CompiledRule) -> RuleAbout {
         let says = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
         RuleAbout {
             kind,
@@ -262,7 +262,7 @@ impl Compiler<'_> {
         let text = |own: &Option<String>, other: Option<String>| {
             own.clone().or(other).map(String::into_boxed_str)
         };
-        self.terms.push(Terms {
+        self.terms.push(RuleSettings {
             rule: place.name.into(),
             path: place.path.as_str().into(),
             count: rule.count.clone().or(category.count).unwrap_or_default(),

@@ -5,15 +5,15 @@ mod plan;
 
 use std::collections::HashMap;
 
-use self::group::{Group, Place};
-use self::plan::Parts;
+use self::group::{CompiledRule, Place};
+use self::plan::PlanKey;
 use super::about::{About, RuleAbout, RuleKind};
 use super::builder::PolicyBuilder;
 use super::local_share::LocalShare;
 use super::route::{Route, Routes, Target};
 use super::rule::{OnStoreFailure, Rule};
 use super::tiers::TierTable;
-use super::{Line, Plan, Policy, Terms};
+use super::{CompiledQuota, Plan, Policy, RuleSettings};
 use crate::error::Problems;
 
 pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<Policy, Problems> {
@@ -47,7 +47,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         global(anonymous, path, true),
         global(builder.authenticated, "global.authenticated", false),
     ];
-    let mut categories: HashMap<String, (Rule, Group)> = HashMap::new();
+    let mut categories: HashMap<String, (Rule, CompiledRule)> = HashMap::new();
     for (name, rule) in builder.categories {
         let place = Place::new(&name, format!("categories.{name}"));
         let group = compiler.group(&place, &rule, RuleKind::Category);
@@ -102,8 +102,8 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
     let about = About {
         rules: rules.into(),
         endpoints: endpoints.into(),
-        globals: globals.map(|global| global.map(Group::number)),
-        always_on: always.into_iter().map(Group::number).collect(),
+        globals: globals.map(|global| global.map(CompiledRule::number)),
+        always_on: always.into_iter().map(CompiledRule::number).collect(),
         exempt_routes: builder.exempt_routes.into(),
     };
     let policy = Policy {
@@ -141,12 +141,12 @@ struct Compiler<'t> {
     problems: Problems,
     /// Rules by name, and where each is.
     names: HashMap<String, String>,
-    lines: Vec<Line>,
-    terms: Vec<Terms>,
+    lines: Vec<CompiledQuota>,
+    terms: Vec<RuleSettings>,
     plans: Vec<Plan>,
     /// Them by what they are made of: many endpoints have the same, and what few places in
     /// memory say is at hand.
-    plan_of: HashMap<Parts, usize>,
+    plan_of: HashMap<PlanKey, usize>,
     /// What people may want to know of each rule.
     rules: Vec<RuleAbout>,
 }

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use super::Compiler;
-use super::group::{Group, Place};
+use super::group::{CompiledRule, Place};
 use crate::batch::MAX_CHECKS;
 use crate::error::Invalid;
 use crate::policy::about::{EndpointAbout, RuleKind};
-use crate::policy::per::Per;
+use crate::policy::key_by::KeyBy;
 use crate::policy::route::Route;
 use crate::policy::rule::Rule;
-use crate::policy::{Charges, Entry, Plan};
+use crate::policy::{Plan, PlanCosts, PlannedCheck};
 
 impl Compiler<'_> {
     /// What an endpoint counts on: its own quotas, its category's, or both.
@@ -19,8 +19,8 @@ impl Compiler<'_> {
         place: &Place<'_>,
         route: &Route,
         rule: &Rule,
-        categories: &HashMap<String, (Rule, Group)>,
-    ) -> Vec<Group> {
+        categories: &HashMap<String, (Rule, CompiledRule)>,
+    ) -> Vec<CompiledRule> {
         let mut groups = Vec::new();
         let category = rule.category.as_ref().and_then(|name| {
             let known = categories.get(name);
@@ -54,7 +54,7 @@ impl Compiler<'_> {
             } else {
                 group.terms
             };
-            groups.push(Group {
+            groups.push(CompiledRule {
                 terms,
                 ..group.clone()
             });
@@ -67,10 +67,10 @@ impl Compiler<'_> {
         &self,
         route: &Route,
         rule: &Rule,
-        groups: &[Group],
-        categories: &HashMap<String, (Rule, Group)>,
+        groups: &[CompiledRule],
+        categories: &HashMap<String, (Rule, CompiledRule)>,
     ) -> EndpointAbout {
-        let is_own = |group: &&Group| self.rules[group.rule].kind == RuleKind::Endpoint;
+        let is_own = |group: &&CompiledRule| self.rules[group.rule].kind == RuleKind::Endpoint;
         let own = groups.iter().find(is_own);
         let category = rule.category.as_ref().and_then(|name| categories.get(name));
         EndpointAbout {
@@ -114,7 +114,7 @@ impl Compiler<'_> {
 
     /// The rules that count every request. If they are too many for any, that is told once,
     /// and not for each endpoint.
-    pub(super) fn always_on(&mut self, rules: &[(String, Rule)]) -> Vec<Group> {
+    pub(super) fn always_on(&mut self, rules: &[(String, Rule)]) -> Vec<CompiledRule> {
         let mut always = Vec::with_capacity(rules.len());
         for (index, (name, rule)) in rules.iter().enumerate() {
             let place = Place::new(name, format!("rules[{index}]"));
@@ -135,10 +135,10 @@ impl Compiler<'_> {
     pub(super) fn plan<'g>(
         &mut self,
         place: &Place<'_>,
-        groups: impl Iterator<Item = &'g Group>,
+        groups: impl Iterator<Item = &'g CompiledRule>,
     ) -> usize {
-        let groups: Vec<&Group> = groups.collect();
-        let key = Parts {
+        let groups: Vec<&CompiledRule> = groups.collect();
+        let key = PlanKey {
             groups: groups
                 .iter()
                 .map(|group| (group.lines.start, group.terms))
@@ -172,8 +172,8 @@ impl Compiler<'_> {
 
     /// The plan of a rule that is tried out: of itself alone, so that it changes nothing for
     /// the others.
-    fn trial(&mut self, place: &Place<'_>, group: &Group) -> usize {
-        let key = Parts {
+    fn trial(&mut self, place: &Place<'_>, group: &CompiledRule) -> usize {
+        let key = PlanKey {
             groups: vec![(group.lines.start, group.terms)],
             is_trial: true,
         };
@@ -186,7 +186,7 @@ impl Compiler<'_> {
         self.numbered(key, plan)
     }
 
-    fn numbered(&mut self, key: Parts, mut plan: Plan) -> usize {
+    fn numbered(&mut self, key: PlanKey, mut plan: Plan) -> usize {
         let is_alone = plan.entries.len() == 1 && plan.trials.is_empty();
         plan.is_single = is_alone && !plan.varies && !plan.by_outcome;
         let number = self.plans.len();
@@ -204,12 +204,12 @@ impl Compiler<'_> {
             self.problems
                 .push(problem.within(place.name).at(&*place.path));
         }
-        let by_outcome = |entry: &Entry| self.terms[entry.terms].count.is_by_outcome();
-        let mut usual = Charges {
+        let by_outcome = |entry: &PlannedCheck| self.terms[entry.terms].count.is_by_outcome();
+        let mut usual = PlanCosts {
             costs: [1; MAX_CHECKS],
             applying: 0,
         };
-        let mut varies = subjects.iter().any(Per::is_optional);
+        let mut varies = subjects.iter().any(KeyBy::is_optional);
         for (index, (cost, entry)) in usual.costs.iter_mut().zip(&entries).enumerate() {
             match self.terms[entry.terms].cost.fixed() {
                 Some(fixed) => *cost = fixed,
@@ -232,7 +232,7 @@ impl Compiler<'_> {
 
 /// What a plan is made of: the first line and the terms of each rule.
 #[derive(PartialEq, Eq, Hash)]
-pub(super) struct Parts {
+pub(super) struct PlanKey {
     groups: Vec<(usize, usize)>,
     /// Of one rule that is tried out, instead of several that are in force.
     is_trial: bool,
@@ -241,26 +241,27 @@ pub(super) struct Parts {
 /// A plan in the making.
 #[derive(Default)]
 struct Draft {
-    entries: Vec<Entry>,
-    subjects: Vec<Per>,
+    entries: Vec<PlannedCheck>,
+    subjects: Vec<KeyBy>,
 }
 
 impl Draft {
-    fn add(&mut self, group: &Group) {
+    fn add(&mut self, group: &CompiledRule) {
         let known = self.subjects.iter().position(|per| *per == group.per);
         let subject = known.unwrap_or_else(|| {
             self.subjects.push(group.per.clone());
             self.subjects.len() - 1
         });
-        self.entries.extend(group.lines.clone().map(|line| Entry {
-            line,
-            terms: group.terms,
-            subject,
-        }));
+        self.entries
+            .extend(group.lines.clone().map(|line| PlannedCheck {
+                line,
+                terms: group.terms,
+                subject,
+            }));
     }
 }
 
-fn unknown_category(name: &str, categories: &HashMap<String, (Rule, Group)>) -> Invalid {
+fn unknown_category(name: &str, categories: &HashMap<String, (Rule, CompiledRule)>) -> Invalid {
     /// More would say nothing to anybody, again for each endpoint.
     const MOST: usize = 20;
 

@@ -10,9 +10,9 @@ mod text;
 
 use super::about::{EndpointAbout, RuleAbout, RuleKind};
 use super::exempt::Exemption;
-use super::route::Taken;
+use super::route::RoutedPath;
 use super::tiers::{TierOf, TierTable};
-use super::{Caller, Entry, Plan, Policy};
+use super::{Caller, Plan, PlannedCheck, Policy};
 use crate::head::RequestHead;
 use crate::key::{MAX_WHO, Subject, Value, is_plain, policy_name};
 
@@ -72,7 +72,7 @@ struct Asked<'a> {
     policy: &'a Policy,
     inquiry: &'a Inquiry,
     head: RequestHead<'a>,
-    taken: Taken<'a>,
+    taken: RoutedPath<'a>,
     caller: Caller<'a>,
     tier: usize,
 }
@@ -88,9 +88,9 @@ impl<'a> Asked<'a> {
             policy,
             inquiry,
             head,
-            taken: Taken {
+            taken: RoutedPath {
                 path: head.path(),
-                ..Taken::default()
+                ..RoutedPath::default()
             },
             caller: Caller {
                 identity: inquiry.identity.as_ref(),
@@ -154,7 +154,7 @@ impl<'a> Asked<'a> {
         let Self {
             policy, inquiry, ..
         } = self;
-        if inquiry.at.is_some_and(|now| policy.rests(now)) {
+        if inquiry.at.is_some_and(|now| policy.in_maintenance(now)) {
             return Some(Exemption::Maintenance);
         }
         let by_head = policy.exempts(&self.head, inquiry.ip);
@@ -196,7 +196,7 @@ impl<'a> Asked<'a> {
         let trials = plan.trials.iter().map(|trial| self.policy.plan(*trial));
         let mut is_there = false;
         for plan in std::iter::once(plan).chain(trials) {
-            let is_its = |entry: &&Entry| about.lines.contains(&entry.line);
+            let is_its = |entry: &&PlannedCheck| about.lines.contains(&entry.line);
             for entry in plan.entries.iter().filter(is_its) {
                 is_there = true;
                 let Some(counted) = self.counted(about, entry, plan) else {
@@ -220,7 +220,7 @@ impl<'a> Asked<'a> {
     }
 
     /// One quota that counts the request; `None` if it is not for this caller.
-    fn counted(&self, about: &RuleAbout, entry: &Entry, plan: &Plan) -> Option<CountedBy> {
+    fn counted(&self, about: &RuleAbout, entry: &PlannedCheck, plan: &Plan) -> Option<CountedBy> {
         let per = &plan.subjects[entry.subject];
         if !per.applies(&self.caller) {
             return None;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::policy::about::{RuleAbout, RuleKind};
 use crate::policy::cost::Cost;
-use crate::policy::{Count, OnStoreFailure, Per, Plan, Policy, Scaling, Terms};
+use crate::policy::{Count, KeyBy, OnStoreFailure, Plan, Policy, RuleSettings, Scaling};
 use crate::quota::Quota;
 
 /// One rule of a policy; see [`Overview`](super::Overview).
@@ -28,7 +28,7 @@ impl<'p> RuleView<'p> {
         &self.policy.about.rules[self.rule]
     }
 
-    pub(super) fn terms(&self) -> &'p Terms {
+    pub(super) fn terms(&self) -> &'p RuleSettings {
         &self.policy.terms[self.about().terms]
     }
 
@@ -54,9 +54,9 @@ impl<'p> RuleView<'p> {
     #[must_use]
     pub fn counted_per(&self) -> &'p str {
         match &self.about().per {
-            Per::Caller if self.is_for_anonymous() => "ip",
-            Per::Caller => "caller",
-            Per::Dimensions { who, .. } => who,
+            KeyBy::Caller if self.is_for_anonymous() => "ip",
+            KeyBy::Caller => "caller",
+            KeyBy::Dimensions { who, .. } => who,
         }
     }
 

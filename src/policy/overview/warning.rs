@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Overview, RuleView, TierView};
-use crate::policy::{Per, RuleKind};
+use crate::policy::{KeyBy, RuleKind};
 use crate::quota::Quota;
 
 /// Something in a policy that works, and is hardly what its author wanted.
@@ -55,8 +55,8 @@ pub(super) fn all(overview: Overview<'_>) -> Vec<Warning> {
 fn uncounted(overview: Overview<'_>) -> Option<Warning> {
     // Who is anonymous has an address, and nothing else that rules could count.
     let counts_anybody = |rule: RuleView<'_>| match &rule.about().per {
-        Per::Caller => true,
-        Per::Dimensions { who, .. } => matches!(&**who, "all" | "ip" | "user"),
+        KeyBy::Caller => true,
+        KeyBy::Dimensions { who, .. } => matches!(&**who, "all" | "ip" | "user"),
     };
     let mut always_on = overview.rules();
     let counted = overview.global(false).is_some()

@@ -13,7 +13,7 @@ use self::segment::Segment;
 use crate::error::Invalid;
 
 pub use self::path::PathRejection;
-pub(crate) use self::table::{Readings, RouteMatch, Routes, Taken, Target};
+pub(crate) use self::table::{Readings, RouteMatch, RoutedPath, Routes, Target};
 
 /// A route as it is written: a method, or any, and a path pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]

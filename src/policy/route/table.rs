@@ -47,7 +47,7 @@ pub(crate) enum Target {
 
 /// What is known of the path of a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken<'a> {
+pub(crate) struct RoutedPath<'a> {
     /// The whole path, as the first router saw it.
     pub(crate) path: &'a str,
     /// The pattern that a router matched.
@@ -130,7 +130,7 @@ impl Table {
     /// Returns whether the pattern determines which handler runs: it has no wildcard, and no
     /// wildcard rule begins there, with or without a slash at its end. (The pattern of a mount does
     /// not differ from that of a route. A mount in a mount leaves empty segments in it.)
-    fn is_decided(&self, taken: &Taken<'_>) -> bool {
+    fn is_decided(&self, taken: &RoutedPath<'_>) -> bool {
         taken.pattern.is_some_and(|pattern| {
             let shorter = without_slash(pattern).unwrap_or(pattern);
             let begins_wildcard = |pattern| {
@@ -147,7 +147,7 @@ impl Table {
 
     /// Walks the tree along the path, and along what it was changed to. Inside of a mount, the
     /// changed path has to be read behind the path of the mount.
-    fn walk(&self, taken: &Taken<'_>) -> Result<Reached, PathRejection> {
+    fn walk(&self, taken: &RoutedPath<'_>) -> Result<Reached, PathRejection> {
         let mut all = Reached::default();
         let mounted = taken.changed.filter(|_| !taken.mount.is_empty());
         let mounted = mounted.map(|path| format!("{}{path}", taken.mount));
@@ -175,7 +175,7 @@ impl Routes {
 
     /// Finds what a request reaches: by its path, and by the pattern that a router matched.
     #[inline]
-    pub(crate) fn find(&self, method: &Method, taken: &Taken<'_>) -> RouteMatch {
+    pub(crate) fn find(&self, method: &Method, taken: &RoutedPath<'_>) -> RouteMatch {
         if self.places.is_empty() {
             return RouteMatch::Unmatched;
         }
@@ -203,7 +203,7 @@ impl Routes {
     /// Finds what all readings reach. Called if there may be several, or if path and pattern
     /// belong to different routes.
     #[cold]
-    fn find_all(&self, table: &Table, spot: Option<Spot>, taken: &Taken<'_>) -> RouteMatch {
+    fn find_all(&self, table: &Table, spot: Option<Spot>, taken: &RoutedPath<'_>) -> RouteMatch {
         let by_pattern = taken.pattern.map(|pattern| self.at_pattern(table, pattern));
         let by_pattern = by_pattern.unwrap_or_default();
         let is_endpoint = |target: &Option<Target>| matches!(target, Some(Target::Endpoint(_)));

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 
-use super::labels::Labels;
 use super::overrides::{no_such_rule, quota_set_for};
-use super::tier::{self, Asked as TierAsked};
-use super::{Gate, Rules};
+use super::quota_names::QuotaNames;
+use super::tier::{self, TierLookup};
+use super::{RequestPipeline, Snapshot};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::Decision;
@@ -27,7 +27,7 @@ use crate::who::Identity;
 
 /// Somebody whose limits are looked at.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asker {
+pub(crate) struct InspectedCaller {
     identity: Option<Arc<Identity>>,
     /// The network that counts as one client.
     group: Option<IpAddr>,
@@ -36,7 +36,7 @@ pub(crate) struct Asker {
 
 /// How all limits of a caller stand.
 #[derive(Debug)]
-pub(crate) struct Inspected {
+pub(crate) struct Inspection {
     pub(crate) at: Timestamp,
     pub(crate) tier: String,
     /// Whether somebody has said that it is theirs, or there is no other.
@@ -46,12 +46,12 @@ pub(crate) struct Inspected {
     /// The store could not be asked: these are the counters that are kept in this process until
     /// it can.
     pub(crate) degraded: bool,
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<LimitStatus>,
 }
 
 /// How one quota stands for a caller.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub(crate) struct LimitStatus {
     pub(crate) kind: RuleKind,
     pub(crate) rule: String,
     /// `user:secrets:1h`
@@ -65,14 +65,18 @@ pub(crate) struct Limit {
     pub(crate) dry_run: bool,
 }
 
-impl Asker {
+impl InspectedCaller {
     /// Somebody an operator asks about.
-    pub(crate) fn new(identity: Option<Identity>, ip: Option<IpAddr>, gate: &Gate) -> Self {
-        let rules = gate.rules.load();
+    pub(crate) fn new(
+        identity: Option<Identity>,
+        ip: Option<IpAddr>,
+        pipeline: &RequestPipeline,
+    ) -> Self {
+        let rules = pipeline.rules.load();
         let ip = ip.map(|ip| rules.client_ip().fold(ip));
         let by_name = rules.policy.exempts_identity(identity.as_ref());
         let by_network = ip.and_then(|ip| rules.policy.exempts_network(ip));
-        let exemption = gate.maintenance().or(by_network).or(by_name);
+        let exemption = pipeline.maintenance().or(by_network).or(by_name);
         Self {
             identity: identity.map(Arc::new),
             group: ip.map(|ip| rules.client_ip().group(ip)),
@@ -103,15 +107,15 @@ impl Asker {
     }
 }
 
-impl Inspected {
+impl Inspection {
     /// The limits that are in the way of the next request.
-    pub(crate) fn blocking(&self) -> impl Iterator<Item = &Limit> {
+    pub(crate) fn blocking(&self) -> impl Iterator<Item = &LimitStatus> {
         let limits = self.limits.iter();
         limits.filter(|limit| limit.is_used_up() && !limit.dry_run)
     }
 }
 
-impl Limit {
+impl LimitStatus {
     /// Whether the next request has no room.
     pub(crate) const fn is_used_up(&self) -> bool {
         !self.usage.is_allowed()
@@ -125,7 +129,7 @@ impl Limit {
     }
 }
 
-impl Gate {
+impl RequestPipeline {
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         self.clock.to_any()
     }
@@ -150,12 +154,12 @@ impl Gate {
     pub(crate) fn denied_to_ask(
         &self,
         head: &RequestHead<'_>,
-        asker: &Asker,
+        asker: &InspectedCaller,
         counter: &Counter,
         decision: &Decision,
     ) -> Response<Bytes> {
         let who = Some(asker.known_by()).filter(|who| Label::can_name(who));
-        let label = Label::new(who.unwrap_or(Labels::UNNAMED), counter, counter.quota());
+        let label = Label::new(who.unwrap_or(QuotaNames::UNNAMED), counter, counter.quota());
         let denial = match &label {
             Ok(label) => {
                 let standing = Standing::new(label, *decision.usage());
@@ -186,7 +190,10 @@ impl Gate {
 
     /// Who asks, found in the way of all requests; or what those are told who show wrong
     /// credentials.
-    pub(crate) fn asker(&self, head: &RequestHead<'_>) -> Result<Asker, Box<Response<Bytes>>> {
+    pub(crate) fn asker(
+        &self,
+        head: &RequestHead<'_>,
+    ) -> Result<InspectedCaller, Box<Response<Bytes>>> {
         let (rules, now) = (self.rules.load(), self.clock.now());
         let address = rules.client_ip().locate(head);
         if address.is_none() {
@@ -201,7 +208,7 @@ impl Gate {
             .exempts(head, client.map(|address| address.ip()));
         let by_name = || rules.policy.exempts_identity(identity.as_deref());
         let exemption = self.maintenance().or(by_head).or_else(by_name);
-        Ok(Asker {
+        Ok(InspectedCaller {
             identity,
             group: address.map(|address| address.group()),
             exemption,
@@ -209,15 +216,15 @@ impl Gate {
     }
 
     /// How all limits of somebody stand.
-    pub(crate) async fn inspect(&self, asker: &Asker) -> Inspected {
+    pub(crate) async fn inspect(&self, asker: &InspectedCaller) -> Inspection {
         let rules = self.rules.load_full();
         let now = self.clock.now();
         let tier = match self.tier_of(&rules, asker.identity.as_ref(), now) {
-            TierAsked::Known(tier) => tier,
-            TierAsked::Pending(name) => tier::number(&rules, name.await.as_deref(), &self.watch),
+            TierLookup::Known(tier) => tier,
+            TierLookup::Pending(name) => tier::number(&rules, name.await.as_deref(), &self.watch),
         };
         let mut found = Found {
-            gate: self,
+            pipeline: self,
             rules: &rules,
             caller: asker.caller(),
             tier,
@@ -247,11 +254,14 @@ impl Gate {
             .first()
             .map(|verdict| verdict.at().offset_by(offset));
         let usages = verdicts.iter().flat_map(Usages::usages);
-        let limits = told.into_iter().zip(usages).map(|(limit, usage)| Limit {
-            usage: usage.offset_by(offset),
-            ..limit
-        });
-        Inspected {
+        let limits = told
+            .into_iter()
+            .zip(usages)
+            .map(|(limit, usage)| LimitStatus {
+                usage: usage.offset_by(offset),
+                ..limit
+            });
+        Inspection {
             at: at.unwrap_or_else(|| self.wall(now)),
             tier: rules.policy.tiers().name(tier).to_owned(),
             tier_known: self.knows_tier(&rules, asker.identity.as_deref()),
@@ -261,7 +271,7 @@ impl Gate {
         }
     }
 
-    fn knows_tier(&self, rules: &Rules, identity: Option<&Identity>) -> bool {
+    fn knows_tier(&self, rules: &Snapshot, identity: Option<&Identity>) -> bool {
         let tiers = rules.policy.tiers();
         let is_unsaid = matches!(tiers.of(identity), TierOf::Unsaid) && self.resolver.is_none();
         !is_unsaid || tiers.len() == 1
@@ -269,7 +279,11 @@ impl Gate {
 
     /// Forgets what was counted for somebody: under one rule, or all that is theirs alone. What
     /// they share with others, a tenant or everybody, stays.
-    pub(crate) fn forget(&self, asker: &Asker, rule: Option<&str>) -> StoreFuture<(), Error> {
+    pub(crate) fn forget(
+        &self,
+        asker: &InspectedCaller,
+        rule: Option<&str>,
+    ) -> StoreFuture<(), Error> {
         let rules = self.rules.load();
         let caller = asker.caller();
         let counters = rules.policy.counters_of(&caller);
@@ -314,7 +328,7 @@ fn is_theirs(subject: &Subject<'_>, whose: &Subject<'_>) -> bool {
     dimensions.all(|known| subject.dimensions().any(|other| other == known))
 }
 
-fn not_counted(rules: &Rules, rule: &str) -> Invalid {
+fn not_counted(rules: &Snapshot, rule: &str) -> Invalid {
     let mut lines = rules.policy.lines().iter();
     if lines.any(|line| line.counter.rule() == rule) {
         return Invalid::new("rule name", rule, "one that counts this caller");
@@ -324,8 +338,8 @@ fn not_counted(rules: &Rules, rule: &str) -> Invalid {
 
 /// A caller, and by what their limits are found.
 struct Found<'a> {
-    gate: &'a Gate,
-    rules: &'a Rules,
+    pipeline: &'a RequestPipeline,
+    rules: &'a Snapshot,
     caller: Caller<'a>,
     tier: usize,
     now: Timestamp,
@@ -340,9 +354,9 @@ impl Found<'_> {
 
     /// The quota of a counter, and whether it was set at run time.
     fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
-        let overrides = self.gate.override_table();
+        let overrides = self.pipeline.override_table();
         let set = overrides.and_then(|overrides| {
-            let wall = self.gate.wall(self.now);
+            let wall = self.pipeline.wall(self.now);
             quota_set_for(overrides, &self.caller, of.per, &of.line.counter, wall)
         });
         let is_set = set.is_some();
@@ -354,10 +368,10 @@ impl Found<'_> {
     }
 
     /// Every limit, without knowing yet how it stands.
-    fn told(&self) -> Vec<Limit> {
+    fn told(&self) -> Vec<LimitStatus> {
         let limit = |of: CounterOf<'_>| {
             let (quota, overridden) = self.quota(&of);
-            Limit {
+            LimitStatus {
                 kind: of.kind,
                 rule: of.rule.to_owned(),
                 policy: policy_name(of.who, of.rule, &quota),

@@ -1,12 +1,12 @@
 //! The path and the pattern that a request is matched by.
 
 use crate::head::RequestHead;
-use crate::policy::Taken;
+use crate::policy::RoutedPath;
 
 /// Reads the extensions that axum's routers leave. Mounts strip their prefix off the URI, and
 /// `OriginalUri` has the whole path.
 #[cfg(feature = "axum")]
-pub(super) fn taken<'a>(head: &RequestHead<'a>) -> Taken<'a> {
+pub(super) fn taken<'a>(head: &RequestHead<'a>) -> RoutedPath<'a> {
     use axum::extract::{MatchedPath, NestedPath, OriginalUri};
 
     let now = head.path();
@@ -16,7 +16,7 @@ pub(super) fn taken<'a>(head: &RequestHead<'a>) -> Taken<'a> {
     let mounts = head.extension::<NestedPath>().map(NestedPath::as_str);
     let is_whole =
         original == now || mounts.is_some_and(|mounts| is_stripped(original, now, mounts));
-    Taken {
+    RoutedPath {
         path: original,
         pattern: head.extension::<MatchedPath>().map(MatchedPath::as_str),
         changed: (!is_whole).then_some(now),
@@ -56,10 +56,10 @@ fn beginning<'a>(path: &'a str, pattern: &str) -> &'a str {
 }
 
 #[cfg(not(feature = "axum"))]
-pub(super) fn taken<'a>(head: &RequestHead<'a>) -> Taken<'a> {
-    Taken {
+pub(super) fn taken<'a>(head: &RequestHead<'a>) -> RoutedPath<'a> {
+    RoutedPath {
         path: head.path(),
-        ..Taken::default()
+        ..RoutedPath::default()
     }
 }
 

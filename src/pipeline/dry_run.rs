@@ -1,10 +1,10 @@
-//! Rules that are tried out: they count and are told of, and deny nobody.
+//! Snapshot that are tried out: they count and are told of, and deny nobody.
 
 use http::StatusCode;
 
-use super::case::Case;
+use super::context::RequestContext;
 use super::tell::exceeded;
-use super::{Admission, Asked, Gate};
+use super::{Admission, Evaluation, RequestPipeline};
 use crate::clock::{Clock, SharedClock, Timestamp};
 use crate::decision::Decision;
 use crate::head::RequestHead;
@@ -16,20 +16,20 @@ use crate::usage::Usages;
 
 /// One rule that is tried out on a request, and what the store says of it.
 #[derive(Debug)]
-pub(crate) struct Trial {
-    pub(super) case: Case,
+pub(crate) struct DryRun {
+    pub(super) case: RequestContext,
     pub(super) verdict: Usages,
 }
 
 /// Decides each on its own: what one would deny, another still counts. A store that cannot
 /// answer has nothing to say of them.
 pub(super) async fn decide(
-    cases: Vec<Case>,
+    cases: Vec<RequestContext>,
     tier: usize,
     store: &dyn Store,
     clock: &SharedClock,
     watch: &Watch,
-) -> Vec<Trial> {
+) -> Vec<DryRun> {
     let mut trials = Vec::with_capacity(cases.len());
     for mut case in cases {
         let now = clock.now();
@@ -39,14 +39,14 @@ pub(super) async fn decide(
             clock.wall_at(now),
         );
         match case.decide(store, now).await {
-            Ok(verdict) => trials.push(Trial { case, verdict }),
+            Ok(verdict) => trials.push(DryRun { case, verdict }),
             Err(error) => watch.store_failed(&error, now),
         }
     }
     trials
 }
 
-impl Trial {
+impl DryRun {
     /// Whether it has charged the request, and not only told that it would have denied it.
     pub(super) fn has_charged(&self) -> bool {
         self.verdict.is_allowed()
@@ -85,16 +85,16 @@ impl Trial {
     }
 }
 
-impl Gate {
+impl RequestPipeline {
     /// Tells of the trials, and goes on with those that the response, or the handler, has
     /// something to say to.
     pub(super) fn with_trials(
         &self,
-        asked: Asked,
-        case: Case,
-        mut trials: Vec<Trial>,
+        asked: Evaluation,
+        case: RequestContext,
+        mut trials: Vec<DryRun>,
         head: &RequestHead<'_>,
-    ) -> Asked {
+    ) -> Evaluation {
         for trial in trials.iter().filter(|trial| !trial.has_charged()) {
             trial.tell(head, &self.watch, self.clock.now());
         }
@@ -103,12 +103,12 @@ impl Gate {
         }
         match asked {
             _ if trials.is_empty() => asked,
-            Asked::Allowed(Some(mut admission)) => {
+            Evaluation::Allowed(Some(mut admission)) => {
                 admission.trials = trials;
-                Asked::Allowed(Some(admission))
+                Evaluation::Allowed(Some(admission))
             }
             // Nothing else is to be done about the response.
-            Asked::Allowed(None) => Asked::Allowed(Some(Box::new(Admission {
+            Evaluation::Allowed(None) => Evaluation::Allowed(Some(Box::new(Admission {
                 case,
                 verdict: None,
                 decision: Decision::of_nothing(self.clock.wall_now()),

@@ -1,6 +1,6 @@
 //! Limits that are off for a while, because an operator says so at run time.
 
-use super::Gate;
+use super::RequestPipeline;
 use crate::clock::Timestamp;
 use crate::error::{Error, Invalid};
 use crate::observe;
@@ -12,7 +12,7 @@ pub(super) fn is_on(overrides: Option<&Overrides>, wall: Timestamp) -> bool {
     overrides.is_some_and(|known| known.rests_until(wall).is_some())
 }
 
-impl Gate {
+impl RequestPipeline {
     /// Counts nobody until then.
     pub(crate) fn start_maintenance(&self, until: Timestamp) -> StoreFuture<(), Error> {
         let now = self.clock.wall_now();

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use super::Gate;
-use super::rules::{Rules, Said};
+use super::RequestPipeline;
+use super::snapshot::{LayerOverrides, Snapshot};
 use crate::clock::Timestamp;
 use crate::error::{Problems, ReloadError};
 use crate::observe;
@@ -38,7 +38,7 @@ pub(crate) struct Contents(pub(crate) Vec<Option<u64>>);
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) policy: Policy,
-    pub(crate) file: Said,
+    pub(crate) file: LayerOverrides,
 }
 
 /// Which policy is in force, since when, and whether it could be read when it was last tried.
@@ -83,7 +83,7 @@ impl PolicyStatus {
     }
 }
 
-/// How a gate comes by another policy.
+/// How a pipeline comes by another policy.
 #[derive(Debug)]
 pub(super) struct Reloads {
     origin: Option<Arc<dyn Origin>>,
@@ -113,7 +113,7 @@ impl Reloads {
     }
 }
 
-impl Gate {
+impl RequestPipeline {
     /// Reads the policy again from where it came from. If it cannot be used, nothing changes.
     pub(crate) fn reload(&self) -> Result<PolicyStatus, ReloadError> {
         let origin = self.origin()?;
@@ -197,7 +197,7 @@ impl Gate {
     /// For the next request on. Requests that are under way go on with the rules that they
     /// were decided by.
     fn put_in_place(&self, change: Change) -> Result<(), Problems> {
-        let rules = Rules::new(
+        let rules = Snapshot::new(
             change.policy,
             &self.code,
             change.file,

@@ -8,9 +8,9 @@ use crate::observe::{Tally, Watch};
 use crate::policy::Policy;
 use crate::who::Identity;
 
-/// Labels by who is counted (`user`, `ip`, …), line and tier.
+/// QuotaNames by who is counted (`user`, `ip`, …), line and tier.
 #[derive(Debug)]
-pub(super) struct Labels {
+pub(super) struct QuotaNames {
     /// One for each kind of caller that was seen. There are few: they come from code, not from
     /// requests. The last is for all those that would be too many, or cannot be written.
     slots: [OnceLock<Slot>; SLOTS],
@@ -24,7 +24,7 @@ pub(super) struct Labels {
 
 /// The name of a quota, and what is counted under it.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct QuotaMetadata {
     pub(super) label: Label,
     pub(super) tally: Arc<Tally>,
 }
@@ -32,12 +32,12 @@ pub(super) struct Named {
 #[derive(Debug)]
 struct Slot {
     who: Box<str>,
-    labels: Box<[OnceLock<Arc<Named>>]>,
+    labels: Box<[OnceLock<Arc<QuotaMetadata>>]>,
 }
 
 const SLOTS: usize = 16;
 
-impl Labels {
+impl QuotaNames {
     /// Stands for callers of a kind that cannot be written in a header.
     pub(super) const UNNAMED: &str = "caller";
 
@@ -61,7 +61,7 @@ impl Labels {
         who: &str,
         line: usize,
         tier: usize,
-    ) -> Result<&Arc<Named>, Invalid> {
+    ) -> Result<&Arc<QuotaMetadata>, Invalid> {
         let slot = self.slot(who);
         let place = &slot.labels[line * self.tiers + tier];
         match place.get() {
@@ -77,13 +77,13 @@ impl Labels {
         policy: &Policy,
         line: usize,
         tier: usize,
-    ) -> Result<&'a Arc<Named>, Invalid> {
+    ) -> Result<&'a Arc<QuotaMetadata>, Invalid> {
         let place = &slot.labels[line * self.tiers + tier];
         let described = &policy.lines()[line];
         let label = Label::new(&slot.who, &described.counter, described.quota(tier))?;
         Ok(place.get_or_init(|| {
             let tally = self.watch.policies().of(label.as_str());
-            Arc::new(Named { label, tally })
+            Arc::new(QuotaMetadata { label, tally })
         }))
     }
 

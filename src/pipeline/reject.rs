@@ -5,31 +5,31 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::Response;
 
-use super::{Asked, Gate, Rules};
+use super::{Evaluation, RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::observe::Rejected;
 use crate::policy::{Caller, PathRejection};
 use crate::response::Denial;
 
-impl Gate {
+impl RequestPipeline {
     /// Rejects a request because of its path.
     #[cold]
     pub(super) fn reject_path(
         &self,
-        rules: &Rules,
+        rules: &Snapshot,
         rejection: PathRejection,
         ip: Option<IpAddr>,
         head: &RequestHead<'_>,
         now: Timestamp,
-    ) -> Asked {
+    ) -> Evaluation {
         let (message, at) = (rejection.message(), self.wall(now));
         let denial = match rejection {
             PathRejection::TooLong => Denial::path_too_long(*head, message, at),
             _ => Denial::invalid_path(*head, message, at),
         };
         let reason = rejection.reason();
-        Asked::Denied(self.reject(rules, &denial, reason, ip, now).into())
+        Evaluation::Denied(self.reject(rules, &denial, reason, ip, now).into())
     }
 
     /// Reports and renders the rejection of a request that is not counted. `ip` is the group of the
@@ -37,7 +37,7 @@ impl Gate {
     #[cold]
     pub(super) fn reject(
         &self,
-        rules: &Rules,
+        rules: &Snapshot,
         denial: &Denial<'_>,
         reason: &'static str,
         ip: Option<IpAddr>,

@@ -1,6 +1,6 @@
 //! What those who watch are told of requests that go on, and what they ask.
 
-use super::{Asked, Gate};
+use super::{Evaluation, RequestPipeline};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::headers::Label;
@@ -8,24 +8,28 @@ use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
 use crate::policy::{Caller, Exemption};
 use crate::store::StoreAdmin;
 
-impl Gate {
+impl RequestPipeline {
     /// Not counted, because it need not be.
-    pub(super) fn exempt(&self, why: Exemption, head: &RequestHead<'_>) -> Asked {
+    pub(super) fn exempt(&self, why: Exemption, head: &RequestHead<'_>) -> Evaluation {
         self.watch.exempt(why.name(), why.is_audited(), head);
-        Asked::Allowed(None)
+        Evaluation::Allowed(None)
     }
 
     /// Admits a request without counting it, because of maintenance.
-    pub(super) fn exempt_by_maintenance(&self, head: &RequestHead<'_>, now: Timestamp) -> Asked {
+    pub(super) fn exempt_by_maintenance(
+        &self,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) -> Evaluation {
         let why = Exemption::Maintenance.name();
         self.watch.exempt_by_maintenance(why, head, now);
-        Asked::Allowed(None)
+        Evaluation::Allowed(None)
     }
 
     /// Not counted, because nothing is for it, or nothing can.
-    pub(super) fn uncounted(&self) -> Asked {
+    pub(super) fn uncounted(&self) -> Evaluation {
         self.watch.uncounted();
-        Asked::Allowed(None)
+        Evaluation::Allowed(None)
     }
 
     /// Counted, and goes on; the quota called `label` speaks for it. `counts` says of a counter

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::OnInvalid;
 use super::failed_auth::FailedAuthLimiter;
-use super::labels::Labels;
+use super::quota_names::QuotaNames;
 use crate::error::Problems;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
@@ -15,9 +15,9 @@ use crate::response::Template;
 
 /// A policy with all that follows from it, and what a file says besides. Swapped as a whole.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub(crate) struct Snapshot {
     pub(super) policy: Policy,
-    pub(super) labels: Labels,
+    pub(super) labels: QuotaNames,
     /// One for each endpoint of the policy, and at last one for what matches none.
     pub(super) endpoints: Box<[Arc<Tally>]>,
     /// What is counted of requests that `failed_auth` denies.
@@ -25,15 +25,15 @@ pub(crate) struct Rules {
     /// One for each of the policy's terms.
     pub(super) messages: Box<[Option<Template>]>,
     pub(super) failed_auth: FailedAuthLimiter,
-    around: Around,
+    around: EffectiveSettings,
     /// What the file says that the policy came from, if it came from one.
-    pub(super) file: Said,
+    pub(super) file: LayerOverrides,
 }
 
 /// What code or a file says about how callers are found and told, which a policy does not say.
 /// What code says comes first; but for who callers are, both are asked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct LayerOverrides {
     pub(crate) client_ip: Option<ClientIp>,
     pub(crate) chain: Chain,
     pub(crate) failed_auth_quota: Option<Quota>,
@@ -43,15 +43,15 @@ pub(crate) struct Said {
 
 /// What follows from both.
 #[derive(Debug)]
-struct Around {
+struct EffectiveSettings {
     client_ip: ClientIp,
     chain: Chain,
     on_invalid: OnInvalid,
     style: HeaderStyle,
 }
 
-impl Around {
-    fn new(code: &Said, file: &Said) -> Self {
+impl EffectiveSettings {
+    fn new(code: &LayerOverrides, file: &LayerOverrides) -> Self {
         let client_ip = code.client_ip.as_ref().or(file.client_ip.as_ref());
         Self {
             client_ip: client_ip.cloned().unwrap_or_default(),
@@ -62,12 +62,12 @@ impl Around {
     }
 }
 
-impl Rules {
+impl Snapshot {
     /// `failed_auth` is the limiter of the snapshot before, whose counters are kept.
     pub(super) fn new(
         policy: Policy,
-        code: &Said,
-        file: Said,
+        code: &LayerOverrides,
+        file: LayerOverrides,
         failed_auth: Option<&FailedAuthLimiter>,
         watch: &Arc<Watch>,
     ) -> Result<Self, Problems> {
@@ -93,9 +93,9 @@ impl Rules {
             .endpoint_names()
             .map(|name| watch.endpoints().of(name))
             .collect();
-        let around = Around::new(code, &file);
+        let around = EffectiveSettings::new(code, &file);
         problems.or(Self {
-            labels: Labels::new(&policy, watch),
+            labels: QuotaNames::new(&policy, watch),
             endpoints,
             failed_auth_tally: watch.policies().of(failed_auth.label().as_str()),
             policy,

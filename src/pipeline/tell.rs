@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
 
-use super::case::Case;
+use super::context::RequestContext;
+use super::denial::DenialContext;
 use super::observed::path_of;
-use super::refuse::Bound;
-use super::{Admission, Asked, Gate, Refusal, Rules};
+use super::{Admission, Evaluation, Rejection, RequestPipeline, Snapshot};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
@@ -23,7 +23,7 @@ use crate::usage::Usages;
 /// How long those are told to wait who are turned away because the store is down.
 pub(super) const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
 
-impl Gate {
+impl RequestPipeline {
     /// The store has answered. If it had failed before, it is back, unless somebody in between
     /// has answered in its place.
     #[inline]
@@ -42,19 +42,19 @@ impl Gate {
 
     /// The store could not answer.
     #[cold]
-    pub(super) fn without_store<R: Deref<Target = Rules> + Clone>(
+    pub(super) fn without_store<R: Deref<Target = Snapshot> + Clone>(
         &self,
-        case: &Case<R>,
+        case: &RequestContext<R>,
         error: &StoreError,
         head: &RequestHead<'_>,
-        keep: impl FnOnce() -> Case,
-    ) -> Asked {
+        keep: impl FnOnce() -> RequestContext,
+    ) -> Evaluation {
         let now = self.clock.now();
         self.watch.store_failed(error, now);
         if case.needs_store() {
             self.watch.unavailable();
             let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.wall(now));
-            return Asked::Denied(self.render(&denial, case.rules().style()).into());
+            return Evaluation::Denied(self.render(&denial, case.rules().style()).into());
         }
         let Some(local) = case.locally(error.kind()) else {
             return self.uncounted();
@@ -64,7 +64,7 @@ impl Gate {
         match decided {
             Ok((decision, verdict)) => {
                 let keep = || keep().made_local(&local);
-                self.decided(&local, &verdict, decision, (head, now), keep)
+                self.conclude_decision(&local, &verdict, decision, (head, now), keep)
             }
             // Memory does not fail; if it did, that would be no reason to turn anybody away.
             Err(_) => self.uncounted(),
@@ -72,14 +72,14 @@ impl Gate {
     }
 
     /// What those are told who are turned away.
-    pub(super) fn deny<R: Deref<Target = Rules>>(
+    pub(super) fn deny<R: Deref<Target = Snapshot>>(
         &self,
-        case: &Case<R>,
+        case: &RequestContext<R>,
         verdict: Option<&Usages>,
         decision: Decision,
         head: &RequestHead<'_>,
         now: Timestamp,
-    ) -> Refusal {
+    ) -> Rejection {
         let (rules, at) = (case.rules(), decision.at());
         let found = case.binding(&decision).and_then(|(index, entry)| {
             let named = case.named(entry).ok()?;
@@ -97,7 +97,7 @@ impl Gate {
             // A denial without a list is about the binding one.
             None => Vec::new(),
         };
-        let bound = Bound {
+        let bound = DenialContext {
             rules,
             entry,
             label,
@@ -106,11 +106,11 @@ impl Gate {
             caller: case.caller(),
             tier: case.tier(),
         };
-        self.refuse(&bound, &several, decision, head, now)
+        self.reject_by_quota(&bound, &several, decision, head, now)
     }
 
     /// Says no, and says so to those who watch.
-    pub(super) fn turn_away(
+    pub(super) fn reject_denied(
         &self,
         denial: &Denial<'_>,
         denied: &Denied<'_>,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Response;
 
 use super::tell::UNAVAILABLE_FOR;
-use super::{Gate, OnInvalid, Rules};
+use super::{OnInvalid, RequestPipeline, Snapshot};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
@@ -18,7 +18,7 @@ use crate::response::Denial;
 use crate::usage::Usage;
 use crate::who::Identity;
 
-impl Gate {
+impl RequestPipeline {
     /// Returns the verified identity, `None` if there is none, or a rejection.
     ///
     /// Every credential is verified first. Only if none names a subject and one is wrong, the client
@@ -26,7 +26,7 @@ impl Gate {
     #[inline]
     pub(super) fn identify(
         &self,
-        rules: &Rules,
+        rules: &Snapshot,
         endpoint: usize,
         head: &RequestHead<'_>,
         address: Option<ClientAddress>,
@@ -70,7 +70,7 @@ impl Gate {
     fn invalid(
         &self,
         reason: InvalidReason,
-        rules: &Rules,
+        rules: &Snapshot,
         endpoint: usize,
         head: &RequestHead<'_>,
         address: Option<ClientAddress>,
@@ -113,7 +113,7 @@ impl Gate {
 
     fn too_many_failures(
         &self,
-        rules: &Rules,
+        rules: &Snapshot,
         head: &RequestHead<'_>,
         usage: Usage,
         denied: &Denied<'_>,
@@ -121,6 +121,6 @@ impl Gate {
         let usage = usage.offset_by(self.clock.wall_offset());
         let standing = Standing::new(rules.failed_auth.label(), usage);
         let denial = Denial::limited(*head, standing, self.wall(denied.now));
-        self.turn_away(&denial, denied, rules.style())
+        self.reject_denied(&denial, denied, rules.style())
     }
 }

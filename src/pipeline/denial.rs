@@ -1,18 +1,18 @@
 //! Requests that a quota turns away.
 
-use super::{Gate, Refusal, Rules};
+use super::{Rejection, RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::observe::{Denied, Tally};
-use crate::policy::{Caller, Entry};
+use crate::policy::{Caller, PlannedCheck};
 use crate::response::{Denial, Terms};
 
 /// Whom a quota turns away, and what is known of it.
-pub(super) struct Bound<'a> {
-    pub(super) rules: &'a Rules,
-    pub(super) entry: &'a Entry,
+pub(super) struct DenialContext<'a> {
+    pub(super) rules: &'a Snapshot,
+    pub(super) entry: &'a PlannedCheck,
     pub(super) label: &'a Label,
     pub(super) policy: &'a Tally,
     pub(super) endpoint: &'a Tally,
@@ -20,18 +20,18 @@ pub(super) struct Bound<'a> {
     pub(super) tier: usize,
 }
 
-impl Gate {
+impl RequestPipeline {
     /// What those are told who are turned away. `several` are all quotas of the request; without
     /// them, it is about the one that turns it away.
-    pub(super) fn refuse(
+    pub(super) fn reject_by_quota(
         &self,
-        bound: &Bound<'_>,
+        bound: &DenialContext<'_>,
         several: &[Standing<'_>],
         decision: Decision,
         head: &RequestHead<'_>,
         now: Timestamp,
-    ) -> Refusal {
-        let Bound { rules, entry, .. } = *bound;
+    ) -> Rejection {
+        let DenialContext { rules, entry, .. } = *bound;
         let binding = Standing::new(bound.label, *decision.usage());
         let terms = Terms {
             quotas: several,
@@ -49,8 +49,8 @@ impl Gate {
             until: until(&decision, now),
             now,
         };
-        Refusal {
-            response: self.turn_away(&denial, &denied, rules.style()),
+        Rejection {
+            response: self.reject_denied(&denial, &denied, rules.style()),
             decision: Some(decision),
         }
     }

@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-use super::Gate;
+use super::RequestPipeline;
 use crate::calm::calmly;
 use crate::clock::Clock;
 use crate::observe::{Alert, Watch};
 
-impl Gate {
-    /// Looks once a second and tells of alerts, as long as there is the gate.
+impl RequestPipeline {
+    /// Looks once a second and tells of alerts, as long as there is the pipeline.
     ///
     /// A future, and not a task or a thread: whoever calls has a place where it can run, and it
     /// is theirs to say where.
@@ -22,7 +22,7 @@ impl Gate {
         F: FnMut(Alert) -> R + Send + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        let (gate, clock) = (Arc::downgrade(self), self.clock.clone());
+        let (pipeline, clock) = (Arc::downgrade(self), self.clock.clone());
         // Whoever comes later is told of what is firing, and of what changes from then on.
         let (mut alerts, mut known) = self.watch.alerts_firing();
         async move {
@@ -31,7 +31,7 @@ impl Gate {
                     let alert = alert.offset_by(clock.wall_offset());
                     tell(&mut callback, alert).await;
                 }
-                let Some(next) = next(&gate, &*clock, known).await else {
+                let Some(next) = next(&pipeline, &*clock, known).await else {
                     return;
                 };
                 (alerts, known) = next;
@@ -40,12 +40,16 @@ impl Gate {
     }
 }
 
-/// What is told after the next second has begun. Nothing more, once there is no gate.
-async fn next(gate: &Weak<Gate>, clock: &dyn Clock, known: u64) -> Option<(Vec<Alert>, u64)> {
+/// What is told after the next second has begun. Nothing more, once there is no pipeline.
+async fn next(
+    pipeline: &Weak<RequestPipeline>,
+    clock: &dyn Clock,
+    known: u64,
+) -> Option<(Vec<Alert>, u64)> {
     clock.sleep_until(Watch::looks_next(clock.now())).await;
-    let gate = gate.upgrade()?;
-    gate.look(clock.now());
-    Some(gate.watch.alerts_after(known))
+    let pipeline = pipeline.upgrade()?;
+    pipeline.look(clock.now());
+    Some(pipeline.watch.alerts_after(known))
 }
 
 /// A callback that panics has heard of this one, and hears of the next.

@@ -1,28 +1,28 @@
 //! One request: who asks, which rules count it, one decision, what is told.
 
 mod alerts;
-mod asked;
-mod case;
 mod charge;
+mod context;
+mod denial;
+mod dry_run;
+mod evaluation;
 mod failed_auth;
 mod identify;
 #[cfg(feature = "admin")]
 mod inspect;
-mod labels;
 mod later;
 mod maintenance;
 mod observed;
 mod overrides;
-mod refuse;
+mod quota_names;
 mod reject;
 mod reload;
 mod route;
-mod rules;
 mod settle;
+mod snapshot;
 mod stores;
 mod tell;
 mod tier;
-mod trial;
 
 use std::fmt;
 use std::ops::Deref;
@@ -30,33 +30,33 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 
-use self::case::Case;
+use self::context::RequestContext;
 use self::reload::Reloads;
-use self::tier::Asked as TierAsked;
+use self::tier::TierLookup;
 use crate::clock::{SharedClock, Timestamp};
 use crate::decision::Decision;
 use crate::error::{Problems, StoreError};
 use crate::head::RequestHead;
 use crate::observe::{Allowed, Watch, Watching};
-use crate::policy::{Policy, Taken};
+use crate::policy::{Policy, RoutedPath};
 use crate::response::Render;
 use crate::store::{MemoryStore, OverrideStore, Overrides, Store, StoreFuture, TimeSource};
 use crate::tier::TierResolver;
 use crate::usage::Usages;
 
-pub(crate) use self::asked::{Admission, Asked, Judged, Pending, Refusal};
 pub use self::charge::Charge;
+pub(crate) use self::evaluation::{Admission, Evaluation, Pending, Rejection, StoreOutcome};
 #[cfg(feature = "admin")]
-pub(crate) use self::inspect::{Asker, Inspected, Limit};
+pub(crate) use self::inspect::{InspectedCaller, Inspection, LimitStatus};
 pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]
 pub(crate) use self::reload::{Change, Contents};
-pub(crate) use self::rules::{Rules, Said};
+pub(crate) use self::snapshot::{LayerOverrides, Snapshot};
 
 /// Everything that decides about requests. One for all clones of a layer.
-pub(crate) struct Gate {
-    rules: ArcSwap<Rules>,
+pub(crate) struct RequestPipeline {
+    rules: ArcSwap<Snapshot>,
     store: Arc<dyn Store>,
     /// Counts while the store cannot answer. Made when it is first needed.
     local: OnceLock<MemoryStore>,
@@ -68,7 +68,7 @@ pub(crate) struct Gate {
     tells_handlers: bool,
     watch: Arc<Watch>,
     /// What is said in code, and stays when a file is read again.
-    code: Said,
+    code: LayerOverrides,
     reloads: Reloads,
 }
 
@@ -82,14 +82,14 @@ pub(crate) enum OnInvalid {
     Reject,
 }
 
-/// The parts of a gate, as its builder knows them.
-pub(crate) struct Parts {
+/// The parts of a pipeline, as its builder knows them.
+pub(crate) struct PipelineConfig {
     pub(crate) policy: Policy,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: SharedClock,
     /// What is said besides the policy, by code and by the file that the policy came from.
-    pub(crate) code: Said,
-    pub(crate) file: Said,
+    pub(crate) code: LayerOverrides,
+    pub(crate) file: LayerOverrides,
     pub(crate) resolver: Option<TierResolver>,
     pub(crate) renderer: Arc<dyn Render>,
     pub(crate) tells_handlers: bool,
@@ -97,11 +97,11 @@ pub(crate) struct Parts {
     pub(crate) watching: Watching,
 }
 
-impl Gate {
-    pub(crate) fn new(parts: Parts) -> Result<Self, Problems> {
+impl RequestPipeline {
+    pub(crate) fn new(parts: PipelineConfig) -> Result<Self, Problems> {
         let now = parts.clock.now();
         let watch = Arc::new(Watch::new(parts.watching, now));
-        let rules = Rules::new(parts.policy, &parts.code, parts.file, None, &watch)?;
+        let rules = Snapshot::new(parts.policy, &parts.code, parts.file, None, &watch)?;
         let clock = parts.clock.to_any();
         rules.failed_auth.use_clock(&clock);
         Ok(Self {
@@ -125,12 +125,12 @@ impl Gate {
     }
 
     /// Asks whether a request may go on, and charges it if so.
-    pub(crate) fn ask(&self, head: &RequestHead<'_>) -> Asked {
+    pub(crate) fn evaluate(&self, head: &RequestHead<'_>) -> Evaluation {
         let rules = &self.rules.load();
         let taken = if rules.policy.has_routes() {
             route::taken(head)
         } else {
-            Taken::default()
+            RoutedPath::default()
         };
         // First, so that a probe of the health of the server is answered whatever it shows.
         let resolved = match rules.policy.resolve(head, &taken) {
@@ -143,7 +143,7 @@ impl Gate {
             self.look(now);
         }
         let (overrides, wall) = (self.override_table(), self.wall(now));
-        if rules.policy.rests(wall) || maintenance::is_on(overrides, wall) {
+        if rules.policy.in_maintenance(wall) || maintenance::is_on(overrides, wall) {
             return self.exempt_by_maintenance(head, now);
         }
         let address = rules.client_ip().locate(head);
@@ -158,7 +158,7 @@ impl Gate {
         }
         let identity = match self.identify(rules, endpoint, head, address, now) {
             Ok(identity) => identity,
-            Err(refused) => return Asked::Denied((*refused).into()),
+            Err(refused) => return Evaluation::Denied((*refused).into()),
         };
         // Before a path is rejected: an exempt caller has no rule that the path could evade.
         if let Some(why) = rules.policy.exempts_identity(identity.as_deref()) {
@@ -170,14 +170,14 @@ impl Gate {
             Err(rejection) => return self.reject_path(rules, rejection, group, head, now),
         };
         let tier = self.tier_of(rules, identity.as_ref(), now);
-        let mut case = Case::new(rules, identity, group, (endpoint, plan), head);
+        let mut case = RequestContext::new(rules, identity, group, (endpoint, plan), head);
         match tier {
-            TierAsked::Known(tier) if !case.has_trials() => {
+            TierLookup::Known(tier) if !case.has_trials() => {
                 case.set_tier(tier);
                 case.set_overrides(overrides, wall);
-                self.judge(&case, rules, head, now)
+                self.decide(&case, rules, head, now)
             }
-            tier => self.judge_later(case.keep(rules), case.trials(rules, head), tier),
+            tier => self.decide_later(case.keep(rules), case.trials(rules, head), tier),
         }
     }
 
@@ -189,13 +189,13 @@ impl Gate {
 
     /// Puts a case to the store.
     #[inline]
-    fn judge(
+    fn decide(
         &self,
-        case: &Case<&Rules>,
-        rules: &Arc<Rules>,
+        case: &RequestContext<&Snapshot>,
+        rules: &Arc<Snapshot>,
         head: &RequestHead<'_>,
         now: Timestamp,
-    ) -> Asked {
+    ) -> Evaluation {
         let answer = case.decide(&*self.store, now);
         self.answered(case, answer, rules, head, now)
     }
@@ -203,33 +203,33 @@ impl Gate {
     /// The store has answered, or will.
     fn answered(
         &self,
-        case: &Case<&Rules>,
+        case: &RequestContext<&Snapshot>,
         answer: StoreFuture<Usages>,
-        rules: &Arc<Rules>,
+        rules: &Arc<Snapshot>,
         head: &RequestHead<'_>,
         now: Timestamp,
-    ) -> Asked {
+    ) -> Evaluation {
         match answer.try_ready() {
             Ok(verdict) => self.judged(case, verdict, (head, now), || case.keep(rules)),
             Err(pending) => {
                 let case = Some(case.keep(rules));
-                Asked::Pending(Box::new(Pending::Store(case, pending, now)))
+                Evaluation::Pending(Box::new(Pending::Store(case, pending, now)))
             }
         }
     }
 
-    fn judged<R: Deref<Target = Rules> + Clone>(
+    fn judged<R: Deref<Target = Snapshot> + Clone>(
         &self,
-        case: &Case<R>,
+        case: &RequestContext<R>,
         verdict: Result<Usages, StoreError>,
         (head, now): (&RequestHead<'_>, Timestamp),
-        keep: impl FnOnce() -> Case,
-    ) -> Asked {
+        keep: impl FnOnce() -> RequestContext,
+    ) -> Evaluation {
         let decided = verdict.and_then(|verdict| Ok((case.decision(&verdict)?, verdict)));
         match decided {
             Ok((decision, verdict)) => {
                 self.heard(now);
-                self.decided(case, &verdict, decision, (head, now), keep)
+                self.conclude_decision(case, &verdict, decision, (head, now), keep)
             }
             Err(error) => self.without_store(case, &error, head, keep),
         }
@@ -238,17 +238,17 @@ impl Gate {
     /// Turns a decision, whose instants are still those of the store, into an answer. `verdict` has
     /// the usages if there are several quotas. `keep` returns the case that an allowed request keeps.
     #[inline]
-    pub(super) fn decided<R: Deref<Target = Rules>>(
+    pub(super) fn conclude_decision<R: Deref<Target = Snapshot>>(
         &self,
-        case: &Case<R>,
+        case: &RequestContext<R>,
         verdict: &Usages,
         decision: Decision,
         (head, now): (&RequestHead<'_>, Timestamp),
-        keep: impl FnOnce() -> Case,
-    ) -> Asked {
+        keep: impl FnOnce() -> RequestContext,
+    ) -> Evaluation {
         let decision = decision.on_wall(self.wall_offset_of(case));
         if decision.is_denied() {
-            return Asked::Denied(self.deny(case, Some(verdict), decision, head, now));
+            return Evaluation::Denied(self.deny(case, Some(verdict), decision, head, now));
         }
         let Some((_, binding)) = case.binding(&decision) else {
             return self.uncounted();
@@ -270,9 +270,9 @@ impl Gate {
         let ends_here =
             case.rules().style().is_none() && !self.tells_handlers && !case.is_by_outcome();
         if ends_here {
-            return Asked::Allowed(None);
+            return Evaluation::Allowed(None);
         }
-        Asked::Allowed(Some(Box::new(Admission {
+        Evaluation::Allowed(Some(Box::new(Admission {
             case: keep(),
             verdict: Some(verdict.clone()),
             decision,
@@ -281,9 +281,9 @@ impl Gate {
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for RequestPipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
+        f.debug_struct("RequestPipeline")
             .field("policy", &self.rules.load().policy)
             .field("store", &self.store)
             .finish_non_exhaustive()

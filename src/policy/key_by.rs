@@ -8,7 +8,7 @@ use crate::who::Identity;
 
 /// What a rule counts per.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Per {
+pub(crate) enum KeyBy {
     /// Whatever the caller is known by: mostly a user, or else the address.
     Caller,
     /// These; if there are none, the whole instance.
@@ -29,7 +29,7 @@ pub(crate) struct Caller<'a> {
     pub(crate) ip: Option<IpAddr>,
 }
 
-impl Per {
+impl KeyBy {
     /// Checked, from names; if there are none given, the caller. Whoever lacks one of them is
     /// not counted if they are `optional`, else by whatever the caller is known by.
     pub(super) fn new(names: Option<&[String]>, optional: bool) -> Result<Self, Invalid> {

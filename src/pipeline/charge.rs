@@ -4,8 +4,8 @@ use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
-use super::case::Case;
-use super::{Admission, Gate};
+use super::context::RequestContext;
+use super::{Admission, RequestPipeline};
 use crate::decision::Decision;
 use crate::error::{Error, Invalid};
 use crate::store::StoreFuture;
@@ -40,11 +40,11 @@ pub struct Charge {
 
 /// What a request is counted by.
 struct Counted {
-    gate: Arc<Gate>,
+    pipeline: Arc<RequestPipeline>,
     /// First by the rules that are in force, then by those that are tried out.
-    cases: Vec<Case>,
+    cases: Vec<RequestContext>,
     /// Those that are tried out and would have denied it: they are charged no more.
-    idle: Vec<Case>,
+    idle: Vec<RequestContext>,
 }
 
 impl Counted {
@@ -54,7 +54,7 @@ impl Counted {
     }
 }
 
-impl Gate {
+impl RequestPipeline {
     /// What handlers are told of a request that goes on.
     pub(crate) fn for_handlers(
         self: &Arc<Self>,
@@ -67,7 +67,7 @@ impl Gate {
                     tried.partition(|trial| trial.has_charged());
                 let tried = charged.into_iter().map(|trial| &trial.case);
                 let counted = Counted {
-                    gate: Arc::clone(self),
+                    pipeline: Arc::clone(self),
                     cases: iter::once(&admission.case).chain(tried).cloned().collect(),
                     idle: idle.into_iter().map(|trial| trial.case.clone()).collect(),
                 };
@@ -105,14 +105,17 @@ impl Charge {
     }
 
     fn record(&self, rule: Option<&str>, cost: u64) -> StoreFuture<(), Error> {
-        let Some(Counted { gate, cases, .. }) = self.counted.as_deref() else {
+        let Some(Counted {
+            pipeline, cases, ..
+        }) = self.counted.as_deref()
+        else {
             return StoreFuture::ready(Ok(()));
         };
-        let now = gate.clock.now();
+        let now = pipeline.clock.now();
         let meant = cases
             .iter()
             .filter(|case| rule.is_none_or(|rule| case.has_rule(rule)));
-        let answers = meant.map(|case| case.record(gate.store_of(case), rule, cost, now));
+        let answers = meant.map(|case| case.record(pipeline.store_of(case), rule, cost, now));
         StoreFuture::all(answers.map(|answer| answer.map(|verdict| Ok(verdict.map(drop)?))))
     }
 }

@@ -2,21 +2,26 @@
 
 use std::sync::Arc;
 
-use super::case::Case;
-use super::tier::{self, Asked as TierAsked};
-use super::{Asked, Gate, Judged, Pending, trial};
+use super::context::RequestContext;
+use super::tier::{self, TierLookup};
+use super::{Evaluation, Pending, RequestPipeline, StoreOutcome, dry_run};
 use crate::head::RequestHead;
 use crate::store::OverrideStore;
 
-impl Gate {
+impl RequestPipeline {
     /// Puts a case to the store once its tier is known, and then the rules that are tried out.
-    pub(super) fn judge_later(&self, mut case: Case, trials: Vec<Case>, tier: TierAsked) -> Asked {
+    pub(super) fn decide_later(
+        &self,
+        mut case: RequestContext,
+        trials: Vec<RequestContext>,
+        tier: TierLookup,
+    ) -> Evaluation {
         let (store, clock) = (self.store.clone(), self.clock.clone());
         let watch = Arc::clone(&self.watch);
-        Asked::Pending(Box::new(Pending::Several(Box::pin(async move {
+        Evaluation::Pending(Box::new(Pending::Several(Box::pin(async move {
             let tier = match tier {
-                TierAsked::Known(tier) => tier,
-                TierAsked::Pending(name) => {
+                TierLookup::Known(tier) => tier,
+                TierLookup::Pending(name) => {
                     tier::number(case.rules(), name.await.as_deref(), &watch)
                 }
             };
@@ -30,12 +35,12 @@ impl Gate {
             let verdict = answer.await;
             let trials = match &verdict {
                 Ok(verdict) if verdict.is_allowed() => {
-                    trial::decide(trials, tier, &*store, &clock, &watch).await
+                    dry_run::decide(trials, tier, &*store, &clock, &watch).await
                 }
                 // Whoever is turned away anyway is not counted by what is tried out either.
                 _ => Vec::new(),
             };
-            Judged {
+            StoreOutcome {
                 case,
                 verdict,
                 trials,
@@ -45,8 +50,8 @@ impl Gate {
     }
 
     /// What follows from what the store has said.
-    pub(crate) fn conclude(&self, judged: Judged, head: &RequestHead<'_>) -> Asked {
-        let Judged {
+    pub(crate) fn conclude(&self, judged: StoreOutcome, head: &RequestHead<'_>) -> Evaluation {
+        let StoreOutcome {
             case,
             verdict,
             trials,

@@ -1,15 +1,15 @@
 //! Limits that are set at run time.
 
-use super::Gate;
+use super::RequestPipeline;
 use crate::clock::Timestamp;
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::observe;
-use crate::policy::{Caller, Per, Policy};
+use crate::policy::{Caller, KeyBy, Policy};
 use crate::quota::Quota;
 use crate::store::{Override, Overrides, StoreFuture, no_overrides};
 
-impl Gate {
+impl RequestPipeline {
     /// Sets a limit for a subject under a rule of the policy.
     pub(crate) fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
         let rules = self.rules.load();
@@ -72,7 +72,7 @@ impl Gate {
 pub(super) fn quota_set_for(
     overrides: &Overrides,
     caller: &Caller<'_>,
-    per: &Per,
+    per: &KeyBy,
     counter: &Counter,
     wall: Timestamp,
 ) -> Option<Quota> {

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{Extensions, Response};
 
-use super::case::Case;
-use super::trial::Trial;
+use super::context::RequestContext;
+use super::dry_run::DryRun;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::error::StoreError;
@@ -15,23 +15,23 @@ use crate::store::StoreFuture;
 use crate::usage::Usages;
 
 /// What is known of a request after it was asked about.
-pub(crate) enum Asked {
+pub(crate) enum Evaluation {
     /// It goes on. Without an admission, nothing is to be done about its response.
     Allowed(Option<Box<Admission>>),
     /// It is turned away with this.
-    Denied(Refusal),
+    Denied(Rejection),
     /// It is not known yet.
     Pending(Box<Pending>),
 }
 
 /// What a request is turned away with.
-pub(crate) struct Refusal {
+pub(crate) struct Rejection {
     pub(crate) response: Response<Bytes>,
     /// For those further out who look at the response.
     pub(super) decision: Option<Decision>,
 }
 
-impl Refusal {
+impl Rejection {
     /// Puts the decision on the response to the request with these extensions.
     ///
     /// Nobody will ask for them any more, but the memory that they are in is good for what the
@@ -50,7 +50,7 @@ impl Refusal {
     }
 }
 
-impl From<Response<Bytes>> for Refusal {
+impl From<Response<Bytes>> for Rejection {
     fn from(response: Response<Bytes>) -> Self {
         Self {
             response,
@@ -65,28 +65,28 @@ impl From<Response<Bytes>> for Refusal {
 /// and axum more than once.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    pub(super) case: Case,
+    pub(super) case: RequestContext,
     /// Usages of the quotas; `None` if nothing is counted but dry runs.
     pub(super) verdict: Option<Usages>,
     pub(super) decision: Decision,
-    /// Rules that are tried out, as far as the response matters to them.
-    pub(super) trials: Vec<Trial>,
+    /// Snapshot that are tried out, as far as the response matters to them.
+    pub(super) trials: Vec<DryRun>,
 }
 
 /// An answer that has to be waited for.
 #[expect(clippy::large_enum_variant, reason = "it is boxed as a whole")]
 pub(crate) enum Pending {
     /// For more than one thing: the tier, rules that are tried out.
-    Several(Pin<Box<dyn Future<Output = Judged> + Send>>),
+    Several(Pin<Box<dyn Future<Output = StoreOutcome> + Send>>),
     /// Only for the store.
-    Store(Option<Case>, StoreFuture<Usages>, Timestamp),
+    Store(Option<RequestContext>, StoreFuture<Usages>, Timestamp),
 }
 
 /// A case and what the store says of it.
-pub(crate) struct Judged {
-    pub(super) case: Case,
+pub(crate) struct StoreOutcome {
+    pub(super) case: RequestContext,
     pub(super) verdict: Result<Usages, StoreError>,
-    pub(super) trials: Vec<Trial>,
+    pub(super) trials: Vec<DryRun>,
     /// When the store was asked.
     pub(super) asked_at: Timestamp,
 }
@@ -100,9 +100,9 @@ impl Admission {
 }
 
 impl Future for Pending {
-    type Output = Judged;
+    type Output = StoreOutcome;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judged> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<StoreOutcome> {
         match self.get_mut() {
             Self::Several(future) => future.as_mut().poll(context),
             Self::Store(case, answer, asked_at) => {
@@ -112,7 +112,7 @@ impl Future for Pending {
                     panic!("a request was polled after it was judged");
                 };
                 let trials = Vec::new();
-                Poll::Ready(Judged {
+                Poll::Ready(StoreOutcome {
                     case,
                     verdict,
                     trials,

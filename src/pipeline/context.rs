@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::Rules;
-use super::labels::{Labels, Named};
+use super::Snapshot;
 use super::overrides::quota_set_for;
+use super::quota_names::{QuotaMetadata, QuotaNames};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::decision::Decision;
@@ -19,7 +19,7 @@ use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
 use crate::observe::Tally;
-use crate::policy::{Caller, Charges, Entry, Plan, PlanRef};
+use crate::policy::{Caller, Plan, PlanCosts, PlanRef, PlannedCheck};
 use crate::quota::Quota;
 use crate::store::{Overrides, Store, StoreFuture};
 use crate::usage::{Outcome, Usage, Usages};
@@ -29,16 +29,16 @@ use crate::who::Identity;
 ///
 /// While it is decided, the rules are borrowed: most requests need nothing of it afterwards, and
 /// all of them would count themselves in and out at one place in memory. What goes on with a
-/// request [keeps](Case::keep) them.
+/// request [keeps](RequestContext::keep) them.
 #[derive(Clone, Debug)]
-pub(crate) struct Case<R = Arc<Rules>> {
+pub(crate) struct RequestContext<R = Arc<Snapshot>> {
     rules: R,
     identity: Option<Arc<Identity>>,
     ip: Option<IpAddr>,
     endpoint: usize,
     plan: PlanRef,
     tier: usize,
-    charges: Charges,
+    charges: PlanCosts,
     /// Quotas that were set for this caller at run time, or that hold only in this process, by
     /// entry.
     overridden: Option<Arc<Overridden>>,
@@ -49,10 +49,10 @@ pub(crate) struct Case<R = Arc<Rules>> {
 /// For each entry of a plan that has one, the quota that replaces the policy's, and its label.
 type Overridden = [Option<(Quota, Label)>; MAX_CHECKS];
 
-impl<'r> Case<&'r Rules> {
+impl<'r> RequestContext<&'r Snapshot> {
     #[inline]
     pub(super) fn new(
-        rules: &'r Rules,
+        rules: &'r Snapshot,
         identity: Option<Arc<Identity>>,
         ip: Option<IpAddr>,
         (endpoint, plan): (usize, PlanRef),
@@ -85,18 +85,22 @@ impl<'r> Case<&'r Rules> {
     }
 
     /// A case for each rule that is tried out on it.
-    pub(super) fn trials(&self, rules: &Arc<Rules>, head: &RequestHead<'_>) -> Vec<Case> {
+    pub(super) fn trials(
+        &self,
+        rules: &Arc<Snapshot>,
+        head: &RequestHead<'_>,
+    ) -> Vec<RequestContext> {
         let trials = self.plan().trials.iter();
         let of_plan = |plan: &usize| {
             let plan = (self.endpoint, PlanRef::Compiled(*plan));
-            Case::new(self.rules, self.identity.clone(), self.ip, plan, head).keep(rules)
+            RequestContext::new(self.rules, self.identity.clone(), self.ip, plan, head).keep(rules)
         };
         trials.map(of_plan).collect()
     }
 
     /// The same with rules of its own, which are those it was made with.
-    pub(super) fn keep(&self, rules: &Arc<Rules>) -> Case {
-        Case {
+    pub(super) fn keep(&self, rules: &Arc<Snapshot>) -> RequestContext {
+        RequestContext {
             rules: Arc::clone(rules),
             identity: self.identity.clone(),
             ip: self.ip,
@@ -110,7 +114,7 @@ impl<'r> Case<&'r Rules> {
     }
 }
 
-impl<R: Deref<Target = Rules>> Case<R> {
+impl<R: Deref<Target = Snapshot>> RequestContext<R> {
     #[inline]
     pub(super) const fn set_tier(&mut self, tier: usize) {
         self.tier = tier;
@@ -138,11 +142,11 @@ impl<R: Deref<Target = Rules>> Case<R> {
     }
 
     /// Another quota for an entry, with the label that callers see.
-    fn with_label(&self, entry: &Entry, quota: Quota) -> Option<(Quota, Label)> {
+    fn with_label(&self, entry: &PlannedCheck, quota: Quota) -> Option<(Quota, Label)> {
         let caller = self.caller();
         let who = self.plan().subjects[entry.subject].who(&caller);
         let who = Some(who).filter(|who| Label::can_name(who));
-        let who = who.unwrap_or(Labels::UNNAMED);
+        let who = who.unwrap_or(QuotaNames::UNNAMED);
         let counter = &self.rules.policy.line(entry).counter;
         Some((quota, Label::new(who, counter, &quota).ok()?))
     }
@@ -155,7 +159,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// The quota that an entry has for this caller.
     #[inline]
-    fn quota(&self, index: usize, entry: &Entry) -> &Quota {
+    fn quota(&self, index: usize, entry: &PlannedCheck) -> &Quota {
         match self.overridden(index) {
             Some((quota, _)) => quota,
             None => self.rules.policy.line(entry).quota(self.tier),
@@ -163,7 +167,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
     }
 
     #[inline]
-    pub(super) fn rules(&self) -> &Rules {
+    pub(super) fn rules(&self) -> &Snapshot {
         &self.rules
     }
 
@@ -190,7 +194,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// The entries that apply to this caller, with their places in the plan.
     #[inline]
-    fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
+    fn entries(&self) -> impl Iterator<Item = (usize, &PlannedCheck)> {
         let applying = self.charges.applying;
         let entries = self.plan().entries.iter().enumerate();
         entries.filter(move |(index, _)| applying >> index & 1 == 1)
@@ -213,8 +217,9 @@ impl<R: Deref<Target = Rules>> Case<R> {
         cost: u64,
         now: Timestamp,
     ) -> StoreFuture<Usages> {
-        let is_meant =
-            |entry: &Entry| rule.is_none_or(|rule| *self.rules.policy.terms(entry).rule == *rule);
+        let is_meant = |entry: &PlannedCheck| {
+            rule.is_none_or(|rule| *self.rules.policy.terms(entry).rule == *rule)
+        };
         self.with_batch(
             |_, entry| is_meant(entry).then_some(cost),
             |batch| store.record(batch, now),
@@ -236,7 +241,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
         store: &dyn Store,
         now: Timestamp,
     ) -> Option<StoreFuture<()>> {
-        let counts = |entry: &Entry| self.rules.policy.counts(self.plan(), entry, status);
+        let counts = |entry: &PlannedCheck| self.rules.policy.counts(self.plan(), entry, status);
         if !verdict.is_allowed() || self.entries().all(|(_, entry)| counts(entry)) {
             return None;
         }
@@ -295,13 +300,13 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// The entry that speaks for all of them, with its place in the plan.
     #[inline]
-    pub(super) fn binding(&self, decision: &Decision) -> Option<(usize, &Entry)> {
+    pub(super) fn binding(&self, decision: &Decision) -> Option<(usize, &PlannedCheck)> {
         let index = decision.binding()?;
         self.entries().nth(index)
     }
 
     #[inline]
-    pub(super) fn label(&self, (index, entry): (usize, &Entry)) -> Result<&Label, Invalid> {
+    pub(super) fn label(&self, (index, entry): (usize, &PlannedCheck)) -> Result<&Label, Invalid> {
         if let Some((_, label)) = self.overridden(index) {
             return Ok(label);
         }
@@ -310,15 +315,15 @@ impl<R: Deref<Target = Rules>> Case<R> {
 
     /// The label of an entry whose name in the policy is known already.
     #[inline]
-    pub(super) fn label_of<'a>(&'a self, index: usize, named: &'a Named) -> &'a Label {
+    pub(super) fn label_of<'a>(&'a self, index: usize, named: &'a QuotaMetadata) -> &'a Label {
         self.overridden(index)
             .map_or(&named.label, |(_, label)| label)
     }
 
     /// The name of an entry in the policy, and what is counted under it.
     #[inline(always)]
-    pub(super) fn named(&self, entry: &Entry) -> Result<&Arc<Named>, Invalid> {
-        let Rules { policy, labels, .. } = &*self.rules;
+    pub(super) fn named(&self, entry: &PlannedCheck) -> Result<&Arc<QuotaMetadata>, Invalid> {
+        let Snapshot { policy, labels, .. } = &*self.rules;
         let who = self.plan().subjects[entry.subject].who(&self.caller());
         labels.get(policy, who, entry.line, self.tier)
     }
@@ -335,7 +340,12 @@ impl<R: Deref<Target = Rules>> Case<R> {
             .any(|(_, entry)| self.rules.policy.line(entry).counter.id() == counter)
     }
 
-    fn check<'a>(&'a self, index: usize, entry: &Entry, subject: &'a Subject<'a>) -> Check<'a> {
+    fn check<'a>(
+        &'a self,
+        index: usize,
+        entry: &PlannedCheck,
+        subject: &'a Subject<'a>,
+    ) -> Check<'a> {
         let line = self.rules.policy.line(entry);
         Check::new(subject, &line.counter)
             .with_quota(self.quota(index, entry))
@@ -345,7 +355,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
     /// Puts a batch together of the entries that apply and that `cost` has a cost for.
     fn with_batch<T: Unpin + Send + 'static>(
         &self,
-        cost: impl Fn(usize, &Entry) -> Option<u64>,
+        cost: impl Fn(usize, &PlannedCheck) -> Option<u64>,
         call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
         let (plan, caller) = (self.plan(), self.caller());

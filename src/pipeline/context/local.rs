@@ -3,14 +3,14 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Case, Overridden};
+use super::{Overridden, RequestContext};
 use crate::error::StoreErrorKind;
-use crate::gate::Rules;
-use crate::policy::{Entry, OnStoreFailure};
+use crate::pipeline::Snapshot;
+use crate::policy::{OnStoreFailure, PlannedCheck};
 
-impl<R: Deref<Target = Rules>> Case<R> {
+impl<R: Deref<Target = Snapshot>> RequestContext<R> {
     /// What of it is counted in memory while the store cannot answer; `None` if nothing is.
-    pub(in crate::gate) fn locally(&self, why: StoreErrorKind) -> Option<Self>
+    pub(in crate::pipeline) fn locally(&self, why: StoreErrorKind) -> Option<Self>
     where
         R: Clone,
     {
@@ -30,7 +30,7 @@ impl<R: Deref<Target = Rules>> Case<R> {
     }
 
     /// Whether an entry is counted in memory meanwhile.
-    fn is_counted_locally(&self, entry: &Entry, why: StoreErrorKind) -> bool {
+    fn is_counted_locally(&self, entry: &PlannedCheck, why: StoreErrorKind) -> bool {
         match self.rules.policy.on_store_failure(self.plan(), entry) {
             OnStoreFailure::Local => true,
             // Letting requests through is for outages, which end. A wrong password does not, and
@@ -56,19 +56,19 @@ impl<R: Deref<Target = Rules>> Case<R> {
     }
 
     /// The same, decided where `local` was.
-    pub(in crate::gate) fn made_local<L>(mut self, local: &Case<L>) -> Self {
+    pub(in crate::pipeline) fn made_local<L>(mut self, local: &RequestContext<L>) -> Self {
         self.charges.applying = local.charges.applying;
         self.local = local.local;
         self.overridden.clone_from(&local.overridden);
         self
     }
 
-    pub(in crate::gate) const fn is_local(&self) -> bool {
+    pub(in crate::pipeline) const fn is_local(&self) -> bool {
         self.local
     }
 
     /// Whether one of its rules must not go on uncounted while the store cannot answer.
-    pub(in crate::gate) fn needs_store(&self) -> bool {
+    pub(in crate::pipeline) fn needs_store(&self) -> bool {
         let policy = &self.rules.policy;
         self.entries()
             .any(|(_, entry)| policy.on_store_failure(self.plan(), entry) == OnStoreFailure::Deny)

@@ -2,12 +2,12 @@
 
 use std::ops::Deref;
 
-use super::case::Case;
-use super::{Gate, Rules};
+use super::context::RequestContext;
+use super::{RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
 use crate::store::{MemoryStore, Store};
 
-impl Gate {
+impl RequestPipeline {
     /// Returns the store that counts while the shared one cannot answer.
     pub(super) fn local(&self) -> &MemoryStore {
         self.local.get_or_init(|| {
@@ -18,7 +18,10 @@ impl Gate {
     }
 
     /// Returns the store that decided a case.
-    pub(super) fn store_of<R: Deref<Target = Rules>>(&self, case: &Case<R>) -> &dyn Store {
+    pub(super) fn store_of<R: Deref<Target = Snapshot>>(
+        &self,
+        case: &RequestContext<R>,
+    ) -> &dyn Store {
         if case.is_local() {
             self.local()
         } else {
@@ -34,7 +37,10 @@ impl Gate {
 
     /// Returns the microseconds to add to the instants of the store that decided a case to get
     /// wall-clock time.
-    pub(super) fn wall_offset_of<R: Deref<Target = Rules>>(&self, case: &Case<R>) -> i64 {
+    pub(super) fn wall_offset_of<R: Deref<Target = Snapshot>>(
+        &self,
+        case: &RequestContext<R>,
+    ) -> i64 {
         if case.is_local() {
             self.clock.wall_offset()
         } else {

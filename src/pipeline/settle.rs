@@ -3,11 +3,11 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 
-use super::{Admission, Gate};
+use super::{Admission, RequestPipeline};
 use crate::error::StoreError;
 use crate::store::StoreFuture;
 
-impl Gate {
+impl RequestPipeline {
     /// Gives back what does not count, now that the response is known. If it has to be waited
     /// for, the answer comes back.
     pub(crate) fn settle<B, E>(
