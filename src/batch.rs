@@ -31,7 +31,6 @@ pub struct Check<'a> {
     counter: &'a Counter,
     quota: &'a Quota,
     cost: u64,
-    rank: u8,
     group: Group,
 }
 
@@ -44,7 +43,6 @@ impl<'a> Check<'a> {
             counter,
             quota: counter.quota(),
             cost: 1,
-            rank: 0,
             group: Group::Live,
         }
     }
@@ -61,14 +59,6 @@ impl<'a> Check<'a> {
     #[must_use]
     pub const fn with_quota(mut self, quota: &'a Quota) -> Self {
         self.quota = quota;
-        self
-    }
-
-    /// How specific the rule is, 0 being the most: of quotas with equally little left, the
-    /// more specific one is reported.
-    #[must_use]
-    pub const fn with_rank(mut self, rank: u8) -> Self {
-        self.rank = rank;
         self
     }
 
@@ -107,12 +97,6 @@ impl<'a> Check<'a> {
     #[must_use]
     pub const fn cost(&self) -> u64 {
         self.cost
-    }
-
-    /// See [`Check::with_rank`].
-    #[must_use]
-    pub const fn rank(&self) -> u8 {
-        self.rank
     }
 
     /// Whether the quota is of the counter's own window and algorithm.
@@ -174,6 +158,14 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Returns a batch of checks that a compiled policy or a limiter prescribes. The compiler has
+    /// validated them.
+    #[inline]
+    pub(crate) fn from_plan(checks: &'a [Check<'a>]) -> Self {
+        debug_assert!(problem_of(checks).is_none(), "{:?}", problem_of(checks));
+        Self { checks }
+    }
+
     /// The checks.
     #[inline]
     #[must_use]
@@ -204,17 +196,9 @@ impl<'a> Batch<'a> {
             _ => self.checks.len(),
         }
     }
-
-    /// How each check ranks among equals, smallest first: by rank, then the longer window.
-    #[inline]
-    pub(crate) fn order(&self) -> impl ExactSizeIterator<Item = (u8, u64)> {
-        let order = |check: &Check<'_>| (check.rank, u64::MAX - check.quota.window_micros());
-        self.checks.iter().map(order)
-    }
 }
 
 /// A check whose counter and subject were there before.
-#[inline]
 fn first_twin<'c, 'a>(checks: &'c [Check<'a>]) -> Option<&'c Check<'a>> {
     let twins = |check: &Check<'_>, other: &Check<'_>| {
         check.counter.id() == other.counter.id() && check.subject == other.subject
@@ -230,7 +214,6 @@ fn first_twin<'c, 'a>(checks: &'c [Check<'a>]) -> Option<&'c Check<'a>> {
 }
 
 /// Returns the first problem of a batch.
-#[inline]
 fn problem_of(checks: &[Check<'_>]) -> Option<Invalid> {
     let fits = match checks {
         [] => true,

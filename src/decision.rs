@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
-use crate::error::StoreError;
-use crate::usage::{Outcome, Usage, Usages};
+use crate::usage::{Outcome, Usage};
 
 /// Allow or deny, and how the quota that decides it stands.
 ///
@@ -44,35 +43,27 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// What follows from a store's verdict on so many checks. `order` says of each how it ranks
-    /// among equals, the smallest first.
+    /// Returns the decision that follows from usages of one group, taken at `at`. `order` ranks each
+    /// among equals; the smallest is reported.
     #[inline]
     pub(crate) fn new(
-        verdict: &Usages,
-        order: impl ExactSizeIterator<Item = (u8, u64)>,
-    ) -> Result<Self, StoreError> {
-        let usages = verdict.usages();
-        if usages.len() != order.len() {
-            return Err(StoreError::refused(format!(
-                "asked about {} counters, the store answered for {}",
-                order.len(),
-                usages.len(),
-            )));
-        }
-        let (binding, index) = match usages {
-            [] => return Ok(Self::of_nothing(verdict.at())),
-            several => tightest(several, order),
+        at: Timestamp,
+        usages: &[Usage],
+        order: impl Iterator<Item = (u8, u64)>,
+    ) -> Self {
+        let Some((index, binding)) = tightest(usages, order) else {
+            return Self::of_nothing(at);
         };
-        Ok(Self {
+        Self {
             binding,
             index,
-            at: verdict.at(),
+            at,
             charged: 0,
             wall_offset: 0,
-        })
+        }
     }
 
-    /// What follows if nothing is asked.
+    /// Returns the decision on a request that nothing counts.
     pub(crate) const fn of_nothing(at: Timestamp) -> Self {
         Self {
             binding: Usage::new(u64::MAX, 0, at, Outcome::Allowed),
@@ -83,7 +74,7 @@ impl Decision {
         }
     }
 
-    /// Notes what has been charged.
+    /// Sets what has been charged.
     #[inline]
     pub(crate) const fn with_charged(mut self, charged: u64) -> Self {
         self.charged = charged;
@@ -202,8 +193,8 @@ impl Decision {
     }
 }
 
-/// The usage that speaks for all of them. Smaller is tighter; of equals it is the first.
-fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> (Usage, usize) {
+/// Returns the usage to report, with its index. Of equals it is the first.
+fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> Option<(usize, Usage)> {
     let rows = usages.iter().zip(order).enumerate();
     let tightest = rows.min_by_key(|(_, (usage, order))| {
         let (hope, left) = match usage.outcome() {
@@ -213,7 +204,5 @@ fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> (Usage,
         };
         (hope, left, *order)
     });
-    tightest.map_or((Usage::default(), MAX_CHECKS), |(index, (usage, _))| {
-        (*usage, index)
-    })
+    tightest.map(|(index, (usage, _))| (index, *usage))
 }

@@ -1,4 +1,4 @@
-//! The response, from the decision on.
+//! The response future: decide, call, settle.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,15 +10,15 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::error::StoreError;
 use crate::head::RequestHead;
-use crate::pipeline::{Admission, Evaluation, Pending, RequestPipeline, StoreOutcome};
+use crate::pipeline::{Admission, PendingDecision, Rejection, RequestPipeline};
 use crate::response::DenialBody;
 use crate::store::StoreFuture;
 
 pin_project! {
-    /// The response of a [`RateLimit`](crate::RateLimit): that of the service within, or a
-    /// denial.
+    /// Response of a [`RateLimit`](crate::RateLimit): that of the inner service, or a rejection.
+    ///
+    /// Dropping it drops the inner call. A charge that was made stays.
     pub struct ResponseFuture<S, ReqBody>
     where
         S: Service<Request<ReqBody>>,
@@ -29,100 +29,119 @@ pin_project! {
 }
 
 pin_project! {
-    #[project = Now]
+    #[project = StateProjection]
     enum State<S, ReqBody>
     where
         S: Service<Request<ReqBody>>,
     {
-        // On the heap, since it is already the slow way.
-        Waiting {
+        Deciding {
             waiting: Option<Box<Waiting<S, ReqBody>>>,
         },
         Calling {
             #[pin]
             future: S::Future,
-            admitted: Option<Admitted>,
+            admission: Option<Box<Admission>>,
         },
         Settling {
-            answer: StoreFuture<()>,
-            admitted: Option<Admitted>,
+            refund: StoreFuture<()>,
+            admission: Option<Box<Admission>>,
             response: Option<Result<S::Response, S::Error>>,
         },
-        Denied {
+        Rejected {
             response: Option<Response<Bytes>>,
         },
     }
 }
 
+/// A request whose decision is pending.
 struct Waiting<S, ReqBody> {
     pipeline: Arc<RequestPipeline>,
-    pending: Box<Pending>,
+    /// `None` after completion.
+    pending: Option<PendingDecision>,
     request: Request<ReqBody>,
     service: S,
-}
-
-/// A request that went on, and whose response has to be seen to.
-///
-/// The pipeline is there if there is something to settle: otherwise all requests would change its
-/// reference count.
-pub(crate) struct Admitted {
-    pipeline: Option<Arc<RequestPipeline>>,
-    admission: Box<Admission>,
 }
 
 impl<S, ReqBody> ResponseFuture<S, ReqBody>
 where
     S: Service<Request<ReqBody>>,
 {
-    pub(crate) const fn calling(future: S::Future, admitted: Option<Admitted>) -> Self {
-        Self {
-            state: State::Calling { future, admitted },
-        }
-    }
-
-    pub(crate) const fn denied(response: Response<Bytes>) -> Self {
-        Self {
-            state: State::Denied {
-                response: Some(response),
-            },
-        }
-    }
-
-    pub(crate) fn waiting(
+    pub(crate) fn deciding(
         pipeline: Arc<RequestPipeline>,
-        pending: Box<Pending>,
+        pending: PendingDecision,
         request: Request<ReqBody>,
         service: S,
     ) -> Self {
         let waiting = Waiting {
             pipeline,
-            pending,
+            pending: Some(pending),
             request,
             service,
         };
         Self {
-            state: State::Waiting {
+            state: State::Deciding {
                 waiting: Some(Box::new(waiting)),
             },
         }
     }
 
-    /// Tells the handler, if it is to be told.
-    #[inline]
-    pub(crate) fn admit(
+    pub(crate) fn calling(
         pipeline: &Arc<RequestPipeline>,
         admission: Option<Box<Admission>>,
-        request: &mut Request<ReqBody>,
-    ) -> Option<Admitted> {
-        if pipeline.tells_handlers() {
+        request: Request<ReqBody>,
+        service: &mut S,
+    ) -> Self {
+        Self {
+            state: State::calling(pipeline, admission, request, service),
+        }
+    }
+
+    pub(crate) fn rejected(rejection: Rejection, request: Request<ReqBody>) -> Self {
+        Self {
+            state: State::rejected(rejection, request),
+        }
+    }
+}
+
+impl<S, ReqBody> State<S, ReqBody>
+where
+    S: Service<Request<ReqBody>>,
+{
+    /// Calls the service with an admitted request.
+    #[inline]
+    fn calling(
+        pipeline: &Arc<RequestPipeline>,
+        admission: Option<Box<Admission>>,
+        mut request: Request<ReqBody>,
+        service: &mut S,
+    ) -> Self {
+        if pipeline.extends_requests() {
             let (decision, charge) = pipeline.for_handlers(admission.as_deref());
             request.extensions_mut().insert(decision);
             request.extensions_mut().insert(charge);
         }
-        admission.map(|admission| Admitted {
-            pipeline: admission.awaits_outcome().then(|| Arc::clone(pipeline)),
+        Self::Calling {
+            future: service.call(request),
             admission,
-        })
+        }
+    }
+
+    fn rejected(mut rejection: Rejection, mut request: Request<ReqBody>) -> Self {
+        rejection.extend_response(request.extensions_mut());
+        Self::Rejected {
+            response: Some(rejection.response),
+        }
+    }
+}
+
+impl<S, ReqBody> Waiting<S, ReqBody> {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Box<Admission>>, Rejection>> {
+        let head = RequestHead::of(&self.request);
+        self.pipeline
+            .poll_pending(&mut self.pending, &head, context)
     }
 }
 
@@ -137,52 +156,62 @@ where
         let mut state = self.project().state;
         loop {
             let next = match state.as_mut().project() {
-                Now::Waiting { waiting } => {
-                    let judged = match waiting {
-                        Some(waiting) => ready!(Pin::new(&mut waiting.pending).poll(context)),
-                        None => polled_after_the_end(),
+                StateProjection::Deciding { waiting } => {
+                    let Some(pending) = waiting else {
+                        polled_after_completion()
                     };
-                    match waiting.take() {
-                        Some(waiting) => waiting.go_on(judged),
-                        None => polled_after_the_end(),
+                    let decided = ready!(pending.poll(context));
+                    let Some(waiting) = waiting.take() else {
+                        polled_after_completion()
+                    };
+                    let Waiting {
+                        pipeline,
+                        request,
+                        mut service,
+                        ..
+                    } = *waiting;
+                    match decided {
+                        Ok(admission) => {
+                            State::calling(&pipeline, admission, request, &mut service)
+                        }
+                        Err(rejection) => State::rejected(rejection, request),
                     }
                 }
-                Now::Calling { future, admitted } => {
-                    if admitted.is_none() {
+                StateProjection::Calling { future, admission } => {
+                    if admission.is_none() {
                         return future.poll(context);
                     }
                     let mut response = ready!(future.poll(context));
-                    let Some(mut admitted) = admitted.take() else {
-                        polled_after_the_end()
+                    let Some(mut admitted) = admission.take() else {
+                        polled_after_completion()
                     };
-                    let Some(answer) = admitted.settle(&response) else {
-                        admitted.annotate(&mut response);
+                    let Some(refund) = admitted.settle(&response) else {
+                        annotate(&admitted, &mut response);
                         return Poll::Ready(response);
                     };
                     State::Settling {
-                        answer,
-                        admitted: Some(admitted),
+                        refund,
+                        admission: Some(admitted),
                         response: Some(response),
                     }
                 }
-                Now::Settling {
-                    answer,
-                    admitted,
+                StateProjection::Settling {
+                    refund,
+                    admission,
                     response,
                 } => {
-                    let settled = ready!(Pin::new(answer).poll(context));
-                    match (response.take(), admitted.take()) {
-                        (Some(mut response), Some(admitted)) => {
-                            admitted.settled(settled);
-                            admitted.annotate(&mut response);
-                            return Poll::Ready(response);
-                        }
-                        _ => polled_after_the_end(),
-                    }
+                    let settled = ready!(Pin::new(refund).poll(context));
+                    let (Some(mut response), Some(admission)) = (response.take(), admission.take())
+                    else {
+                        polled_after_completion()
+                    };
+                    admission.settled(settled);
+                    annotate(&admission, &mut response);
+                    return Poll::Ready(response);
                 }
-                Now::Denied { response } => match response.take() {
+                StateProjection::Rejected { response } => match response.take() {
                     Some(response) => return Poll::Ready(Ok(response.map(ResBody::from_bytes))),
-                    None => polled_after_the_end(),
+                    None => polled_after_completion(),
                 },
             };
             state.set(next);
@@ -190,71 +219,17 @@ where
     }
 }
 
-impl<S, ReqBody> Waiting<S, ReqBody>
-where
-    S: Service<Request<ReqBody>>,
-{
-    /// The answer is there.
-    fn go_on(self, judged: StoreOutcome) -> State<S, ReqBody> {
-        let Self {
-            pipeline,
-            mut request,
-            mut service,
-            ..
-        } = self;
-        match pipeline.conclude(judged, &RequestHead::of(&request)) {
-            Evaluation::Allowed(admission) => {
-                let admitted = ResponseFuture::<S, _>::admit(&pipeline, admission, &mut request);
-                State::Calling {
-                    future: service.call(request),
-                    admitted,
-                }
-            }
-            Evaluation::Denied(mut rejection) => {
-                rejection.tell_decision(request.extensions_mut());
-                State::Denied {
-                    response: Some(rejection.response),
-                }
-            }
-            Evaluation::Pending(pending) => State::Waiting {
-                waiting: Some(Box::new(Self {
-                    pipeline,
-                    pending,
-                    request,
-                    service,
-                })),
-            },
-        }
-    }
-}
-
-impl Admitted {
-    /// Settles what depends on the response. If it has to be waited for, the answer comes back.
-    #[inline]
-    fn settle<B, E>(&mut self, response: &Result<Response<B>, E>) -> Option<StoreFuture<()>> {
-        self.pipeline
-            .as_ref()?
-            .settle(&mut self.admission, response)
-    }
-
-    fn settled(&self, settled: Result<(), StoreError>) {
-        if let Some(pipeline) = &self.pipeline {
-            pipeline.settled(settled);
-        }
-    }
-
-    fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
-        if let Ok(response) = response {
-            self.admission.annotate(response.headers_mut());
-        }
+fn annotate<B, E>(admission: &Admission, response: &mut Result<Response<B>, E>) {
+    if let Ok(response) = response {
+        admission.annotate(response.headers_mut());
     }
 }
 
 #[cold]
-fn polled_after_the_end() -> ! {
+fn polled_after_completion() -> ! {
     #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
     {
-        panic!("a response was polled after it was given");
+        panic!("a response was polled after its completion");
     }
 }
 
@@ -264,10 +239,10 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
-            State::Waiting { .. } => "ResponseFuture(waiting)",
+            State::Deciding { .. } => "ResponseFuture(deciding)",
             State::Calling { .. } => "ResponseFuture(calling)",
             State::Settling { .. } => "ResponseFuture(settling)",
-            State::Denied { .. } => "ResponseFuture(denied)",
+            State::Rejected { .. } => "ResponseFuture(rejected)",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The service: asks, then calls or answers by itself.
+//! The service: evaluates a request, then calls the inner service or rejects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,10 @@ use crate::head::RequestHead;
 use crate::pipeline::{Evaluation, RequestPipeline};
 use crate::response::DenialBody;
 
-/// A service whose requests are limited: what [`RateLimitLayer`](crate::RateLimitLayer) makes
-/// of a service.
+/// A service whose requests are limited: the [`RateLimitLayer`](crate::RateLimitLayer) around a
+/// service.
 ///
-/// Bodies and errors stay what they were. The body of the response has to be one that a denial
-/// can be told with: [`DenialBody`].
+/// Body and error types do not change. The response body must implement [`DenialBody`].
 #[derive(Clone)]
 pub struct RateLimit<S> {
     inner: S,
@@ -28,12 +27,12 @@ impl<S> RateLimit<S> {
         Self { inner, pipeline }
     }
 
-    /// The service within.
+    /// Returns the inner service.
     pub const fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The service within.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -52,22 +51,18 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
-        match self.pipeline.evaluate(&RequestHead::of(&request)) {
-            Evaluation::Allowed(admission) => {
-                let admitted =
-                    ResponseFuture::<S, _>::admit(&self.pipeline, admission, &mut request);
-                ResponseFuture::calling(self.inner.call(request), admitted)
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        let pipeline = &self.pipeline;
+        match pipeline.evaluate(&RequestHead::of(&request)) {
+            Evaluation::Pass(admission) => {
+                ResponseFuture::calling(pipeline, admission, request, &mut self.inner)
             }
-            Evaluation::Denied(mut rejection) => {
-                rejection.tell_decision(request.extensions_mut());
-                ResponseFuture::denied(rejection.response)
-            }
+            Evaluation::Reject(rejection) => ResponseFuture::rejected(rejection, request),
             Evaluation::Pending(pending) => {
-                // The one that was polled ready goes with the request; a fresh one stays.
-                let fresh = self.inner.clone();
-                let ready = std::mem::replace(&mut self.inner, fresh);
-                ResponseFuture::waiting(Arc::clone(&self.pipeline), pending, request, ready)
+                // The service that was polled ready goes with the request; a clone stays.
+                let clone = self.inner.clone();
+                let ready = std::mem::replace(&mut self.inner, clone);
+                ResponseFuture::deciding(Arc::clone(pipeline), pending, request, ready)
             }
         }
     }

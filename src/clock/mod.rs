@@ -2,13 +2,11 @@
 
 mod counter;
 mod manual;
-mod shared;
 mod system;
 mod ticks;
 mod wall;
 
 pub use self::manual::ManualClock;
-pub(crate) use self::shared::SharedClock;
 pub use self::system::SystemClock;
 
 use std::fmt;
@@ -198,6 +196,25 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {
         (**self).sleep_until(deadline)
     }
+}
+
+/// Returns the present of a clock, at most [`Timestamp::MAX`]: a clock of the user may be past it.
+#[inline]
+pub(crate) fn now(clock: &dyn Clock) -> Timestamp {
+    clock.now().min(Timestamp::MAX)
+}
+
+/// Returns the wall-clock time at `now`, an instant of this clock. Read `now` first: reading it may
+/// measure the offset again.
+#[inline]
+pub(crate) fn wall_at(clock: &dyn Clock, now: Timestamp) -> Timestamp {
+    now.offset_by(clock.wall_offset())
+}
+
+/// Returns the time on the wall clock.
+pub(crate) fn wall_now(clock: &dyn Clock) -> Timestamp {
+    let now = now(clock);
+    wall_at(clock, now)
 }
 
 #[cfg(test)]

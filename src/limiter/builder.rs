@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Inner, Limiter};
 use crate::batch::MAX_CHECKS;
-use crate::clock::{Clock, SharedClock};
+use crate::clock::{Clock, SystemClock};
 use crate::error::Invalid;
 use crate::key::Counter;
 use crate::quota::{IntoQuota, Quota};
@@ -17,7 +17,7 @@ pub struct LimiterBuilder {
     name: String,
     quotas: Vec<Result<Quota, Invalid>>,
     store: Option<Arc<dyn Store>>,
-    clock: Option<SharedClock>,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl Default for LimiterBuilder {
@@ -55,7 +55,7 @@ impl LimiterBuilder {
 
     /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(SharedClock::new(clock));
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -84,14 +84,13 @@ impl LimiterBuilder {
             }
             counters.push(counter);
         }
-        let (store, clock) = (
-            self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
-            self.clock.unwrap_or_default(),
-        );
+        let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
+        let clock = self.clock;
+        let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         Ok(Limiter {
             inner: Arc::new(Inner {
                 counters: counters.into(),
-                time: store.use_clock(&clock.to_any()),
+                time: store.use_clock(&clock),
                 store,
                 clock,
             }),

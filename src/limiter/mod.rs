@@ -1,16 +1,18 @@
 //! The engine without HTTP: quotas, a store and a clock behind one cheap handle.
 
-mod ask;
 mod builder;
-mod in_force;
+mod check;
+mod effective_quotas;
 mod overrides;
 mod reserve;
 
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::batch::{Batch, Check, MAX_CHECKS};
-use crate::clock::SharedClock;
+use crate::clock::{self, Clock, Timestamp};
 use crate::decision::Decision;
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
@@ -18,10 +20,10 @@ use crate::quota::IntoQuota;
 use crate::store::{Store, StoreAdmin, StoreFuture, TimeSource, no_admin};
 use crate::usage::Usages;
 
-pub use self::ask::Ask;
-use self::ask::Verb;
 pub use self::builder::LimiterBuilder;
-use self::in_force::InForce;
+pub use self::check::CheckBuilder;
+use self::check::Verb;
+use self::effective_quotas::EffectiveQuotas;
 pub use self::reserve::{Reservation, Reserve};
 
 /// One rule, counted per key: what to use where there is no HTTP request to look at.
@@ -67,7 +69,7 @@ pub struct Limiter {
 struct Inner {
     counters: Box<[Counter]>,
     store: Arc<dyn Store>,
-    clock: SharedClock,
+    clock: Arc<dyn Clock>,
     /// Clock of the store's instants.
     time: TimeSource,
 }
@@ -76,7 +78,7 @@ impl Inner {
     /// Returns the microseconds to add to the store's instants to get wall-clock time.
     #[inline]
     fn wall_offset(&self) -> i64 {
-        self.time.wall_offset(&self.clock)
+        self.time.wall_offset(&*self.clock)
     }
 }
 
@@ -91,15 +93,15 @@ impl Limiter {
         LimiterBuilder::default()
     }
 
-    /// Asks whether `key` may go on, and charges it if so.
+    /// Charges `key` if every quota has room.
     ///
-    /// Nothing happens before the [`Ask`] is awaited or waited for.
+    /// Nothing happens before the [`CheckBuilder`] is awaited or waited for.
     #[inline]
-    pub fn check<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
-        Ask::new(self, key.into(), Verb::Check)
+    pub fn check<'a>(&'a self, key: impl Into<Subject<'a>>) -> CheckBuilder<'a> {
+        CheckBuilder::new(self, key.into(), Verb::Check)
     }
 
-    /// Asks what [`check`](Limiter::check) would say, and how things stand. Charges nothing.
+    /// Returns what [`check`](Limiter::check) would return. Charges nothing.
     ///
     /// ```
     /// # use tollgate::Limiter;
@@ -110,8 +112,8 @@ impl Limiter {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     #[inline]
-    pub fn peek<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
-        Ask::new(self, key.into(), Verb::Peek)
+    pub fn peek<'a>(&'a self, key: impl Into<Subject<'a>>) -> CheckBuilder<'a> {
+        CheckBuilder::new(self, key.into(), Verb::Peek)
     }
 
     /// Charges what has already happened, whether there was room or not.
@@ -127,14 +129,14 @@ impl Limiter {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     #[inline]
-    pub fn record<'a>(&'a self, key: impl Into<Subject<'a>>) -> Ask<'a> {
-        Ask::new(self, key.into(), Verb::Record)
+    pub fn record<'a>(&'a self, key: impl Into<Subject<'a>>) -> CheckBuilder<'a> {
+        CheckBuilder::new(self, key.into(), Verb::Record)
     }
 
     /// How much `key` has left, in the quota that has the least.
     pub fn remaining<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<u64, Error> {
-        let peek = Ask::new(self, key.into(), Verb::Peek).cost(0);
-        peek.ask()
+        let peek = CheckBuilder::new(self, key.into(), Verb::Peek).cost(0);
+        peek.send()
             .map(|decision| decision.map(|decision| decision.remaining()))
     }
 
@@ -150,13 +152,11 @@ impl Limiter {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn standing<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<Usages, Error> {
-        let (subject, now) = (key.into(), self.inner.clock.now());
-        let in_force = self.in_force(&subject, now);
+        let (subject, now) = (key.into(), self.now());
+        let quotas = self.effective_quotas(&subject, now);
         let offset = self.inner.wall_offset();
-        let verdict = self.with_batch(&subject, &in_force, 0, |store, batch| {
-            store.peek(batch, now)
-        });
-        verdict.map(move |verdict| Ok(verdict?.offset_by(offset)))
+        let answer = self.with_batch(&subject, &quotas, 0, |store, batch| store.peek(batch, now));
+        answer.map(move |usages| Ok(usages?.offset_by(offset)))
     }
 
     /// Takes back what `decision` has [`charged`](Decision::charged) `key`, as far as it still
@@ -164,7 +164,7 @@ impl Limiter {
     /// were charged.
     ///
     /// By the quotas that apply to `key` now. What was charged under others, said
-    /// [for one call](Ask::quotas), is given back exactly by a [reservation](Self::reserve), which
+    /// [for one call](CheckBuilder::quotas), is given back exactly by a [reservation](Self::reserve), which
     /// also cannot be forgotten.
     ///
     /// ```
@@ -188,18 +188,15 @@ impl Limiter {
         decision: Decision,
     ) -> StoreFuture<(), Error> {
         let subject = key.into();
-        let in_force = self.in_force(&subject, self.inner.clock.now());
-        self.give_back_under(
-            &subject,
-            &in_force,
-            decision.charged(),
-            decision.charged_at(),
-        )
+        let quotas = self.effective_quotas(&subject, self.now());
+        let charged_at = decision.charged_at();
+        self.refund_under(&subject, &quotas, decision.charged(), charged_at)
     }
 
     /// Forgets what this limiter has counted for `key`.
     pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<(), Error> {
-        self.with_batch(&key.into(), &InForce::Own, 0, |store, batch| {
+        let subject = key.into();
+        self.with_batch(&subject, &EffectiveQuotas::Own, 0, |store, batch| {
             let no_admin = || StoreFuture::ready(Err(no_admin()));
             store
                 .admin()
@@ -221,7 +218,7 @@ impl Limiter {
     /// Drops every expired counter now, and says how many there were. Not needed for the
     /// memory store, which sweeps as it goes.
     pub fn sweep(&self) -> StoreFuture<usize, Error> {
-        let now = self.inner.clock.now();
+        let now = self.now();
         self.with_admin(|admin| admin.sweep(now))
     }
 
@@ -241,28 +238,46 @@ impl Limiter {
         }
     }
 
+    #[inline]
+    fn now(&self) -> Timestamp {
+        clock::now(&*self.inner.clock)
+    }
+
+    /// Calls `call` with a check for each counter of a subject.
     fn with_batch<T: Unpin + Send + 'static>(
         &self,
         subject: &Subject<'_>,
-        in_force: &InForce<'_>,
+        quotas: &EffectiveQuotas<'_>,
         cost: u64,
         call: impl FnOnce(&dyn Store, &Batch<'_>) -> StoreFuture<T>,
     ) -> StoreFuture<T, Error> {
-        let mut checks = self.checks(subject, cost);
-        let checks = &mut checks[..self.counters().len()];
-        in_force.apply(checks);
-        match Batch::new(checks) {
-            Ok(batch) => call(&*self.inner.store, &batch).map(|answer| answer.map_err(Error::from)),
-            Err(invalid) => StoreFuture::ready(Err(invalid.into())),
-        }
+        let checks: SmallVec<[Check<'_>; MAX_CHECKS]> = quotas
+            .of(self.counters())
+            .map(|(counter, quota)| {
+                Check::new(subject, counter)
+                    .with_quota(quota)
+                    .with_cost(cost)
+            })
+            .collect();
+        call(&*self.inner.store, &Batch::from_plan(&checks))
+            .map(|answer| answer.map_err(Error::from))
     }
 
-    /// A check for each counter; what is over is filled up with the first.
-    fn checks<'b>(&'b self, subject: &'b Subject<'b>, cost: u64) -> [Check<'b>; MAX_CHECKS] {
-        let counters = self.counters();
-        // No limiter is built without a counter.
-        let counter = |index| counters.get(index).unwrap_or(&counters[0]);
-        std::array::from_fn(|index| Check::new(subject, counter(index)).with_cost(cost))
+    /// Takes back a charge that was made at `charged_at` under these quotas.
+    fn refund_under(
+        &self,
+        subject: &Subject<'_>,
+        quotas: &EffectiveQuotas<'_>,
+        cost: u64,
+        charged_at: Timestamp,
+    ) -> StoreFuture<(), Error> {
+        if cost == 0 {
+            return StoreFuture::ready(Ok(()));
+        }
+        let now = self.now();
+        self.with_batch(subject, quotas, cost, |store, batch| {
+            store.refund(batch, charged_at, now)
+        })
     }
 }
 

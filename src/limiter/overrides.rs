@@ -1,6 +1,7 @@
 //! Limits that are set at run time, for one subject of a limiter.
 
 use super::Limiter;
+use crate::clock;
 use crate::error::{Error, Invalid};
 use crate::key::{Counter, Subject};
 use crate::observe;
@@ -28,7 +29,7 @@ impl Limiter {
     ///
     /// The rule of the override is the [name](crate::LimiterBuilder::name) of the limiter. What is
     /// for a subject as a whole comes before what is for a dimension of it, and of those an earlier
-    /// one before a later. A limit that is said [for one call](crate::Ask::limit) comes before all.
+    /// one before a later. A limit that is said [for one call](crate::CheckBuilder::limit) comes before all.
     pub fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
         if let Err(wrong) = self.fits(&new) {
             return StoreFuture::ready(Err(wrong.into()));
@@ -37,7 +38,7 @@ impl Limiter {
         let Some(store) = self.inner.store.overrides() else {
             return StoreFuture::ready(Err(no_overrides().into()));
         };
-        store.table().sweep(self.inner.clock.wall_now());
+        store.table().sweep(clock::wall_now(&*self.inner.clock));
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
         store.set(new).map(move |set| {
             set?;
@@ -69,7 +70,7 @@ impl Limiter {
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
         let known = self.inner.store.overrides();
-        let wall = self.inner.clock.wall_now();
+        let wall = clock::wall_now(&*self.inner.clock);
         let mut all = known.map_or_else(Vec::new, |known| known.table().list(wall));
         all.retain(|known| known.rule() == self.rule());
         all

@@ -7,11 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::Limiter;
-use super::ask::{Ask, ask_until_ready};
-use super::in_force::InForce;
-use crate::clock::Timestamp;
+use super::check::{CheckBuilder, repeat_until_ready};
+use super::effective_quotas::EffectiveQuotas;
 use crate::decision::Decision;
-use crate::error::{Error, Invalid};
+use crate::error::Error;
 use crate::key::{OwnedSubject, Subject};
 use crate::quota::Quota;
 use crate::store::{StoreFuture, block_on};
@@ -20,11 +19,11 @@ use crate::store::{StoreFuture, block_on};
 /// say more first. See [`Limiter::reserve`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing is reserved before it is awaited or waited for"]
-pub struct Reserve<'a>(Ask<'a>);
+pub struct Reserve<'a>(CheckBuilder<'a>);
 
 impl<'a> Reserve<'a> {
-    pub(super) const fn new(ask: Ask<'a>) -> Self {
-        Self(ask)
+    pub(super) const fn new(check: CheckBuilder<'a>) -> Self {
+        Self(check)
     }
 
     /// Reserves this much instead of 1.
@@ -32,12 +31,12 @@ impl<'a> Reserve<'a> {
         Self(self.0.cost(cost))
     }
 
-    /// For this call, the first quota allows `amount`: see [`Ask::limit`].
+    /// For this call, the first quota allows `amount`: see [`CheckBuilder::limit`].
     pub fn limit(self, amount: u64) -> Self {
         Self(self.0.limit(amount))
     }
 
-    /// For this call, these quotas apply: see [`Ask::quotas`].
+    /// For this call, these quotas apply: see [`CheckBuilder::quotas`].
     pub fn quotas(self, quotas: &'a [Quota]) -> Self {
         Self(self.0.quotas(quotas))
     }
@@ -45,14 +44,14 @@ impl<'a> Reserve<'a> {
     /// The reservation, blocking this thread until it is there. Needs no runtime, so it must not
     /// be called from a task on one unless the store is in memory.
     pub fn wait(&self) -> Result<Reservation, Error> {
-        self.ask().wait()
+        self.send().wait()
     }
 
-    /// Asks again when there is room, for as long as `within`: see [`Ask::until_ready`].
+    /// Asks again when there is room, for as long as `within`: see [`CheckBuilder::until_ready`].
     pub async fn until_ready(self, within: Duration) -> Result<Reservation, Error> {
         let wait = |reservation: &Reservation| reservation.decision().retry_after();
         let clock = &*self.0.limiter().inner.clock;
-        ask_until_ready(clock, within, || self.ask(), wait).await
+        repeat_until_ready(clock, within, || self.send(), wait).await
     }
 
     /// [`until_ready`](Reserve::until_ready) where there is no runtime, blocking this thread.
@@ -60,29 +59,27 @@ impl<'a> Reserve<'a> {
         block_on(self.until_ready(within))
     }
 
-    fn ask(&self) -> StoreFuture<Reservation, Error> {
-        self.try_ask()
-            .unwrap_or_else(|invalid| StoreFuture::ready(Err(invalid.into())))
-    }
-
-    fn try_ask(&self) -> Result<StoreFuture<Reservation, Error>, Invalid> {
-        let Self(ask) = self;
-        let now = ask.limiter().inner.clock.now();
-        let in_force = ask.in_force(now)?;
-        let answer = ask.ask_under(&in_force, now)?;
-        let (limiter, subject) = (ask.limiter().clone(), OwnedSubject::from(ask.subject()));
-        let in_force = in_force.into_owned();
-        let answer = answer.map(move |decision| {
+    fn send(&self) -> StoreFuture<Reservation, Error> {
+        let Self(check) = self;
+        let now = check.limiter().now();
+        let quotas = match check.effective_quotas(now) {
+            Ok(quotas) => quotas,
+            Err(invalid) => return StoreFuture::ready(Err(invalid.into())),
+        };
+        let answer = check.send_under(&quotas, now);
+        let limiter = check.limiter().clone();
+        let subject = OwnedSubject::from(check.subject());
+        let quotas = quotas.into_owned();
+        Completing::detached(answer.map(move |decision| {
             let decision = decision?;
             Ok(Reservation {
                 held: decision.charged(),
                 limiter,
                 subject,
-                in_force,
+                quotas,
                 decision,
             })
-        });
-        Ok(Arriving::in_any_case(answer))
+        }))
     }
 }
 
@@ -90,33 +87,33 @@ impl IntoFuture for Reserve<'_> {
     type Output = Result<Reservation, Error>;
     type IntoFuture = StoreFuture<Reservation, Error>;
 
-    /// Asks for it.
+    /// Puts the reservation to the store.
     fn into_future(self) -> Self::IntoFuture {
-        self.ask()
+        self.send()
     }
 }
 
-/// An answer on its way. Whoever asked may be gone when it comes, and it has to come all the same: a
-/// reservation, so that it is dropped then and given back; word that one is over, so that it is.
-struct Arriving<T: Send + Unpin + 'static> {
-    /// There until this is dropped.
+/// A future that completes even if it is dropped: a reservation, so that it is refunded; a settlement,
+/// so that it takes effect.
+struct Completing<T: Send + Unpin + 'static> {
+    /// `None` only while this is dropped.
     answer: Option<StoreFuture<T, Error>>,
-    arrived: bool,
+    is_complete: bool,
 }
 
-impl<T: Send + Unpin + 'static> Arriving<T> {
-    fn in_any_case(answer: StoreFuture<T, Error>) -> StoreFuture<T, Error> {
+impl<T: Send + Unpin + 'static> Completing<T> {
+    fn detached(answer: StoreFuture<T, Error>) -> StoreFuture<T, Error> {
         match answer.try_ready() {
             Ok(there) => StoreFuture::ready(there),
             Err(pending) => StoreFuture::pending(Self {
                 answer: Some(pending),
-                arrived: false,
+                is_complete: false,
             }),
         }
     }
 }
 
-impl<T: Send + Unpin + 'static> Future for Arriving<T> {
+impl<T: Send + Unpin + 'static> Future for Completing<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -124,14 +121,14 @@ impl<T: Send + Unpin + 'static> Future for Arriving<T> {
             return Poll::Pending;
         };
         let poll = Pin::new(answer).poll(cx);
-        self.arrived |= poll.is_ready();
+        self.is_complete |= poll.is_ready();
         poll
     }
 }
 
-impl<T: Send + Unpin + 'static> Drop for Arriving<T> {
+impl<T: Send + Unpin + 'static> Drop for Completing<T> {
     fn drop(&mut self) {
-        if let Some(answer) = self.answer.take().filter(|_| !self.arrived) {
+        if let Some(answer) = self.answer.take().filter(|_| !self.is_complete) {
             answer.detach();
         }
     }
@@ -184,7 +181,7 @@ impl<T: Send + Unpin + 'static> Drop for Arriving<T> {
 pub struct Reservation {
     limiter: Limiter,
     subject: OwnedSubject,
-    in_force: InForce<'static>,
+    quotas: EffectiveQuotas<'static>,
     decision: Decision,
     /// What is to be given back.
     held: u64,
@@ -231,28 +228,26 @@ impl Reservation {
     pub fn commit_cost(mut self, cost: u64) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
         if cost <= held {
-            return Arriving::in_any_case(self.refund(held - cost));
+            return Completing::detached(self.refund(held - cost));
         }
         let subject = self.subject.as_subject();
-        let now = self.limiter.inner.clock.now();
         let more = self.limiter.record(subject).cost(cost - held);
-        let recorded = more
-            .ask_under(&self.in_force, now)
-            .unwrap_or_else(|invalid| StoreFuture::ready(Err(invalid.into())));
-        Arriving::in_any_case(recorded.map(|recorded| recorded.map(drop)))
+        let recorded = more.send_under(&self.quotas, self.limiter.now());
+        Completing::detached(recorded.map(|recorded| recorded.map(drop)))
     }
 
     /// It will not happen: gives the charge back. Once it was called it is under way, also if
     /// nobody waits for the answer.
     pub fn cancel(mut self) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
-        Arriving::in_any_case(self.refund(held))
+        Completing::detached(self.refund(held))
     }
 
     fn refund(&self, cost: u64) -> StoreFuture<(), Error> {
         let subject = self.subject.as_subject();
+        let charged_at = self.decision.charged_at();
         self.limiter
-            .give_back_under(&subject, &self.in_force, cost, self.decision.charged_at())
+            .refund_under(&subject, &self.quotas, cost, charged_at)
     }
 }
 
@@ -300,22 +295,5 @@ impl Limiter {
     #[inline]
     pub fn reserve<'a>(&'a self, key: impl Into<Subject<'a>>) -> Reserve<'a> {
         Reserve::new(self.check(key))
-    }
-
-    /// Takes back a charge that was made then, under these quotas.
-    pub(super) fn give_back_under(
-        &self,
-        subject: &Subject<'_>,
-        in_force: &InForce<'_>,
-        cost: u64,
-        charged_at: Timestamp,
-    ) -> StoreFuture<(), Error> {
-        if cost == 0 {
-            return StoreFuture::ready(Ok(()));
-        }
-        let now = self.inner.clock.now();
-        self.with_batch(subject, in_force, cost, |store, batch| {
-            store.refund(batch, charged_at, now)
-        })
     }
 }

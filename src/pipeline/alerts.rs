@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use super::RequestPipeline;
 use crate::calm::calmly;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::observe::{Alert, Watch};
 
 impl RequestPipeline {
@@ -48,7 +48,7 @@ async fn next(
 ) -> Option<(Vec<Alert>, u64)> {
     clock.sleep_until(Watch::looks_next(clock.now())).await;
     let pipeline = pipeline.upgrade()?;
-    pipeline.look(clock.now());
+    pipeline.tick(clock::now(clock));
     Some(pipeline.watch.alerts_after(known))
 }
 

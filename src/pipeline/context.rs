@@ -1,391 +1,237 @@
-//! One request that is counted: who asks, on which plan, at what cost.
-
-mod local;
+//! One request that is counted: its caller and its checks.
 
 use std::net::IpAddr;
-use std::ops::Deref;
+use std::ops::Range;
 use std::sync::Arc;
 
-use http::StatusCode;
+use smallvec::SmallVec;
 
 use super::Snapshot;
-use super::overrides::quota_set_for;
-use super::quota_names::{QuotaMetadata, QuotaNames};
-use crate::batch::{Batch, Check, MAX_CHECKS};
-use crate::clock::Timestamp;
+use super::overrides::QuotaOverride;
+use super::quota_names::QuotaMetadata;
+use crate::batch::{Batch, Check, Group, MAX_CHECKS};
 use crate::decision::Decision;
 use crate::error::{Invalid, StoreError};
-use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::key::Subject;
 use crate::observe::Tally;
-use crate::policy::{Caller, Plan, PlanCosts, PlanRef, PlannedCheck};
+use crate::policy::{Caller, PlannedCheck, Policy, RequestChecks};
 use crate::quota::Quota;
-use crate::store::{Overrides, Store, StoreFuture};
-use crate::usage::{Outcome, Usage, Usages};
+use crate::usage::{Usage, Usages};
 use crate::who::Identity;
 
-/// Everything that is needed to decide a request, to settle it, and to charge it later.
-///
-/// While it is decided, the rules are borrowed: most requests need nothing of it afterwards, and
-/// all of them would count themselves in and out at one place in memory. What goes on with a
-/// request [keeps](RequestContext::keep) them.
+/// What is needed to decide a request, to settle it, and to charge it later. Indexes refer to the
+/// snapshot that it was resolved with; its methods take that snapshot.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestContext<R = Arc<Snapshot>> {
-    rules: R,
-    identity: Option<Arc<Identity>>,
-    ip: Option<IpAddr>,
-    endpoint: usize,
-    plan: PlanRef,
-    tier: usize,
-    charges: PlanCosts,
-    /// Quotas that were set for this caller at run time, or that hold only in this process, by
-    /// entry.
-    overridden: Option<Arc<Overridden>>,
-    /// Whether it was decided in the memory of this process, since the store could not answer.
-    local: bool,
+pub(crate) struct RequestContext {
+    pub(super) endpoint: usize,
+    pub(super) planned: RequestChecks,
+    pub(super) identity: Option<Arc<Identity>>,
+    /// The network that counts as one client.
+    pub(super) client_ip: Option<IpAddr>,
+    pub(super) tier: usize,
+    pub(super) counted_in: CountedIn,
+    /// Quotas in place of the policy's, one entry for each check; `None` if no check has one.
+    pub(super) overrides: Option<Box<[Option<QuotaOverride>]>>,
 }
 
-/// For each entry of a plan that has one, the quota that replaces the policy's, and its label.
-type Overridden = [Option<(Quota, Label)>; MAX_CHECKS];
-
-impl<'r> RequestContext<&'r Snapshot> {
-    #[inline]
-    pub(super) fn new(
-        rules: &'r Snapshot,
-        identity: Option<Arc<Identity>>,
-        ip: Option<IpAddr>,
-        (endpoint, plan): (usize, PlanRef),
-        head: &RequestHead<'_>,
-    ) -> Self {
-        let caller = Caller {
-            identity: identity.as_deref(),
-            ip,
-        };
-        let charges = rules
-            .policy
-            .charges(rules.policy.referred(&plan), &caller, head);
-        Self {
-            rules,
-            identity,
-            ip,
-            endpoint,
-            plan,
-            tier: 0,
-            charges,
-            overridden: None,
-            local: false,
-        }
-    }
-
-    /// Whether rules are tried out on it.
-    #[inline]
-    pub(super) fn has_trials(&self) -> bool {
-        !self.plan().trials.is_empty()
-    }
-
-    /// A case for each rule that is tried out on it.
-    pub(super) fn trials(
-        &self,
-        rules: &Arc<Snapshot>,
-        head: &RequestHead<'_>,
-    ) -> Vec<RequestContext> {
-        let trials = self.plan().trials.iter();
-        let of_plan = |plan: &usize| {
-            let plan = (self.endpoint, PlanRef::Compiled(*plan));
-            RequestContext::new(self.rules, self.identity.clone(), self.ip, plan, head).keep(rules)
-        };
-        trials.map(of_plan).collect()
-    }
-
-    /// The same with rules of its own, which are those it was made with.
-    pub(super) fn keep(&self, rules: &Arc<Snapshot>) -> RequestContext {
-        RequestContext {
-            rules: Arc::clone(rules),
-            identity: self.identity.clone(),
-            ip: self.ip,
-            endpoint: self.endpoint,
-            plan: self.plan.clone(),
-            tier: self.tier,
-            charges: self.charges,
-            overridden: self.overridden.clone(),
-            local: self.local,
-        }
-    }
+/// The store that counts a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CountedIn {
+    Store,
+    /// The memory of this process, because the store cannot answer.
+    LocalFallback,
 }
 
-impl<R: Deref<Target = Snapshot>> RequestContext<R> {
+/// One check of a batch: what to charge, by which quota, how much.
+type BatchCheck<'a> = (&'a PlannedCheck, &'a Quota, u64);
+
+impl RequestContext {
     #[inline]
-    pub(super) const fn set_tier(&mut self, tier: usize) {
-        self.tier = tier;
-    }
-
-    /// Sets the quotas that were set for this caller at run time and apply at wall-clock time `wall`.
-    #[inline]
-    pub(super) fn set_overrides(&mut self, overrides: Option<&Overrides>, wall: Timestamp) {
-        if let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) {
-            self.override_with(overrides, wall);
-        }
-    }
-
-    #[cold]
-    fn override_with(&mut self, overrides: &Overrides, wall: Timestamp) {
-        let caller = self.caller();
-        let mut found = Overridden::default();
-        for (index, entry) in self.entries() {
-            let counter = &self.rules.policy.line(entry).counter;
-            let per = &self.plan().subjects[entry.subject];
-            let quota = quota_set_for(overrides, &caller, per, counter, wall);
-            found[index] = quota.and_then(|quota| self.with_label(entry, quota));
-        }
-        self.overridden = found.iter().any(Option::is_some).then(|| Arc::new(found));
-    }
-
-    /// Another quota for an entry, with the label that callers see.
-    fn with_label(&self, entry: &PlannedCheck, quota: Quota) -> Option<(Quota, Label)> {
-        let caller = self.caller();
-        let who = self.plan().subjects[entry.subject].who(&caller);
-        let who = Some(who).filter(|who| Label::can_name(who));
-        let who = who.unwrap_or(QuotaNames::UNNAMED);
-        let counter = &self.rules.policy.line(entry).counter;
-        Some((quota, Label::new(who, counter, &quota).ok()?))
-    }
-
-    /// What was set for an entry at run time.
-    #[inline]
-    fn overridden(&self, index: usize) -> Option<&(Quota, Label)> {
-        self.overridden.as_ref()?[index].as_ref()
-    }
-
-    /// The quota that an entry has for this caller.
-    #[inline]
-    fn quota(&self, index: usize, entry: &PlannedCheck) -> &Quota {
-        match self.overridden(index) {
-            Some((quota, _)) => quota,
-            None => self.rules.policy.line(entry).quota(self.tier),
-        }
-    }
-
-    #[inline]
-    pub(super) fn rules(&self) -> &Snapshot {
-        &self.rules
-    }
-
-    pub(super) const fn tier(&self) -> usize {
-        self.tier
-    }
-
-    #[inline]
-    fn plan(&self) -> &Plan {
-        self.rules.policy.referred(&self.plan)
+    pub(super) fn checks(&self) -> &[PlannedCheck] {
+        &self.planned.checks
     }
 
     pub(super) fn caller(&self) -> Caller<'_> {
         Caller {
             identity: self.identity.as_deref(),
-            ip: self.ip,
+            ip: self.client_ip,
         }
     }
 
-    /// Whether some of it depends on the response.
-    pub(super) fn is_by_outcome(&self) -> bool {
-        self.plan().by_outcome
+    /// Returns whether charges depend on the response.
+    pub(super) const fn depends_on_response(&self) -> bool {
+        self.planned.by_outcome || self.planned.is_preflight
     }
 
-    /// The entries that apply to this caller, with their places in the plan.
+    /// Returns the quota that replaces the policy's for a check.
     #[inline]
-    fn entries(&self) -> impl Iterator<Item = (usize, &PlannedCheck)> {
-        let applying = self.charges.applying;
-        let entries = self.plan().entries.iter().enumerate();
-        entries.filter(move |(index, _)| applying >> index & 1 == 1)
+    fn quota_override(&self, index: usize) -> Option<&QuotaOverride> {
+        self.overrides.as_ref()?[index].as_ref()
     }
 
-    /// Charges the whole of it, or nothing. One usage comes back for each entry that applies.
-    pub(super) fn decide(&self, store: &dyn Store, now: Timestamp) -> StoreFuture<Usages> {
-        self.with_batch(
-            |index, _| Some(self.charges.costs[index]),
-            |batch| store.decide(batch, now),
-        )
+    /// Returns the quota of a check for this caller.
+    #[inline]
+    pub(super) fn quota<'a>(&'a self, snapshot: &'a Snapshot, index: usize) -> &'a Quota {
+        match self.quota_override(index) {
+            Some(set) => &set.quota,
+            None => snapshot
+                .policy
+                .quota(&self.checks()[index])
+                .quota(self.tier),
+        }
     }
 
-    /// Charges more for what has happened, whether there was room or not: the rule of this
-    /// name, or all.
-    pub(super) fn record(
+    /// Calls `call` with all checks.
+    pub(super) fn with_batch<T>(
         &self,
-        store: &dyn Store,
-        rule: Option<&str>,
-        cost: u64,
-        now: Timestamp,
-    ) -> StoreFuture<Usages> {
-        let is_meant = |entry: &PlannedCheck| {
-            rule.is_none_or(|rule| *self.rules.policy.terms(entry).rule == *rule)
-        };
-        self.with_batch(
-            |_, entry| is_meant(entry).then_some(cost),
-            |batch| store.record(batch, now),
-        )
+        snapshot: &Snapshot,
+        call: impl FnOnce(&Batch<'_>) -> T,
+    ) -> T {
+        self.with_some(snapshot, |_, check| Some(check.cost), call)
     }
 
-    /// Whether a rule of this name counts the request.
-    pub(super) fn has_rule(&self, rule: &str) -> bool {
-        self.entries()
-            .any(|(_, entry)| *self.rules.policy.terms(entry).rule == *rule)
-    }
-
-    /// Gives back what does not count, now that the response is known. The usages in `verdict`
-    /// follow.
-    pub(super) fn settle(
+    /// Calls `call` with the checks that `cost` returns a cost for.
+    pub(super) fn with_some<T>(
         &self,
-        verdict: &mut Usages,
-        status: StatusCode,
-        store: &dyn Store,
-        now: Timestamp,
-    ) -> Option<StoreFuture<()>> {
-        let counts = |entry: &PlannedCheck| self.rules.policy.counts(self.plan(), entry, status);
-        if !verdict.is_allowed() || self.entries().all(|(_, entry)| counts(entry)) {
-            return None;
-        }
-        let charged_at = verdict.at();
-        let mut settled = Usages::with_live(verdict.usages().len(), charged_at);
-        for ((index, entry), usage) in self.entries().zip(verdict.usages()) {
-            let used = if counts(entry) {
-                usage.used()
-            } else {
-                usage.used().saturating_sub(self.charges.costs[index])
-            };
-            let quota = self.quota(index, entry);
-            let reset_at = if used == 0 && quota.algorithm().is_whole_again() {
-                charged_at
-            } else {
-                usage.reset_at()
-            };
-            let limit = usage.limit();
-            settled.push(Usage::new(limit, used, reset_at, Outcome::Allowed));
-        }
-        *verdict = settled;
-        Some(self.with_batch(
-            |index, entry| (!counts(entry)).then_some(self.charges.costs[index]),
-            |batch| store.refund(batch, charged_at, now),
-        ))
+        snapshot: &Snapshot,
+        cost: impl Fn(usize, &PlannedCheck) -> Option<u64>,
+        call: impl FnOnce(&Batch<'_>) -> T,
+    ) -> T {
+        let checks = self.checks().iter().enumerate();
+        let checks = checks.filter_map(|(index, check)| {
+            Some((check, self.quota(snapshot, index), cost(index, check)?))
+        });
+        with_checks(&snapshot.policy, &self.caller(), checks, call)
     }
 
-    /// What follows from a verdict for the whole request.
-    pub(super) fn decision(&self, verdict: &Usages) -> Result<Decision, StoreError> {
-        let mut order = [(0, 0); MAX_CHECKS];
-        let mut count = 0;
-        for (place, (index, entry)) in order.iter_mut().zip(self.entries()) {
-            let window = self.quota(index, entry).window_micros();
-            *place = (self.rules.policy.line(entry).rank, u64::MAX - window);
-            count += 1;
-        }
-        let decision = Decision::new(verdict, order[..count].iter().copied())?;
-        let binding = decision.binding().filter(|_| verdict.is_allowed());
-        let charged = binding.and_then(|index| self.entries().nth(index));
-        Ok(decision.with_charged(charged.map_or(0, |(place, _)| self.charges.costs[place])))
+    /// Returns whether a check was charged: whether its group was.
+    pub(super) fn is_charged(&self, usages: &Usages, index: usize) -> bool {
+        let group = self.checks()[index].group;
+        let mut all = self.checks().iter().zip(usages.usages());
+        all.all(|(check, usage)| check.group != group || usage.is_allowed())
     }
 
-    /// Each quota with its label and how it stands. `wall_offset` converts the store's instants to
+    /// Returns whether a rule of this name counts the request.
+    pub(super) fn has_rule(&self, snapshot: &Snapshot, rule: &str) -> bool {
+        let mut checks = self.checks().iter();
+        checks.any(|check| *snapshot.policy.rule(check).name == *rule)
+    }
+
+    /// Returns whether a counter with this id counts the request.
+    pub(super) fn counts_on(&self, snapshot: &Snapshot, counter: u64) -> bool {
+        let mut checks = self.checks().iter();
+        checks.any(|check| {
+            check.group == Group::Live && snapshot.policy.quota(check).counter.id() == counter
+        })
+    }
+
+    /// Returns the decision of the live group.
+    pub(super) fn decision(
+        &self,
+        snapshot: &Snapshot,
+        usages: &Usages,
+    ) -> Result<Decision, StoreError> {
+        usages.expect_len(self.checks().len())?;
+        let live = usages.live();
+        let decision = self.decision_of(snapshot, usages, 0..live.len());
+        let charged = decision.binding().filter(|_| decision.is_allowed());
+        let charged = charged.map_or(0, |index| self.checks()[index].cost);
+        Ok(decision.with_charged(charged))
+    }
+
+    /// Returns the decision of the checks in `range`, which are one group.
+    pub(super) fn decision_of(
+        &self,
+        snapshot: &Snapshot,
+        usages: &Usages,
+        range: Range<usize>,
+    ) -> Decision {
+        let of_group = &usages.usages()[range.clone()];
+        let order = range.map(|index| {
+            let rank = snapshot.policy.quota(&self.checks()[index]).rank;
+            (rank, u64::MAX - self.quota(snapshot, index).window_micros())
+        });
+        Decision::new(usages.at(), of_group, order)
+    }
+
+    /// Returns the live quotas with their labels. `wall_offset` converts the store's instants to
     /// wall-clock time.
     pub(super) fn standings<'a>(
         &'a self,
-        usages: &'a [Usage],
+        snapshot: &'a Snapshot,
+        usages: &'a Usages,
         wall_offset: i64,
     ) -> impl Iterator<Item = Standing<'a>> {
-        let entries = self.entries().zip(usages);
-        entries.filter_map(move |(entry, usage)| {
-            let label = self.label(entry).ok()?;
+        let live = usages.live().iter().enumerate();
+        live.filter_map(move |(index, usage): (usize, &Usage)| {
+            let label = self.label(snapshot, index).ok()?;
             Some(Standing::new(label, usage.offset_by(wall_offset)))
         })
     }
 
-    /// The entry that speaks for all of them, with its place in the plan.
+    /// Returns the label of a check.
     #[inline]
-    pub(super) fn binding(&self, decision: &Decision) -> Option<(usize, &PlannedCheck)> {
-        let index = decision.binding()?;
-        self.entries().nth(index)
-    }
-
-    #[inline]
-    pub(super) fn label(&self, (index, entry): (usize, &PlannedCheck)) -> Result<&Label, Invalid> {
-        if let Some((_, label)) = self.overridden(index) {
-            return Ok(label);
-        }
-        Ok(&self.named(entry)?.label)
-    }
-
-    /// The label of an entry whose name in the policy is known already.
-    #[inline]
-    pub(super) fn label_of<'a>(&'a self, index: usize, named: &'a QuotaMetadata) -> &'a Label {
-        self.overridden(index)
-            .map_or(&named.label, |(_, label)| label)
-    }
-
-    /// The name of an entry in the policy, and what is counted under it.
-    #[inline(always)]
-    pub(super) fn named(&self, entry: &PlannedCheck) -> Result<&Arc<QuotaMetadata>, Invalid> {
-        let Snapshot { policy, labels, .. } = &*self.rules;
-        let who = self.plan().subjects[entry.subject].who(&self.caller());
-        labels.get(policy, who, entry.line, self.tier)
-    }
-
-    /// What is counted of the endpoint.
-    #[inline]
-    pub(super) fn endpoint(&self) -> &Tally {
-        &self.rules.endpoints[self.endpoint]
-    }
-
-    /// Whether a counter of this number counts it.
-    pub(super) fn counts_on(&self, counter: u64) -> bool {
-        self.entries()
-            .any(|(_, entry)| self.rules.policy.line(entry).counter.id() == counter)
-    }
-
-    fn check<'a>(
+    pub(super) fn label<'a>(
         &'a self,
+        snapshot: &'a Snapshot,
         index: usize,
-        entry: &PlannedCheck,
-        subject: &'a Subject<'a>,
-    ) -> Check<'a> {
-        let line = self.rules.policy.line(entry);
-        Check::new(subject, &line.counter)
-            .with_quota(self.quota(index, entry))
-            .with_rank(line.rank)
+    ) -> Result<&'a Label, Invalid> {
+        match self.quota_override(index) {
+            Some(set) => Ok(&set.label),
+            None => Ok(&self.metadata(snapshot, index)?.label),
+        }
     }
 
-    /// Puts a batch together of the entries that apply and that `cost` has a cost for.
-    fn with_batch<T: Unpin + Send + 'static>(
+    /// Returns the label of a check in the policy, and its statistics.
+    #[inline]
+    pub(super) fn metadata<'a>(
         &self,
-        cost: impl Fn(usize, &PlannedCheck) -> Option<u64>,
-        call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
-    ) -> StoreFuture<T> {
-        let (plan, caller) = (self.plan(), self.caller());
-        let everyone = Subject::all();
-        let mut subjects = [None; MAX_CHECKS];
-        for (place, per) in subjects.iter_mut().zip(&*plan.subjects) {
-            *place = per.subject(&caller);
-        }
-        let Some(first) = plan.entries.first() else {
-            return with_checks(&[], call);
-        };
-        let mut checks = [self.check(0, first, &everyone); MAX_CHECKS];
-        let mut count = 0;
-        for (index, entry) in self.entries() {
-            let subject = subjects.get(entry.subject).and_then(Option::as_ref);
-            if let (Some(subject), Some(cost)) = (subject, cost(index, entry)) {
-                checks[count] = self.check(index, entry, subject).with_cost(cost);
-                count += 1;
-            }
-        }
-        with_checks(&checks[..count], call)
+        snapshot: &'a Snapshot,
+        index: usize,
+    ) -> Result<&'a QuotaMetadata, Invalid> {
+        let Snapshot { policy, names, .. } = snapshot;
+        let check = &self.checks()[index];
+        let who = policy.key_by(check).who(&self.caller());
+        names.get(policy, who, usize::from(check.quota), self.tier)
+    }
+
+    /// Returns the statistics of the endpoint.
+    #[inline]
+    pub(super) fn endpoint<'a>(&self, snapshot: &'a Snapshot) -> &'a Tally {
+        &snapshot.endpoints[self.endpoint]
     }
 }
 
-fn with_checks<T: Unpin + Send + 'static>(
-    checks: &[Check<'_>],
-    call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
-) -> StoreFuture<T> {
-    match Batch::new(checks) {
-        Ok(batch) => call(&batch),
-        Err(invalid) => StoreFuture::ready(Err(StoreError::refused(invalid.to_string()))),
+/// Calls `call` with a batch of these checks. Checks of one subject share it, so that a store hashes
+/// it once.
+pub(super) fn with_checks<'a, T>(
+    policy: &Policy,
+    caller: &Caller<'_>,
+    checks: impl Iterator<Item = BatchCheck<'a>> + Clone,
+    call: impl FnOnce(&Batch<'_>) -> T,
+) -> T {
+    let mut subjects: SmallVec<[(u16, Subject<'_>); 4]> = SmallVec::new();
+    for (check, ..) in checks.clone() {
+        if subjects.iter().all(|(key_by, _)| *key_by != check.key_by) {
+            let subject = policy.key_by(check).subject(caller);
+            // Checks without a subject were removed when the plan was adapted to the caller.
+            let subject = subject.unwrap_or_else(|| caller.known_by());
+            subjects.push((check.key_by, subject));
+        }
     }
+    let mut batch: SmallVec<[Check<'_>; MAX_CHECKS]> = SmallVec::new();
+    for (check, quota, cost) in checks {
+        let known = subjects.iter().find(|(key_by, _)| *key_by == check.key_by);
+        let Some((_, subject)) = known else {
+            continue;
+        };
+        batch.push(
+            Check::new(subject, &policy.quota(check).counter)
+                .with_quota(quota)
+                .with_cost(cost)
+                .with_group(check.group),
+        );
+    }
+    call(&Batch::from_plan(&batch))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 
-use super::tell::UNAVAILABLE_FOR;
+use super::reject::UNAVAILABLE_FOR;
 use super::{OnInvalid, RequestPipeline, Snapshot};
 use crate::calm::calmly;
 use crate::clock::Timestamp;
@@ -26,41 +26,45 @@ impl RequestPipeline {
     #[inline]
     pub(super) fn identify(
         &self,
-        rules: &Snapshot,
+        snapshot: &Snapshot,
         endpoint: usize,
         head: &RequestHead<'_>,
         address: Option<ClientAddress>,
         now: Timestamp,
     ) -> Result<Option<Arc<Identity>>, Box<Response<Bytes>>> {
-        if rules.chain().is_empty() {
+        if snapshot.chain().is_empty() {
             return Ok(None);
         }
         let ip = address.map(|address| address.ip());
-        let asking = Asking::new(*head, ip, self.wall(now));
+        let asking = Asking::new(*head, ip, self.wall_at(now));
         // A request that makes a source panic is treated as one with a wrong credential.
-        let identified = calmly(|| rules.chain().identify(&asking))
+        let identified = calmly(|| snapshot.chain().identify(&asking))
             .unwrap_or(Identified::Invalid(InvalidReason::Custom));
         let group = address.map(|address| address.group());
         match identified {
             Identified::Known(identity) => Ok(Some(identity)),
             Identified::Absent => Ok(None),
             Identified::Invalid(reason) => {
-                self.invalid(reason, rules, endpoint, head, address, now)?;
+                self.invalid(reason, snapshot, endpoint, head, address, now)?;
                 Ok(None)
             }
             Identified::PartlyInvalid(identity, reason) => {
-                self.invalid(reason, rules, endpoint, head, address, now)?;
+                self.invalid(reason, snapshot, endpoint, head, address, now)?;
                 Ok(Some(identity))
             }
             Identified::Ambiguous => {
-                let denial = Denial::ambiguous_credentials(*head, self.wall(now));
+                let denial = Denial::ambiguous_credentials(*head, self.wall_at(now));
                 let reason = "ambiguous-credentials";
-                Err(Box::new(self.reject(rules, &denial, reason, group, now)))
+                Err(Box::new(
+                    self.reject_uncounted(snapshot, &denial, reason, group, now),
+                ))
             }
             Identified::TooLarge => {
-                let denial = Denial::unauthorized(*head, self.wall(now));
+                let denial = Denial::unauthorized(*head, self.wall_at(now));
                 let reason = "token-too-large";
-                Err(Box::new(self.reject(rules, &denial, reason, group, now)))
+                Err(Box::new(
+                    self.reject_uncounted(snapshot, &denial, reason, group, now),
+                ))
             }
         }
     }
@@ -70,7 +74,7 @@ impl RequestPipeline {
     fn invalid(
         &self,
         reason: InvalidReason,
-        rules: &Snapshot,
+        snapshot: &Snapshot,
         endpoint: usize,
         head: &RequestHead<'_>,
         address: Option<ClientAddress>,
@@ -79,26 +83,26 @@ impl RequestPipeline {
         self.watch.invalid_credentials(reason.as_str());
         let ip = address.map(|address| address.group());
         if reason.is_charged()
-            && let Err(usage) = rules.failed_auth.charge(ip, now)
+            && let Err(usage) = snapshot.failed_auth.charge(ip, now)
         {
             let caller = Caller { identity: None, ip };
             let denied = Denied {
-                endpoint: &rules.endpoints[endpoint],
-                policy: &rules.failed_auth_tally,
+                endpoint: &snapshot.endpoints[endpoint],
+                policy: &snapshot.failed_auth_tally,
                 caller: caller.known_by(),
                 address: ip,
-                counter: rules.failed_auth.counter(),
+                counter: snapshot.failed_auth.counter(),
                 until: None,
                 now,
             };
             return Err(Box::new(
-                self.too_many_failures(rules, head, usage, &denied),
+                self.too_many_failures(snapshot, head, usage, &denied),
             ));
         }
-        match rules.on_invalid() {
+        match snapshot.on_invalid() {
             OnInvalid::Anonymous => Ok(()),
             OnInvalid::Reject => {
-                let at = self.wall(now);
+                let at = self.wall_at(now);
                 let denial = match reason {
                     // The token may be right: the client should send it again.
                     InvalidReason::KeysUnavailable => {
@@ -106,21 +110,21 @@ impl RequestPipeline {
                     }
                     _ => Denial::unauthorized(*head, at),
                 };
-                Err(Box::new(self.render(&denial, rules.style())))
+                Err(Box::new(self.render(&denial, snapshot.style())))
             }
         }
     }
 
     fn too_many_failures(
         &self,
-        rules: &Snapshot,
+        snapshot: &Snapshot,
         head: &RequestHead<'_>,
         usage: Usage,
         denied: &Denied<'_>,
     ) -> Response<Bytes> {
         let usage = usage.offset_by(self.clock.wall_offset());
-        let standing = Standing::new(rules.failed_auth.label(), usage);
-        let denial = Denial::limited(*head, standing, self.wall(denied.now));
-        self.reject_denied(&denial, denied, rules.style())
+        let standing = Standing::new(snapshot.failed_auth.label(), usage);
+        let denial = Denial::limited(*head, standing, self.wall_at(denied.now));
+        self.respond_denied(&denial, denied, snapshot.style())
     }
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 
+use super::context::CountedIn;
 use super::overrides::{no_such_rule, quota_set_for};
 use super::quota_names::QuotaNames;
-use super::tier::{self, TierLookup};
+use super::tier::TierLookup;
 use super::{RequestPipeline, Snapshot};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
@@ -72,14 +73,14 @@ impl InspectedCaller {
         ip: Option<IpAddr>,
         pipeline: &RequestPipeline,
     ) -> Self {
-        let rules = pipeline.rules.load();
-        let ip = ip.map(|ip| rules.client_ip().fold(ip));
-        let by_name = rules.policy.exempts_identity(identity.as_ref());
-        let by_network = ip.and_then(|ip| rules.policy.exempts_network(ip));
+        let snapshot = pipeline.snapshot.load();
+        let ip = ip.map(|ip| snapshot.client_ip().fold(ip));
+        let by_name = snapshot.policy.exempts_identity(identity.as_ref());
+        let by_network = ip.and_then(|ip| snapshot.policy.exempts_network(ip));
         let exemption = pipeline.maintenance().or(by_network).or(by_name);
         Self {
             identity: identity.map(Arc::new),
-            group: ip.map(|ip| rules.client_ip().group(ip)),
+            group: ip.map(|ip| snapshot.client_ip().group(ip)),
             exemption,
         }
     }
@@ -131,7 +132,7 @@ impl LimitStatus {
 
 impl RequestPipeline {
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        self.clock.to_any()
+        Arc::clone(&self.clock)
     }
 
     /// Whether the store answers, as far as it knows itself.
@@ -139,14 +140,9 @@ impl RequestPipeline {
         self.store.health()
     }
 
-    /// Returns the time on the wall clock.
-    pub(crate) fn wall_now(&self) -> Timestamp {
-        self.clock.wall_now()
-    }
-
     /// Looks something up in the policy that is in force.
     pub(crate) fn with_policy<T>(&self, look: impl FnOnce(&Policy) -> T) -> T {
-        look(&self.rules.load().policy)
+        look(&self.snapshot.load().policy)
     }
 
     /// What those are told who ask too often how their limits stand. No limit of the policy was
@@ -168,7 +164,7 @@ impl RequestPipeline {
             // Its name is in order, so there is always one.
             Err(_) => Denial::unavailable(*head, Duration::from_secs(1), decision.at()),
         };
-        self.render(&denial, self.rules.load().style())
+        self.render(&denial, self.snapshot.load().style())
     }
 
     fn maintenance(&self) -> Option<Exemption> {
@@ -177,15 +173,15 @@ impl RequestPipeline {
 
     /// The network that a request comes from, as counters know it.
     pub(crate) fn origin_of(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
-        let address = self.rules.load().client_ip().locate(head);
+        let address = self.snapshot.load().client_ip().locate(head);
         address.map(|address| address.group())
     }
 
     /// Returns an address in its folded form, and the network that it counts as.
     pub(crate) fn client_of(&self, ip: IpAddr) -> (IpAddr, IpAddr) {
-        let rules = self.rules.load();
-        let ip = rules.client_ip().fold(ip);
-        (ip, rules.client_ip().group(ip))
+        let snapshot = self.snapshot.load();
+        let ip = snapshot.client_ip().fold(ip);
+        (ip, snapshot.client_ip().group(ip))
     }
 
     /// Who asks, found in the way of all requests; or what those are told who show wrong
@@ -194,19 +190,19 @@ impl RequestPipeline {
         &self,
         head: &RequestHead<'_>,
     ) -> Result<InspectedCaller, Box<Response<Bytes>>> {
-        let (rules, now) = (self.rules.load(), self.clock.now());
-        let address = rules.client_ip().locate(head);
+        let (snapshot, now) = (self.snapshot.load(), self.now());
+        let address = snapshot.client_ip().locate(head);
         if address.is_none() {
             self.watch.no_peer_address();
         }
         // What is asked for is no endpoint of the policy.
-        let elsewhere = rules.endpoints.len() - 1;
-        let identity = self.identify(&rules, elsewhere, head, address, now)?;
+        let elsewhere = snapshot.endpoints.len() - 1;
+        let identity = self.identify(&snapshot, elsewhere, head, address, now)?;
         let client = address.filter(|address| !address.is_proxy());
-        let by_head = rules
+        let by_head = snapshot
             .policy
             .exempts(head, client.map(|address| address.ip()));
-        let by_name = || rules.policy.exempts_identity(identity.as_deref());
+        let by_name = || snapshot.policy.exempts_identity(identity.as_deref());
         let exemption = self.maintenance().or(by_head).or_else(by_name);
         Ok(InspectedCaller {
             identity,
@@ -217,15 +213,15 @@ impl RequestPipeline {
 
     /// How all limits of somebody stand.
     pub(crate) async fn inspect(&self, asker: &InspectedCaller) -> Inspection {
-        let rules = self.rules.load_full();
-        let now = self.clock.now();
-        let tier = match self.tier_of(&rules, asker.identity.as_ref(), now) {
+        let snapshot = self.snapshot.load_full();
+        let now = self.now();
+        let tier = match self.look_up_tier(&snapshot, asker.identity.as_ref(), now) {
             TierLookup::Known(tier) => tier,
-            TierLookup::Pending(name) => tier::number(&rules, name.await.as_deref(), &self.watch),
+            TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.watch),
         };
         let mut found = Found {
             pipeline: self,
-            rules: &rules,
+            snapshot: &snapshot,
             caller: asker.caller(),
             tier,
             now,
@@ -234,7 +230,7 @@ impl RequestPipeline {
         let (answers, mut told) = (found.peek(&*self.store), found.told());
         let verdicts = match all(answers).await {
             Ok(verdicts) => {
-                self.heard(now);
+                self.store_answered(now);
                 verdicts
             }
             Err(error) => {
@@ -245,11 +241,11 @@ impl RequestPipeline {
                 all(found.peek(self.local())).await.unwrap_or_default()
             }
         };
-        let offset = if found.degraded {
-            self.clock.wall_offset()
+        let offset = self.wall_offset(if found.degraded {
+            CountedIn::LocalFallback
         } else {
-            self.wall_offset()
-        };
+            CountedIn::Store
+        });
         let at = verdicts
             .first()
             .map(|verdict| verdict.at().offset_by(offset));
@@ -262,17 +258,17 @@ impl RequestPipeline {
                 ..limit
             });
         Inspection {
-            at: at.unwrap_or_else(|| self.wall(now)),
-            tier: rules.policy.tiers().name(tier).to_owned(),
-            tier_known: self.knows_tier(&rules, asker.identity.as_deref()),
+            at: at.unwrap_or_else(|| self.wall_at(now)),
+            tier: snapshot.policy.tiers().name(tier).to_owned(),
+            tier_known: self.knows_tier(&snapshot, asker.identity.as_deref()),
             exemption: asker.exemption,
             degraded: found.degraded,
             limits: limits.collect(),
         }
     }
 
-    fn knows_tier(&self, rules: &Snapshot, identity: Option<&Identity>) -> bool {
-        let tiers = rules.policy.tiers();
+    fn knows_tier(&self, snapshot: &Snapshot, identity: Option<&Identity>) -> bool {
+        let tiers = snapshot.policy.tiers();
         let is_unsaid = matches!(tiers.of(identity), TierOf::Unsaid) && self.resolver.is_none();
         !is_unsaid || tiers.len() == 1
     }
@@ -284,9 +280,9 @@ impl RequestPipeline {
         asker: &InspectedCaller,
         rule: Option<&str>,
     ) -> StoreFuture<(), Error> {
-        let rules = self.rules.load();
+        let snapshot = self.snapshot.load();
         let caller = asker.caller();
-        let counters = rules.policy.counters_of(&caller);
+        let counters = snapshot.policy.counters_of(&caller);
         let Some(admin) = self.store.admin() else {
             return StoreFuture::ready(Err(no_admin().into()));
         };
@@ -296,11 +292,11 @@ impl RequestPipeline {
         if let Some(rule) = rule {
             let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
             if counters.is_empty() {
-                return StoreFuture::ready(Err(not_counted(&rules, rule).into()));
+                return StoreFuture::ready(Err(not_counted(&snapshot, rule).into()));
             }
             let checks = counters
                 .iter()
-                .map(|of| Check::new(&of.subject, &of.line.counter));
+                .map(|of| Check::new(&of.subject, &of.quota.counter));
             let checks: Vec<_> = checks.collect();
             for store in stores {
                 answers.extend(batches(&checks, |batch| store.reset(batch)));
@@ -328,18 +324,18 @@ fn is_theirs(subject: &Subject<'_>, whose: &Subject<'_>) -> bool {
     dimensions.all(|known| subject.dimensions().any(|other| other == known))
 }
 
-fn not_counted(rules: &Snapshot, rule: &str) -> Invalid {
-    let mut lines = rules.policy.lines().iter();
-    if lines.any(|line| line.counter.rule() == rule) {
+fn not_counted(snapshot: &Snapshot, rule: &str) -> Invalid {
+    let mut quotas = snapshot.policy.quotas().iter();
+    if quotas.any(|quota| quota.counter.rule() == rule) {
         return Invalid::new("rule name", rule, "one that counts this caller");
     }
-    no_such_rule(&rules.policy, rule)
+    no_such_rule(&snapshot.policy, rule)
 }
 
 /// A caller, and by what their limits are found.
 struct Found<'a> {
     pipeline: &'a RequestPipeline,
-    rules: &'a Snapshot,
+    snapshot: &'a Snapshot,
     caller: Caller<'a>,
     tier: usize,
     now: Timestamp,
@@ -349,20 +345,20 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn counters(&self) -> impl Iterator<Item = CounterOf<'_>> {
-        self.rules.policy.counters_of(&self.caller)
+        self.snapshot.policy.counters_of(&self.caller)
     }
 
     /// The quota of a counter, and whether it was set at run time.
     fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
         let overrides = self.pipeline.override_table();
         let set = overrides.and_then(|overrides| {
-            let wall = self.pipeline.wall(self.now);
-            quota_set_for(overrides, &self.caller, of.per, &of.line.counter, wall)
+            let wall = self.pipeline.wall_at(self.now);
+            quota_set_for(overrides, &self.caller, of.key_by, &of.quota.counter, wall)
         });
         let is_set = set.is_some();
-        let quota = set.unwrap_or(*of.line.quota(self.tier));
+        let quota = set.unwrap_or(*of.quota.quota(self.tier));
         if self.degraded {
-            return (self.rules.policy.local_share_of(&quota), is_set);
+            return (self.snapshot.policy.local_share_of(&quota), is_set);
         }
         (quota, is_set)
     }
@@ -390,7 +386,7 @@ impl Found<'_> {
         let counters: Vec<_> = self.counters().collect();
         let quotas: Vec<_> = counters.iter().map(|of| self.quota(of).0).collect();
         let checks = counters.iter().zip(&quotas).map(|(of, quota)| {
-            let check = Check::new(&of.subject, &of.line.counter);
+            let check = Check::new(&of.subject, &of.quota.counter);
             check.with_quota(quota).with_cost(of.cost)
         });
         let checks: Vec<_> = checks.collect();

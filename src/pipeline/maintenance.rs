@@ -15,7 +15,7 @@ pub(super) fn is_on(overrides: Option<&Overrides>, wall: Timestamp) -> bool {
 impl RequestPipeline {
     /// Counts nobody until then.
     pub(crate) fn start_maintenance(&self, until: Timestamp) -> StoreFuture<(), Error> {
-        let now = self.clock.wall_now();
+        let now = self.wall_now();
         if until <= now {
             let expected = format!("an instant that is to come; it is {now} now");
             return StoreFuture::ready(Err(Invalid::new("maintenance", until, expected).into()));
@@ -50,9 +50,9 @@ impl RequestPipeline {
     /// Until when nobody is counted, and whether the policy says so. Of two that say it, the
     /// later one.
     pub(crate) fn maintenance_until(&self) -> Option<(Timestamp, bool)> {
-        let now = self.clock.wall_now();
-        let rules = self.rules.load();
-        let said = rules.policy.overview().maintenance_until();
+        let now = self.wall_now();
+        let snapshot = self.snapshot.load();
+        let said = snapshot.policy.overview().maintenance_until();
         let said = said.filter(|until| now < *until).map(|until| (until, true));
         let set = self.override_table();
         let set = set.and_then(|known| known.rests_until(now));

@@ -1,25 +1,28 @@
 //! Limits that are set at run time.
 
-use super::RequestPipeline;
+use super::context::RequestContext;
+use super::quota_names::QuotaNames;
+use super::{RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
 use crate::error::{Error, Invalid};
+use crate::headers::Label;
 use crate::key::{Counter, Subject};
 use crate::observe;
-use crate::policy::{Caller, KeyBy, Policy};
+use crate::policy::{Caller, KeyBy, PlannedCheck, Policy};
 use crate::quota::Quota;
 use crate::store::{Override, Overrides, StoreFuture, no_overrides};
 
 impl RequestPipeline {
     /// Sets a limit for a subject under a rule of the policy.
     pub(crate) fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
-        let rules = self.rules.load();
-        if let Err(wrong) = is_for_callers(&new).and_then(|()| fits(&rules.policy, &new)) {
+        let snapshot = self.snapshot.load();
+        if let Err(wrong) = is_for_callers(&new).and_then(|()| fits(&snapshot.policy, &new)) {
             return StoreFuture::ready(Err(wrong.into()));
         }
-        let new = new.in_network(|address| rules.client_ip().group(address));
+        let new = new.in_network(|address| snapshot.client_ip().group(address));
         // Nobody may ever list them, and those that are over would add up.
         if let Some(known) = self.override_table() {
-            known.sweep(self.clock.wall_now());
+            known.sweep(self.wall_now());
         }
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
         let Some(store) = self.store.overrides() else {
@@ -38,8 +41,9 @@ impl RequestPipeline {
         subject: Subject<'_>,
         rule: &str,
     ) -> StoreFuture<bool, Error> {
-        let rules = self.rules.load();
-        let of = Override::of(subject, rule).in_network(|address| rules.client_ip().group(address));
+        let snapshot = self.snapshot.load();
+        let of =
+            Override::of(subject, rule).in_network(|address| snapshot.client_ip().group(address));
         if of.is_maintenance() {
             return StoreFuture::ready(Ok(false));
         }
@@ -60,9 +64,82 @@ impl RequestPipeline {
     /// Those that apply.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let overrides = self.override_table();
-        let mut known = overrides.map_or_else(Vec::new, |known| known.list(self.clock.wall_now()));
+        let mut known = overrides.map_or_else(Vec::new, |known| known.list(self.wall_now()));
         known.retain(|known| !known.is_maintenance());
         known
+    }
+}
+
+/// A quota that applies to one caller in place of the policy's, with its label.
+#[derive(Clone, Debug)]
+pub(super) struct QuotaOverride {
+    pub(super) quota: Quota,
+    pub(super) label: Label,
+}
+
+impl RequestContext {
+    /// Looks up the quotas that were set for this caller at run time and apply at wall-clock time
+    /// `wall`.
+    #[inline]
+    pub(super) fn apply_overrides(
+        &mut self,
+        snapshot: &Snapshot,
+        overrides: Option<&Overrides>,
+        wall: impl FnOnce() -> Timestamp,
+    ) {
+        if let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) {
+            self.look_up_overrides(snapshot, overrides, wall());
+        }
+    }
+
+    fn look_up_overrides(&mut self, snapshot: &Snapshot, overrides: &Overrides, wall: Timestamp) {
+        let policy = &snapshot.policy;
+        let mut found = None;
+        for (index, check) in self.checks().iter().enumerate() {
+            let counter = &policy.quota(check).counter;
+            let key_by = policy.key_by(check);
+            let quota = quota_set_for(overrides, &self.caller(), key_by, counter, wall);
+            if let Some(quota) = quota {
+                let all = found.get_or_insert_with(|| vec![None; self.checks().len()]);
+                all[index] = self.quota_override_of(snapshot, check, quota);
+            }
+        }
+        self.overrides = found.map(Vec::into_boxed_slice);
+    }
+
+    /// Returns another quota for a check, with its label.
+    pub(super) fn quota_override_of(
+        &self,
+        snapshot: &Snapshot,
+        check: &PlannedCheck,
+        quota: Quota,
+    ) -> Option<QuotaOverride> {
+        let policy = &snapshot.policy;
+        let caller = self.caller();
+        let who = Some(policy.key_by(check).who(&caller)).filter(|who| Label::can_name(who));
+        let who = who.unwrap_or(QuotaNames::UNNAMED);
+        let label = Label::new(who, &policy.quota(check).counter, &quota).ok()?;
+        Some(QuotaOverride { quota, label })
+    }
+}
+
+impl RequestPipeline {
+    /// Returns the quota of a check that is not in the batch of a request, at `now`.
+    pub(super) fn quota_of(
+        &self,
+        snapshot: &Snapshot,
+        context: &RequestContext,
+        check: &PlannedCheck,
+        now: Timestamp,
+    ) -> Quota {
+        let policy = &snapshot.policy;
+        let compiled = policy.quota(check);
+        let set = self.override_table().and_then(|overrides| {
+            let wall = self.wall_at(now);
+            let (caller, key_by) = (context.caller(), policy.key_by(check));
+            quota_set_for(overrides, &caller, key_by, &compiled.counter, wall)
+        });
+        set.unwrap_or(*compiled.quota(context.tier))
     }
 }
 
@@ -72,18 +149,18 @@ impl RequestPipeline {
 pub(super) fn quota_set_for(
     overrides: &Overrides,
     caller: &Caller<'_>,
-    per: &KeyBy,
+    key_by: &KeyBy,
     counter: &Counter,
     wall: Timestamp,
 ) -> Option<Quota> {
-    let mut subjects = per.subject(caller).into_iter().chain(caller.subjects());
+    let mut subjects = key_by.subject(caller).into_iter().chain(caller.subjects());
     subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), wall))
 }
 
 /// A rule that somebody has named and that there is not, with those that there are.
 pub(super) fn no_such_rule(policy: &Policy, name: &str) -> Invalid {
-    let lines = policy.lines().iter();
-    let mut names: Vec<&str> = lines.map(|line| line.counter.rule()).collect();
+    let quotas = policy.quotas().iter();
+    let mut names: Vec<&str> = quotas.map(|quota| quota.counter.rule()).collect();
     names.sort_unstable();
     names.dedup();
     let expected = format!("a rule of the policy: {}", names.join(", "));
@@ -102,7 +179,7 @@ fn is_for_callers(new: &Override) -> Result<(), Invalid> {
 
 /// Whether the policy has a rule of that name, with a quota of that window.
 fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
-    let of_rule = policy.lines().iter().map(|line| &line.counter);
+    let of_rule = policy.quotas().iter().map(|quota| &quota.counter);
     let of_rule: Vec<_> = of_rule
         .filter(|counter| counter.rule() == new.rule())
         .collect();

@@ -1,4 +1,4 @@
-//! The names of quotas as callers see them, made when they are first needed.
+//! Labels of quotas, created when they are first needed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,21 +8,21 @@ use crate::observe::{Tally, Watch};
 use crate::policy::Policy;
 use crate::who::Identity;
 
-/// QuotaNames by who is counted (`user`, `ip`, …), line and tier.
+/// Labels by key name (`user`, `ip`, …), quota and tier.
 #[derive(Debug)]
 pub(super) struct QuotaNames {
-    /// One for each kind of caller that was seen. There are few: they come from code, not from
-    /// requests. The last is for all those that would be too many, or cannot be written.
-    slots: [OnceLock<Slot>; SLOTS],
-    /// For addresses and users, whom nearly all quotas count: found without searching.
-    addresses: Slot,
-    users: Slot,
-    lines: usize,
+    /// One for each key name. There are few: they come from the policy and from identity sources, not
+    /// from requests. The last stands for names that do not fit or cannot be written in a header.
+    slots: [OnceLock<LabelSlot>; SLOTS],
+    /// Found without a search, because nearly all quotas count per client IP or user.
+    addresses: LabelSlot,
+    users: LabelSlot,
+    quotas: usize,
     tiers: usize,
     watch: Arc<Watch>,
 }
 
-/// The name of a quota, and what is counted under it.
+/// Label and statistics of a quota.
 #[derive(Debug)]
 pub(super) struct QuotaMetadata {
     pub(super) label: Label,
@@ -30,65 +30,64 @@ pub(super) struct QuotaMetadata {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct LabelSlot {
     who: Box<str>,
-    labels: Box<[OnceLock<Arc<QuotaMetadata>>]>,
+    metadata: Box<[OnceLock<QuotaMetadata>]>,
 }
 
 const SLOTS: usize = 16;
 
 impl QuotaNames {
-    /// Stands for callers of a kind that cannot be written in a header.
+    /// Stands for key names that cannot be written in a header.
     pub(super) const UNNAMED: &str = "caller";
 
     pub(super) fn new(policy: &Policy, watch: &Arc<Watch>) -> Self {
-        let (lines, tiers) = (policy.lines().len(), policy.tiers().len());
+        let (quotas, tiers) = (policy.quotas().len(), policy.tiers().len());
         Self {
             slots: [const { OnceLock::new() }; SLOTS],
-            addresses: Slot::new(Identity::IP, lines * tiers),
-            users: Slot::new(Identity::USER, lines * tiers),
-            lines,
+            addresses: LabelSlot::new(Identity::IP, quotas * tiers),
+            users: LabelSlot::new(Identity::USER, quotas * tiers),
+            quotas,
             tiers,
             watch: Arc::clone(watch),
         }
     }
 
-    /// The label of a line for callers of this kind and tier.
-    #[inline(always)]
+    /// Returns the metadata of a quota for a key name and a tier.
+    #[inline]
     pub(super) fn get(
         &self,
         policy: &Policy,
         who: &str,
-        line: usize,
+        quota: usize,
         tier: usize,
-    ) -> Result<&Arc<QuotaMetadata>, Invalid> {
+    ) -> Result<&QuotaMetadata, Invalid> {
         let slot = self.slot(who);
-        let place = &slot.labels[line * self.tiers + tier];
-        match place.get() {
-            Some(named) => Ok(named),
-            None => self.make(slot, policy, line, tier),
+        match slot.metadata[quota * self.tiers + tier].get() {
+            Some(known) => Ok(known),
+            None => self.create(slot, policy, quota, tier),
         }
     }
 
     #[cold]
-    fn make<'a>(
+    fn create<'a>(
         &'a self,
-        slot: &'a Slot,
+        slot: &'a LabelSlot,
         policy: &Policy,
-        line: usize,
+        quota: usize,
         tier: usize,
-    ) -> Result<&'a Arc<QuotaMetadata>, Invalid> {
-        let place = &slot.labels[line * self.tiers + tier];
-        let described = &policy.lines()[line];
-        let label = Label::new(&slot.who, &described.counter, described.quota(tier))?;
-        Ok(place.get_or_init(|| {
+    ) -> Result<&'a QuotaMetadata, Invalid> {
+        let compiled = &policy.quotas()[quota];
+        let label = Label::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
+        let metadata = &slot.metadata[quota * self.tiers + tier];
+        Ok(metadata.get_or_init(|| {
             let tally = self.watch.policies().of(label.as_str());
-            Arc::new(QuotaMetadata { label, tally })
+            QuotaMetadata { label, tally }
         }))
     }
 
-    #[inline(always)]
-    fn slot(&self, who: &str) -> &Slot {
+    #[inline]
+    fn slot(&self, who: &str) -> &LabelSlot {
         match who {
             Identity::IP => &self.addresses,
             Identity::USER => &self.users,
@@ -96,14 +95,13 @@ impl QuotaNames {
         }
     }
 
-    #[inline(never)]
-    fn other_slot(&self, who: &str) -> &Slot {
+    fn other_slot(&self, who: &str) -> &LabelSlot {
         let (last, slots) = (&self.slots[SLOTS - 1], &self.slots[..SLOTS - 1]);
         for place in slots {
             let slot = match place.get() {
                 Some(slot) => slot,
                 None if Label::can_name(who) => {
-                    place.get_or_init(|| Slot::new(who, self.lines * self.tiers))
+                    place.get_or_init(|| LabelSlot::new(who, self.quotas * self.tiers))
                 }
                 None => break,
             };
@@ -111,15 +109,15 @@ impl QuotaNames {
                 return slot;
             }
         }
-        last.get_or_init(|| Slot::new(Self::UNNAMED, self.lines * self.tiers))
+        last.get_or_init(|| LabelSlot::new(Self::UNNAMED, self.quotas * self.tiers))
     }
 }
 
-impl Slot {
-    fn new(who: &str, labels: usize) -> Self {
+impl LabelSlot {
+    fn new(who: &str, quotas: usize) -> Self {
         Self {
             who: who.into(),
-            labels: (0..labels).map(|_| OnceLock::new()).collect(),
+            metadata: (0..quotas).map(|_| OnceLock::new()).collect(),
         }
     }
 }

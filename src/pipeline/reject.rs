@@ -1,49 +1,120 @@
-//! Requests that are rejected before anything is counted.
+//! Responses to requests that are not admitted.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
+use http::{Method, Response};
 
-use super::{Evaluation, RequestPipeline, Snapshot};
+use super::context::RequestContext;
+use super::report::exceeded;
+use super::{Rejection, RequestPipeline, Snapshot};
+use crate::calm::calmly;
 use crate::clock::Timestamp;
+use crate::decision::Decision;
 use crate::head::RequestHead;
-use crate::observe::Rejected;
+use crate::headers::{HeaderStyle, Standing};
+use crate::observe::{Denied, Rejected};
 use crate::policy::{Caller, PathRejection};
-use crate::response::Denial;
+use crate::response::{Denial, JsonEnvelope, Render, Terms};
+use crate::usage::Usages;
+
+/// `Retry-After` of responses while the store, or the keys of tokens, are unavailable.
+pub(super) const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
 
 impl RequestPipeline {
+    /// Rejects a request that a quota denies.
+    #[inline(never)]
+    pub(super) fn reject(
+        &self,
+        snapshot: &Snapshot,
+        context: &RequestContext,
+        usages: &Usages,
+        decision: Decision,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) -> Rejection {
+        let binding = decision.binding().and_then(|index| {
+            let metadata = context.metadata(snapshot, index).ok()?;
+            Some((index, context.label(snapshot, index).ok()?, metadata))
+        });
+        let Some((index, label, metadata)) = binding else {
+            return self.reject_unavailable(snapshot, head, now);
+        };
+        let (policy, check) = (&snapshot.policy, &context.checks()[index]);
+        let standings = context.standings(snapshot, usages, decision.wall_offset());
+        let standings: Vec<Standing<'_>> = standings.collect();
+        let terms = Terms {
+            quotas: &standings,
+            tier: Some(policy.tiers().name(context.tier)),
+            suggestion: policy.rule(check).suggestion.as_deref(),
+            message: snapshot.messages[usize::from(check.rule)].as_ref(),
+        };
+        let binding = Standing::new(label, *decision.usage());
+        let denial = Denial::by_rule(*head, binding, decision.at(), terms);
+        let caller = context.caller();
+        let denied = Denied {
+            endpoint: context.endpoint(snapshot),
+            policy: &metadata.tally,
+            caller: caller.known_by(),
+            address: caller.ip,
+            counter: policy.quota(check).counter.id(),
+            until: until(&decision, now),
+            now,
+        };
+        Rejection {
+            response: self.respond_denied(&denial, &denied, snapshot.style()),
+            decision: Some(decision),
+        }
+    }
+
+    /// Rejects a request because the store cannot answer and a rule requires it.
+    pub(super) fn reject_unavailable(
+        &self,
+        snapshot: &Snapshot,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) -> Rejection {
+        self.watch.unavailable();
+        let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.wall_at(now));
+        self.render(&denial, snapshot.style()).into()
+    }
+
     /// Rejects a request because of its path.
     #[cold]
     pub(super) fn reject_path(
         &self,
-        rules: &Snapshot,
+        snapshot: &Snapshot,
         rejection: PathRejection,
-        ip: Option<IpAddr>,
+        client_ip: Option<IpAddr>,
         head: &RequestHead<'_>,
         now: Timestamp,
-    ) -> Evaluation {
-        let (message, at) = (rejection.message(), self.wall(now));
+    ) -> Rejection {
+        let (message, at) = (rejection.message(), self.wall_at(now));
         let denial = match rejection {
             PathRejection::TooLong => Denial::path_too_long(*head, message, at),
             _ => Denial::invalid_path(*head, message, at),
         };
         let reason = rejection.reason();
-        Evaluation::Denied(self.reject(rules, &denial, reason, ip, now).into())
+        self.reject_uncounted(snapshot, &denial, reason, client_ip, now)
+            .into()
     }
 
-    /// Reports and renders the rejection of a request that is not counted. `ip` is the group of the
-    /// client IP, `now` an instant of the monotonic clock.
+    /// Reports and renders the rejection of a request that is not counted. `client_ip` is the
+    /// network that counts as one client, `now` an instant of the monotonic clock.
     #[cold]
-    pub(super) fn reject(
+    pub(super) fn reject_uncounted(
         &self,
-        rules: &Snapshot,
+        snapshot: &Snapshot,
         denial: &Denial<'_>,
         reason: &'static str,
-        ip: Option<IpAddr>,
+        client_ip: Option<IpAddr>,
         now: Timestamp,
     ) -> Response<Bytes> {
-        let caller = Caller { identity: None, ip };
+        let caller = Caller {
+            identity: None,
+            ip: client_ip,
+        };
         self.watch.rejected(&Rejected {
             reason,
             head: denial.head(),
@@ -51,6 +122,38 @@ impl RequestPipeline {
             request_id: denial.request_id().as_str(),
             now,
         });
-        self.render(denial, rules.style())
+        self.render(denial, snapshot.style())
     }
+
+    /// Reports and renders a denial.
+    pub(super) fn respond_denied(
+        &self,
+        denial: &Denial<'_>,
+        denied: &Denied<'_>,
+        style: HeaderStyle,
+    ) -> Response<Bytes> {
+        self.watch
+            .denied(denied, || exceeded(denial, denied.endpoint));
+        self.render(denial, style)
+    }
+
+    pub(super) fn render(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
+        let rendered = calmly(|| self.renderer.respond(denial, style));
+        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, style));
+        // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for none
+        // takes it for an error. The headers stay those of GET, the length too.
+        if denial.head().method() == Method::HEAD {
+            *response.body_mut() = Bytes::new();
+        }
+        response
+    }
+}
+
+/// Returns when the request would be admitted, on this process's clock: the store may have another.
+/// `None` if that is never.
+fn until(decision: &Decision, now: Timestamp) -> Option<Timestamp> {
+    let (at, reset_at) = (decision.at().as_micros(), decision.reset_at().as_micros());
+    let wait = reset_at.saturating_sub(at);
+    let is_hopeless = decision.is_hopeless();
+    (!is_hopeless).then(|| Timestamp::from_micros(now.as_micros().saturating_add(wait)))
 }

@@ -149,7 +149,7 @@ impl RequestPipeline {
         self.replaced(|| {
             Ok(Change {
                 policy: policy?,
-                file: self.rules.load().file.clone(),
+                file: self.snapshot.load().file.clone(),
             })
         })
     }
@@ -183,7 +183,7 @@ impl RequestPipeline {
         match replaced {
             Ok(()) => {
                 status.version += 1;
-                status.since = self.clock.wall_now();
+                status.since = self.wall_now();
                 status.problem = None;
             }
             Err(error) => {
@@ -197,14 +197,14 @@ impl RequestPipeline {
     /// For the next request on. Requests that are under way go on with the rules that they
     /// were decided by.
     fn put_in_place(&self, change: Change) -> Result<(), Problems> {
-        let rules = Snapshot::new(
+        let snapshot = Snapshot::new(
             change.policy,
             &self.code,
             change.file,
-            Some(&self.rules.load().failed_auth),
+            Some(&self.snapshot.load().failed_auth),
             &self.watch,
         )?;
-        self.rules.store(Arc::new(rules));
+        self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }
 }

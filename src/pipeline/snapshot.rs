@@ -1,4 +1,4 @@
-//! What requests are decided by, all of it in one snapshot.
+//! Compiled policy and settings of one version.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::policy::Policy;
 use crate::quota::Quota;
 use crate::response::Template;
 
-/// A policy with all that follows from it, and what a file says besides. Swapped as a whole.
+/// A compiled policy with its settings. Swapped as a whole on reload.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(super) policy: Policy,
-    pub(super) labels: QuotaNames,
-    /// One for each endpoint of the policy, and at last one for what matches none.
+    pub(super) names: QuotaNames,
+    /// Statistics of each endpoint of the policy; the last are those of requests that match none.
     pub(super) endpoints: Box<[Arc<Tally>]>,
-    /// What is counted of requests that `failed_auth` denies.
+    /// Statistics of requests that `failed_auth` denies.
     pub(super) failed_auth_tally: Arc<Tally>,
-    /// One for each of the policy's terms.
+    /// Message templates of the policy's rules.
     pub(super) messages: Box<[Option<Template>]>,
     pub(super) failed_auth: FailedAuthLimiter,
-    around: EffectiveSettings,
-    /// What the file says that the policy came from, if it came from one.
+    settings: EffectiveSettings,
+    /// Settings from the file of the policy, if it was read from one.
     pub(super) file: LayerOverrides,
 }
 
-/// What code or a file says about how callers are found and told, which a policy does not say.
-/// What code says comes first; but for who callers are, both are asked.
+/// Settings of a layer that are no part of the policy, from code or from a file. Those from code win;
+/// identity sources of both apply.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LayerOverrides {
     pub(crate) client_ip: Option<ClientIp>,
@@ -41,7 +41,7 @@ pub(crate) struct LayerOverrides {
     pub(crate) style: Option<HeaderStyle>,
 }
 
-/// What follows from both.
+/// The settings that apply.
 #[derive(Debug)]
 struct EffectiveSettings {
     client_ip: ClientIp,
@@ -63,7 +63,7 @@ impl EffectiveSettings {
 }
 
 impl Snapshot {
-    /// `failed_auth` is the limiter of the snapshot before, whose counters are kept.
+    /// `failed_auth` is the limiter of the previous snapshot, whose counters are kept.
     pub(super) fn new(
         policy: Policy,
         code: &LayerOverrides,
@@ -79,13 +79,13 @@ impl Snapshot {
         };
         let mut problems = Problems::default();
         let messages = policy
-            .all_terms()
+            .rules()
             .iter()
-            .map(|terms| {
-                let template = terms.message.as_deref().map(Template::parse)?;
+            .map(|rule| {
+                let template = rule.message.as_deref().map(Template::parse)?;
                 problems.note(template.map_err(|wrong| {
-                    let path = format!("{}.message", terms.path);
-                    wrong.within(&terms.rule).at(path)
+                    let path = format!("{}.message", rule.path);
+                    wrong.within(&rule.name).at(path)
                 }))
             })
             .collect();
@@ -93,36 +93,36 @@ impl Snapshot {
             .endpoint_names()
             .map(|name| watch.endpoints().of(name))
             .collect();
-        let around = EffectiveSettings::new(code, &file);
+        let settings = EffectiveSettings::new(code, &file);
         problems.or(Self {
-            labels: QuotaNames::new(&policy, watch),
+            names: QuotaNames::new(&policy, watch),
             endpoints,
             failed_auth_tally: watch.policies().of(failed_auth.label().as_str()),
             policy,
             messages,
             failed_auth,
-            around,
+            settings,
             file,
         })
     }
 
     #[inline]
     pub(super) const fn client_ip(&self) -> &ClientIp {
-        &self.around.client_ip
+        &self.settings.client_ip
     }
 
     #[inline]
     pub(super) const fn chain(&self) -> &Chain {
-        &self.around.chain
+        &self.settings.chain
     }
 
     #[inline]
     pub(super) const fn on_invalid(&self) -> OnInvalid {
-        self.around.on_invalid
+        self.settings.on_invalid
     }
 
     #[inline]
     pub(super) const fn style(&self) -> HeaderStyle {
-        self.around.style
+        self.settings.style
     }
 }

@@ -1,4 +1,4 @@
-//! Which tier a caller has.
+//! The tier of a caller.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use crate::policy::{TierOf, TierTable};
 use crate::tier::TierAnswer;
 use crate::who::Identity;
 
-/// The number of a tier, or the wait for its name.
+/// The index of a tier, or a future of its name.
 pub(super) enum TierLookup {
     Known(usize),
-    Pending(Name),
+    Pending(TierName),
 }
 
-/// The name of a tier, when it comes.
-pub(super) type Name = futures_util::future::BoxFuture<'static, Option<Arc<str>>>;
+/// A future of the name of a tier.
+pub(super) type TierName = futures_util::future::BoxFuture<'static, Option<Arc<str>>>;
 
 impl RequestPipeline {
-    /// What the table says, else the identity, else whoever is asked.
+    /// Looks the tier up: in the table of the policy, else in the identity, else with the resolver.
     #[inline]
-    pub(super) fn tier_of(
+    pub(super) fn look_up_tier(
         &self,
-        rules: &Snapshot,
+        snapshot: &Snapshot,
         identity: Option<&Arc<Identity>>,
         now: Timestamp,
     ) -> TierLookup {
-        match rules.policy.tiers().of(identity.map(Arc::as_ref)) {
+        match snapshot.policy.tiers().of(identity.map(Arc::as_ref)) {
             TierOf::Assigned(tier) | TierOf::Said(tier) => return TierLookup::Known(tier),
             TierOf::Unknown(name) => {
                 self.watch.unknown_tier(name);
@@ -41,20 +41,22 @@ impl RequestPipeline {
         };
         match resolver.tier(identity, now) {
             TierAnswer::Ready(name) => {
-                TierLookup::Known(number(rules, name.as_deref(), &self.watch))
+                TierLookup::Known(snapshot.tier(name.as_deref(), &self.watch))
             }
             TierAnswer::Pending(name) => TierLookup::Pending(name),
         }
     }
 }
 
-/// The number of a tier; a name that the policy does not know is the default.
-pub(super) fn number(rules: &Snapshot, name: Option<&str>, watch: &Watch) -> usize {
-    let Some(name) = name else {
-        return TierTable::DEFAULT;
-    };
-    rules.policy.tiers().index(name).unwrap_or_else(|| {
-        watch.unknown_tier(name);
-        TierTable::DEFAULT
-    })
+impl Snapshot {
+    /// Returns the index of a tier; the default tier for names that the policy does not have.
+    pub(super) fn tier(&self, name: Option<&str>, watch: &Watch) -> usize {
+        let Some(name) = name else {
+            return TierTable::DEFAULT;
+        };
+        self.policy.tiers().index(name).unwrap_or_else(|| {
+            watch.unknown_tier(name);
+            TierTable::DEFAULT
+        })
+    }
 }

@@ -15,18 +15,21 @@ pub enum RuleKind {
     Category,
     /// All requests of callers who are authenticated, or of those who are not.
     Global,
+    /// CORS preflights, in place of the global rule.
+    Preflight,
     /// All requests, whatever else counts them.
     AlwaysOn,
 }
 
 impl RuleKind {
-    /// What to call it: `endpoint`, `category`, `global`, `always-on`.
+    /// Returns the name: `endpoint`, `category`, `global`, `preflight`, `always-on`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Endpoint => "endpoint",
             Self::Category => "category",
             Self::Global => "global",
+            Self::Preflight => "preflight",
             Self::AlwaysOn => "always-on",
         }
     }
@@ -44,8 +47,9 @@ pub(super) struct About {
     pub(super) rules: Box<[RuleAbout]>,
     /// By number.
     pub(super) endpoints: Box<[EndpointAbout]>,
-    /// The rule for the anonymous, and the one for the authenticated.
+    /// The rules for unauthenticated and for authenticated callers.
     pub(super) globals: [Option<usize>; 2],
+    pub(super) preflight: Option<usize>,
     pub(super) always_on: Box<[usize]>,
     pub(super) exempt_routes: Box<[String]>,
 }
@@ -55,9 +59,9 @@ pub(super) struct About {
 pub(super) struct RuleAbout {
     pub(super) kind: RuleKind,
     /// Its quotas.
-    pub(super) lines: Range<usize>,
-    pub(super) terms: usize,
-    pub(super) per: KeyBy,
+    pub(super) quotas: Range<usize>,
+    pub(super) settings: usize,
+    pub(super) key_by: KeyBy,
     /// Tiers do not multiply it.
     pub(super) unscaled: bool,
     /// Whether it has numbers of its own for a tier.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::Policy;
 use super::compile;
 use super::exempt::Exemptions;
+use super::preflight::Preflight;
 use super::rule::{IntoRule, OnStoreFailure, Rule};
 use super::tiers::Tiers;
 use crate::clock::Timestamp;
 use crate::error::{Invalid, Problems};
 use crate::head::RequestHead;
 use crate::network;
+use crate::quota::{IntoQuota, Quota};
 use crate::who::Identity;
 
 /// Settings of a [`Policy`].
@@ -23,6 +25,8 @@ pub struct PolicyBuilder {
     pub(crate) categories: Vec<(String, Rule)>,
     pub(crate) endpoints: Vec<(String, Rule)>,
     pub(crate) rules: Vec<(String, Rule)>,
+    pub(crate) preflight: Preflight,
+    pub(crate) preflight_quota: Option<Result<Quota, Invalid>>,
     pub(crate) exempt: Exemptions,
     pub(crate) exempt_routes: Vec<String>,
     pub(crate) networks: Vec<String>,
@@ -41,6 +45,8 @@ impl Default for PolicyBuilder {
             categories: Vec::new(),
             endpoints: Vec::new(),
             rules: Vec::new(),
+            preflight: Preflight::default(),
+            preflight_quota: None,
             exempt: Exemptions::default(),
             exempt_routes: Vec::new(),
             networks: Vec::new(),
@@ -143,14 +149,21 @@ impl PolicyBuilder {
         self
     }
 
-    /// Counts CORS preflights like other requests: for services that answer `OPTIONS` like any
-    /// other method, where a preflight that nobody meant would be a free request.
+    /// How CORS preflights are counted. Default: [`Preflight::Refund`].
     ///
-    /// If this is not said, an `OPTIONS` request with `Origin` and
-    /// `Access-Control-Request-Method` is not counted, unless its endpoint has a rule for all
-    /// methods or for `OPTIONS`.
-    pub fn count_preflights(mut self) -> Self {
-        self.exempt.counts_preflights = true;
+    /// Choose [`Preflight::Count`] if no service behind the layer uses CORS.
+    pub fn preflight(mut self, preflight: Preflight) -> Self {
+        self.preflight = preflight;
+        self
+    }
+
+    /// Sets how many preflights one client IP may send. Default: `600/minute`.
+    ///
+    /// Applies with [`Preflight::Refund`], where preflights do not count on the global rule. A handler
+    /// that only the global rule covers, and that answers `OPTIONS` itself, can be reached by at most
+    /// that many requests.
+    pub fn preflight_quota(mut self, quota: impl IntoQuota) -> Self {
+        self.preflight_quota = Some(quota.into_quota());
         self
     }
 

@@ -10,8 +10,8 @@ use crate::key::{MAX_WHO, Subject, is_plain};
 pub(crate) struct CounterOf<'a> {
     pub(crate) kind: RuleKind,
     pub(crate) rule: &'a str,
-    pub(crate) line: &'a CompiledQuota,
-    pub(crate) per: &'a KeyBy,
+    pub(crate) quota: &'a CompiledQuota,
+    pub(crate) key_by: &'a KeyBy,
     pub(crate) subject: Subject<'a>,
     /// Who that is, as policy strings say it.
     pub(crate) who: &'a str,
@@ -37,29 +37,31 @@ impl Policy {
         let caller = *caller;
         rules
             .filter(move |(number, _)| Some(*number) != for_others)
+            // Only preflights count on it, and no caller waits for its preflight quota.
+            .filter(|(_, about)| about.kind != RuleKind::Preflight)
             .filter_map(move |(_, about)| {
-                let per = &about.per;
-                let subject = per.applies(&caller).then(|| per.subject(&caller))??;
+                let key_by = &about.key_by;
+                let subject = key_by.applies(&caller).then(|| key_by.subject(&caller))??;
                 Some((about, subject))
             })
             .flat_map(move |(about, subject)| {
-                let terms = &self.terms[about.terms];
-                let who = Some(about.per.who(&caller)).filter(|who| is_plain(who, MAX_WHO));
-                let cost = match terms.cost {
+                let settings = &self.rules[about.settings];
+                let who = Some(about.key_by.who(&caller)).filter(|who| is_plain(who, MAX_WHO));
+                let cost = match settings.cost {
                     Cost::Fixed(cost) => cost,
                     Cost::Of(_) => 1,
                 };
-                let of_line = move |line: &'a CompiledQuota| CounterOf {
+                let counter_of = move |quota: &'a CompiledQuota| CounterOf {
                     kind: about.kind,
-                    rule: &terms.rule,
-                    line,
-                    per: &about.per,
+                    rule: &settings.name,
+                    quota,
+                    key_by: &about.key_by,
                     subject,
                     who: who.unwrap_or("caller"),
                     cost,
                     dry_run: about.dry_run,
                 };
-                self.lines[about.lines.clone()].iter().map(of_line)
+                self.quotas[about.quotas.clone()].iter().map(counter_of)
             })
     }
 

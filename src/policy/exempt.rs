@@ -4,8 +4,6 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ORIGIN};
-use http::{HeaderValue, Method};
 use ipnet::IpNet;
 
 use crate::calm::calmly;
@@ -16,8 +14,6 @@ use crate::who::Identity;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exemption {
-    /// A browser asks whether it may ask.
-    Preflight,
     /// The route is exempt.
     Route,
     /// The caller has an exempt role.
@@ -43,7 +39,6 @@ impl Exemption {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Preflight => "preflight",
             Self::Route => "route",
             Self::Role => "role",
             Self::Subject => "subject",
@@ -63,21 +58,9 @@ pub(crate) struct Exemptions {
     pub(crate) subjects: Vec<(Box<str>, Box<str>)>,
     pub(crate) networks: Vec<IpNet>,
     pub(crate) predicates: Vec<Predicate>,
-    pub(crate) counts_preflights: bool,
 }
 
 impl Exemptions {
-    /// Whether it is what browsers send before a cross-origin request, and nothing less.
-    #[inline]
-    pub(super) fn is_preflight(&self, head: &RequestHead<'_>) -> bool {
-        if head.method() != Method::OPTIONS || self.counts_preflights {
-            return false;
-        }
-        let asked_for = head.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
-        let is_method = |method: &HeaderValue| Method::from_bytes(method.as_bytes()).is_ok();
-        head.headers().contains_key(ORIGIN) && asked_for.is_some_and(is_method)
-    }
-
     /// Whether, and why, a caller is exempt.
     #[inline]
     pub(super) fn by_identity(&self, identity: &Identity) -> Option<Exemption> {

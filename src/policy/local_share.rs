@@ -20,10 +20,6 @@ impl LocalShare {
         Self(millionths.clamp(1, Self::WHOLE))
     }
 
-    pub(super) const fn is_whole(self) -> bool {
-        self.0 == Self::WHOLE
-    }
-
     /// That much of a quota, rounded down, but one at least. What counts nothing stays as it is.
     pub(super) fn of(self, quota: &Quota) -> Quota {
         if quota.counts_nothing() {

@@ -83,6 +83,8 @@ mod into_policy;
 mod key_by;
 mod local_share;
 mod overview;
+mod plan;
+mod preflight;
 mod resolve;
 mod route;
 mod rule;
@@ -95,7 +97,6 @@ use self::about::About;
 use self::exempt::Exemptions;
 use self::local_share::LocalShare;
 use self::route::Routes;
-use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::key::Counter;
@@ -118,7 +119,8 @@ pub use self::explain::{
 pub use self::into_policy::IntoPolicy;
 pub(crate) use self::key_by::{Caller, KeyBy};
 pub use self::overview::{EndpointView, Overview, RuleView, TierView, Warning};
-pub(crate) use self::resolve::PlanRef;
+pub(crate) use self::plan::{Plan, PlanKind, PlannedCheck, RequestChecks};
+pub use self::preflight::Preflight;
 pub use self::route::PathRejection;
 pub(crate) use self::route::RoutedPath;
 pub use self::rule::{IntoRule, OnStoreFailure, Rule};
@@ -128,14 +130,17 @@ pub(crate) use self::tiers::{TierOf, TierTable};
 /// All rules together, checked and compiled; see [the module](self).
 pub struct Policy {
     tiers: TierTable,
-    lines: Box<[CompiledQuota]>,
-    terms: Box<[RuleSettings]>,
+    quotas: Box<[CompiledQuota]>,
+    rules: Box<[RuleSettings]>,
+    key_bys: Box<[KeyBy]>,
     plans: Box<[Plan]>,
-    /// The plans of each endpoint, for anonymous and authenticated callers; at last those of
-    /// what matches none.
-    by_endpoint: Box<[[usize; 2]]>,
+    /// The plans of each endpoint, in the order of [`PlanKind`]; the last are those of requests that
+    /// match no endpoint.
+    by_endpoint: Box<[[usize; PlanKind::COUNT]]>,
     routes: Routes,
     exempt: Exemptions,
+    /// The quota of preflights; `None` if they are counted like other requests.
+    preflight: Option<u16>,
     warn_thousandths: u64,
     local_share: LocalShare,
     maintenance_until: Option<Timestamp>,
@@ -146,63 +151,23 @@ pub struct Policy {
 #[derive(Debug)]
 pub(crate) struct CompiledQuota {
     pub(crate) counter: Counter,
-    /// What it is for each tier.
+    /// The quota of each tier.
     by_tier: Box<[Quota]>,
-    /// How specific its rule is, 0 being the most.
+    /// How specific the rule is; 0 is the most specific.
     pub(crate) rank: u8,
 }
 
-/// What a rule says besides its quotas.
+/// Settings of a rule besides its quotas.
 #[derive(Debug)]
 pub(crate) struct RuleSettings {
-    pub(crate) rule: Box<str>,
-    /// Where the rule is in a policy file.
+    pub(crate) name: Box<str>,
+    /// Path of the rule in a policy file.
     pub(crate) path: Box<str>,
     pub(crate) count: Count,
     pub(crate) cost: Cost,
     pub(crate) message: Option<Box<str>>,
     pub(crate) suggestion: Option<Box<str>>,
     pub(crate) on_store_failure: OnStoreFailure,
-}
-
-/// Everything that counts a request.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) entries: Box<[PlannedCheck]>,
-    /// Each only once: most quotas of a request are one caller's.
-    pub(crate) subjects: Box<[KeyBy]>,
-    /// Whether some of it depends on the response.
-    pub(crate) by_outcome: bool,
-    /// Plans of rules that are tried out: each is decided on its own, and denies nobody.
-    pub(crate) trials: Box<[usize]>,
-    /// What most requests cost, and which entries apply to them.
-    pub(crate) usual: PlanCosts,
-    /// Whether that is another matter for each request.
-    pub(crate) varies: bool,
-    /// Whether it is one quota that costs everybody the same, and nothing else: the first entry
-    /// says it all.
-    pub(crate) is_single: bool,
-    /// Further terms of a line that several readings of a path charge: line, terms. Empty in
-    /// compiled plans.
-    further_terms: Box<[(usize, usize)]>,
-}
-
-/// What a request costs on each entry of a plan, and which of them apply to its caller.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlanCosts {
-    pub(crate) costs: [u64; MAX_CHECKS],
-    /// A bit for each entry.
-    pub(crate) applying: u8,
-}
-
-const _: () = assert!(MAX_CHECKS <= u8::BITS as usize, "as many as there are bits");
-
-/// One counter to charge: places in the lists of the policy and of the plan.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlannedCheck {
-    pub(crate) line: usize,
-    pub(crate) terms: usize,
-    pub(crate) subject: usize,
 }
 
 impl Policy {
@@ -217,7 +182,7 @@ impl Policy {
         self.exempt.by_head(head, ip)
     }
 
-    /// Whether nobody is counted for the time being.
+    /// Returns whether the limits are switched off at wall-clock time `now`.
     #[inline]
     pub(crate) fn in_maintenance(&self, now: Timestamp) -> bool {
         self.maintenance_until.is_some_and(|until| now < until)
@@ -229,13 +194,6 @@ impl Policy {
         self.exempt.by_identity(identity?)
     }
 
-    /// Returns the index of the plan for an endpoint and a caller that is not exempt.
-    #[inline]
-    fn plan_number(&self, endpoint: usize, identity: Option<&Identity>) -> usize {
-        let is_authenticated = identity.is_some_and(Identity::is_authenticated);
-        self.by_endpoint[endpoint][usize::from(is_authenticated)]
-    }
-
     /// Whether it matters which route a request took.
     #[inline]
     pub(crate) const fn has_routes(&self) -> bool {
@@ -243,26 +201,26 @@ impl Policy {
     }
 
     #[inline]
-    pub(crate) fn plan(&self, number: usize) -> &Plan {
-        &self.plans[number]
+    pub(crate) fn quota(&self, check: &PlannedCheck) -> &CompiledQuota {
+        &self.quotas[usize::from(check.quota)]
     }
 
     #[inline]
-    pub(crate) fn line(&self, entry: &PlannedCheck) -> &CompiledQuota {
-        &self.lines[entry.line]
+    pub(crate) fn rule(&self, check: &PlannedCheck) -> &RuleSettings {
+        &self.rules[usize::from(check.rule)]
     }
 
     #[inline]
-    pub(crate) fn terms(&self, entry: &PlannedCheck) -> &RuleSettings {
-        &self.terms[entry.terms]
+    pub(crate) fn key_by(&self, check: &PlannedCheck) -> &KeyBy {
+        &self.key_bys[usize::from(check.key_by)]
     }
 
-    pub(crate) fn lines(&self) -> &[CompiledQuota] {
-        &self.lines
+    pub(crate) fn quotas(&self) -> &[CompiledQuota] {
+        &self.quotas
     }
 
-    pub(crate) fn all_terms(&self) -> &[RuleSettings] {
-        &self.terms
+    pub(crate) fn rules(&self) -> &[RuleSettings] {
+        &self.rules
     }
 
     /// The routes of its endpoints by number; at last `*`, for what matches none.
@@ -273,11 +231,6 @@ impl Policy {
 
     pub(crate) const fn tiers(&self) -> &TierTable {
         &self.tiers
-    }
-
-    /// Whether one process may admit all of a limit on its own while the store cannot answer.
-    pub(crate) const fn has_whole_local_share(&self) -> bool {
-        self.local_share.is_whole()
     }
 
     /// How much of a quota one process may admit on its own.
@@ -305,7 +258,7 @@ impl CompiledQuota {
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rules: Vec<&str> = self.terms.iter().map(|terms| &*terms.rule).collect();
+        let rules: Vec<&str> = self.rules.iter().map(|rule| &*rule.name).collect();
         f.debug_struct("Policy")
             .field("rules", &rules)
             .finish_non_exhaustive()

@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::batch::Batch;
-use crate::clock::{Clock, SharedClock, Timestamp};
+use crate::clock::{Clock, Timestamp};
 use crate::error::StoreError;
 use crate::usage::Usages;
 
@@ -130,7 +130,7 @@ pub enum TimeSource {
 impl TimeSource {
     /// Returns the microseconds to add to instants of this source to get wall-clock time.
     #[inline]
-    pub(crate) fn wall_offset(self, clock: &SharedClock) -> i64 {
+    pub(crate) fn wall_offset(self, clock: &dyn Clock) -> i64 {
         match self {
             Self::Caller => clock.wall_offset(),
             Self::Store => 0,

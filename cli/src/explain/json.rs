@@ -81,6 +81,7 @@ fn not_counted_by(rule: &NotCountedBy) -> Value {
         WhyNot::WithoutGlobal => "without-global",
         WhyNot::OnlyAnonymous => "only-anonymous",
         WhyNot::OnlyAuthenticated => "only-authenticated",
+        WhyNot::Preflight => "preflight",
         WhyNot::Lacks(_) => "lacks",
         _ => "other",
     };

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 
 use self::identity::Identity;
 use self::page::{Page, Section, heading, list, text};
-use self::rule::{quotas, settings};
+use self::rule::{quota, quotas, settings};
 use super::tree::Spot;
 use super::{Config, has_limits};
 use crate::clock::Timestamp;
 use crate::error::{Invalid, Problems};
 use crate::headers::{HeaderStyle, ResetStyle};
-use crate::policy::{OnStoreFailure, PolicyBuilder, Rule, Tiers};
+use crate::policy::{OnStoreFailure, PolicyBuilder, Preflight, Rule, Tiers};
 use crate::response::Template;
 
 impl PolicyBuilder {
@@ -248,6 +248,12 @@ fn global(page: &mut Page, policy: &PolicyBuilder) {
         // A file without any limit is taken for a mistake.
         section.set("authenticated", &text("unlimited"));
     }
+    if policy.preflight == Preflight::Count {
+        section.set("preflight", &text("count"));
+    }
+    if let Some(Ok(own)) = &policy.preflight_quota {
+        section.set("preflight_quota", &quota(own));
+    }
     page.add("[global]", &section);
     for (name, section) in tables {
         page.add(&heading(&["global", name]), &section);
@@ -280,9 +286,6 @@ fn exempt(page: &mut Page, policy: &PolicyBuilder) {
         if !names.is_empty() {
             section.set(key, &list(names.into_iter().map(text)));
         }
-    }
-    if exempt.counts_preflights {
-        section.set("preflights", "false");
     }
     for _ in &exempt.predicates {
         section.remark("Only code can say: requests of which a closure says so");

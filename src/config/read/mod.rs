@@ -20,7 +20,7 @@ use super::surroundings::Surroundings;
 use super::tree::Spot;
 use crate::headers::{HeaderSet, HeaderStyle, ResetStyle};
 use crate::pipeline::LayerOverrides;
-use crate::policy::{Policy, PolicyBuilder, Tiers};
+use crate::policy::{Policy, PolicyBuilder, Preflight, Tiers};
 use crate::quota::Algorithm;
 
 /// What a file says, in terms of the model.
@@ -97,6 +97,13 @@ impl Reading<'_> {
             }
             if let Some(rule) = global.get("anonymous") {
                 policy = policy.anonymous(self.rule_or_quotas(&rule));
+            }
+            if text(&global, "preflight") == Some("count") {
+                policy = policy.preflight(Preflight::Count);
+            }
+            let quota = global.get("preflight_quota");
+            if let Some(quota) = quota.and_then(|quota| self.quota(&quota, self.algorithm)) {
+                policy = policy.preflight_quota(quota);
             }
         }
         if let Some(categories) = root.get("categories") {
@@ -204,8 +211,5 @@ fn exemptions(spot: &Spot<'_>, mut policy: PolicyBuilder) -> PolicyBuilder {
             policy = policy.exempt_subject(&dimension.name, name);
         }
     }
-    match flag(spot, "preflights") {
-        Some(false) => policy.count_preflights(),
-        _ => policy,
-    }
+    policy
 }

@@ -4,6 +4,7 @@ use super::rules::{ALGORITHMS, ALWAYS, CATEGORY, ENDPOINT, ON_STORE_FAILURE};
 use super::{Field, Kind, Others, Table};
 
 pub(super) const HEADERS: &[&str] = &["legacy", "ietf", "both", "none"];
+pub(super) const PREFLIGHT: &[&str] = &["refund", "count"];
 pub(super) const RESET: &[&str] = &["unix-seconds", "delta-seconds"];
 pub(super) const FORWARDED: &[&str] = &[
     "x-forwarded-for",
@@ -158,6 +159,21 @@ static GLOBAL: Table = Table::of(&[
         "For unauthenticated callers, per client IP. Never scaled. Default: as `authenticated`.",
     )
     .called(&["unauthenticated", "ip"]),
+    Field::new(
+        "preflight",
+        Kind::Choice(PREFLIGHT),
+        "Whether CORS preflights are refunded if the response has CORS headers, or counted like other \
+         requests.",
+    )
+    .called(&["preflights", "cors"])
+    .or("\"refund\""),
+    Field::new(
+        "preflight_quota",
+        Kind::Quota,
+        "How many CORS preflights one client IP may send, in place of `anonymous`.",
+    )
+    .called(&["preflight_limit"])
+    .or("\"600/minute\""),
 ]);
 
 static CATEGORIES: Table = Table::named("category", Kind::Table(&CATEGORY), "A category.");
@@ -183,12 +199,6 @@ static EXEMPT: Table = Table::of(&[
     .called(&["paths", "endpoints", "route"]),
     Field::new("subjects", Kind::Table(&SUBJECTS), "Callers by name.")
         .called(&["subject", "callers"]),
-    Field::new(
-        "preflights",
-        Kind::Flag,
-        "Whether CORS preflights are exempt.",
-    )
-    .or("true"),
 ]);
 
 static SUBJECTS: Table = Table::named(

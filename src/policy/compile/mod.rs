@@ -1,20 +1,24 @@
 //! From what was said to what is asked on every request.
 
-mod group;
 mod plan;
+mod rule;
 
 use std::collections::HashMap;
 
-use self::group::{CompiledRule, Place};
 use self::plan::PlanKey;
+use self::rule::{CompiledRule, Place};
 use super::about::{About, RuleAbout, RuleKind};
 use super::builder::PolicyBuilder;
+use super::key_by::KeyBy;
 use super::local_share::LocalShare;
+use super::preflight::Preflight;
 use super::route::{Route, Routes, Target};
 use super::rule::{OnStoreFailure, Rule};
 use super::tiers::TierTable;
 use super::{CompiledQuota, Plan, Policy, RuleSettings};
-use crate::error::Problems;
+use crate::error::{Invalid, Problems};
+use crate::quota::Quota;
+use crate::who::Identity;
 
 pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<Policy, Problems> {
     let tiers = builder.tiers.compile(&mut problems);
@@ -23,11 +27,12 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         on_store_failure: builder.on_store_failure,
         problems,
         names: HashMap::new(),
-        lines: Vec::new(),
-        terms: Vec::new(),
+        quotas: Vec::new(),
+        rules: Vec::new(),
+        key_bys: Vec::new(),
         plans: Vec::new(),
         plan_of: HashMap::new(),
-        rules: Vec::new(),
+        about_rules: Vec::new(),
     };
 
     // Both say `global`: one counts users, the other addresses.
@@ -36,7 +41,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         rule.unscaled |= unscaled;
         compiler.names.remove(GLOBAL_NAME);
         let place = Place::new(GLOBAL_NAME, path);
-        Some(compiler.group(&place, &rule, RuleKind::Global))
+        Some(compiler.rule(&place, &rule, RuleKind::Global))
     };
     // Whoever leaves out the token must not be better off.
     let (anonymous, path) = match builder.anonymous {
@@ -50,10 +55,16 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
     let mut categories: HashMap<String, (Rule, CompiledRule)> = HashMap::new();
     for (name, rule) in builder.categories {
         let place = Place::new(&name, format!("categories.{name}"));
-        let group = compiler.group(&place, &rule, RuleKind::Category);
-        categories.insert(name, (rule, group));
+        let compiled = compiler.rule(&place, &rule, RuleKind::Category);
+        categories.insert(name, (rule, compiled));
     }
     let always = compiler.always_on(&builder.rules);
+    let preflight = compiler.preflight(builder.preflight, builder.preflight_quota);
+    let shared = SharedRules {
+        globals: globals.each_ref().map(Option::as_ref),
+        preflight: preflight.as_ref(),
+        always: &always,
+    };
 
     let (mut routes, mut by_endpoint, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (text, rule)) in builder.endpoints.iter().enumerate() {
@@ -66,17 +77,10 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         let own = compiler.endpoint(&place, &route, rule, &categories);
         endpoints.push(compiler.about_endpoint(&route, rule, &own, &categories));
         routes.push((route, Target::Endpoint(by_endpoint.len()), path));
-        by_endpoint.push(globals.each_ref().map(|global| {
-            let global = global.as_ref().filter(|_| !rule.replaces_global());
-            compiler.plan(&place, own.iter().chain(global).chain(&always))
-        }));
+        by_endpoint.push(compiler.plans(&place, &own, rule.replaces_global(), &shared));
     }
     let unmatched = Place::new("what matches no endpoint", "global");
-    by_endpoint.push(
-        globals
-            .each_ref()
-            .map(|global| compiler.plan(&unmatched, global.iter().chain(&always))),
-    );
+    by_endpoint.push(compiler.plans(&unmatched, &[], false, &shared));
     for (index, text) in builder.exempt_routes.iter().enumerate() {
         let path = format!("exempt.routes[{index}]");
         let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
@@ -85,12 +89,14 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         }
     }
 
+    compiler.check_indexes();
     let Compiler {
         mut problems,
-        lines,
-        terms,
-        plans,
+        quotas,
         rules,
+        key_bys,
+        plans,
+        about_rules,
         ..
     } = compiler;
     let routes = Routes::compile(routes).unwrap_or_else(|wrong| {
@@ -99,21 +105,26 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         }
         Routes::default()
     });
+    let preflight_quota = preflight.as_ref().map(|rule| index(rule.quotas.start));
+    let number = |rule: CompiledRule| rule.about;
     let about = About {
-        rules: rules.into(),
+        rules: about_rules.into(),
         endpoints: endpoints.into(),
-        globals: globals.map(|global| global.map(CompiledRule::number)),
-        always_on: always.into_iter().map(CompiledRule::number).collect(),
+        preflight: preflight.map(number),
+        globals: globals.map(|global| global.map(number)),
+        always_on: always.into_iter().map(number).collect(),
         exempt_routes: builder.exempt_routes.into(),
     };
     let policy = Policy {
         tiers,
-        lines: lines.into(),
-        terms: terms.into(),
+        quotas: quotas.into(),
+        rules: rules.into(),
+        key_bys: key_bys.into(),
         plans: plans.into(),
         by_endpoint: by_endpoint.into(),
         routes,
         exempt: builder.exempt,
+        preflight: preflight_quota,
         warn_thousandths: thousandths(builder.warn_at),
         local_share: LocalShare::new(builder.local_share),
         maintenance_until: builder.maintenance_until,
@@ -135,20 +146,66 @@ fn checked(policy: Policy, mut problems: Problems) -> Result<Policy, Problems> {
 /// The name of the global rules in policy strings.
 const GLOBAL_NAME: &str = "global";
 
+/// The name of the rule of preflights in policy strings.
+const PREFLIGHT_NAME: &str = "preflight";
+
+/// The rules that do not depend on the endpoint.
+struct SharedRules<'a> {
+    /// For unauthenticated and for authenticated callers.
+    globals: [Option<&'a CompiledRule>; 2],
+    preflight: Option<&'a CompiledRule>,
+    always: &'a [CompiledRule],
+}
+
 struct Compiler<'t> {
     tiers: &'t TierTable,
     on_store_failure: OnStoreFailure,
     problems: Problems,
-    /// Rules by name, and where each is.
+    /// Paths of rules by name.
     names: HashMap<String, String>,
-    lines: Vec<CompiledQuota>,
-    terms: Vec<RuleSettings>,
+    quotas: Vec<CompiledQuota>,
+    rules: Vec<RuleSettings>,
+    key_bys: Vec<KeyBy>,
     plans: Vec<Plan>,
-    /// Them by what they are made of: many endpoints have the same, and what few places in
-    /// memory say is at hand.
+    /// Indexes of plans by content: many endpoints have the same, and few plans stay in the
+    /// processor's caches.
     plan_of: HashMap<PlanKey, usize>,
-    /// What people may want to know of each rule.
-    rules: Vec<RuleAbout>,
+    /// Descriptions of the rules.
+    about_rules: Vec<RuleAbout>,
+}
+
+impl Compiler<'_> {
+    /// Compiles the rule of preflights, unless they are counted like other requests.
+    fn preflight(
+        &mut self,
+        preflight: Preflight,
+        quota: Option<Result<Quota, Invalid>>,
+    ) -> Option<CompiledRule> {
+        if preflight == Preflight::Count {
+            return None;
+        }
+        let place = Place::new(PREFLIGHT_NAME, "global.preflight");
+        let quota = quota.unwrap_or_else(|| Quota::per_minute(600));
+        let quota = quota.map_err(|wrong| wrong.at("global.preflight_quota"));
+        let quota = self.problems.note(quota)?;
+        let rule = Rule::new(quota).per([Identity::IP]).unscaled();
+        Some(self.rule(&place, &rule, RuleKind::Preflight))
+    }
+
+    /// Reports more rules or quotas than a [`PlannedCheck`](super::PlannedCheck) can refer to.
+    fn check_indexes(&mut self) {
+        let most = [self.quotas.len(), self.rules.len(), self.key_bys.len()];
+        let most = most.into_iter().max().unwrap_or_default();
+        if most > usize::from(u16::MAX) {
+            let expected = format!("at most {} rules and quotas", u16::MAX);
+            self.problems.push(Invalid::new("policy", most, expected));
+        }
+    }
+}
+
+/// An index of a planned check. What does not fit is reported by [`Compiler::check_indexes`].
+fn index(index: usize) -> u16 {
+    u16::try_from(index).unwrap_or(u16::MAX)
 }
 
 #[expect(

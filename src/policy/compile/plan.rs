@@ -1,16 +1,15 @@
-//! What counts a request: the rules of its endpoint, put together.
+//! Plans of endpoints, compiled from their rules.
 
 use std::collections::HashMap;
 
-use super::Compiler;
-use super::group::{CompiledRule, Place};
-use crate::batch::MAX_CHECKS;
+use super::rule::{CompiledRule, Place};
+use super::{Compiler, SharedRules, index};
+use crate::batch::{Group, MAX_BATCH, MAX_CHECKS};
 use crate::error::Invalid;
 use crate::policy::about::{EndpointAbout, RuleKind};
-use crate::policy::key_by::KeyBy;
 use crate::policy::route::Route;
 use crate::policy::rule::Rule;
-use crate::policy::{Plan, PlanCosts, PlannedCheck};
+use crate::policy::{Plan, PlanKind, PlannedCheck};
 
 impl Compiler<'_> {
     /// What an endpoint counts on: its own quotas, its category's, or both.
@@ -33,11 +32,11 @@ impl Compiler<'_> {
         if !rule.quotas.is_empty() || rule.category.is_none() {
             let name = rule.name.clone().unwrap_or_else(|| route.name());
             let named = Place::new(&name, &*place.path);
-            groups.push(self.group(&named, rule, RuleKind::Endpoint));
+            groups.push(self.rule(&named, rule, RuleKind::Endpoint));
         } else {
             self.refuse_own(place, rule);
         }
-        // A quota that is only tried out replaces nothing.
+        // A dry run replaces nothing.
         let replaces = groups.iter().any(|own| !own.dry_run);
         if let Some((category, group)) =
             category.filter(|(category, _)| !replaces || category.stacked)
@@ -47,15 +46,15 @@ impl Compiler<'_> {
                 Some(_) => place.path.clone(),
                 None => format!("categories.{name}"),
             };
-            // Nor do its terms become those of what is in force.
-            let is_tried_out = groups.iter().any(|own| own.dry_run);
-            let terms = if rule.says_terms() && !is_tried_out {
-                self.terms(&Place::new(name, path), rule, Some(category))
+            // Nor do its settings apply to the category.
+            let is_dry_run = groups.iter().any(|own| own.dry_run);
+            let settings = if rule.says_terms() && !is_dry_run {
+                self.settings(&Place::new(name, path), rule, Some(category))
             } else {
-                group.terms
+                group.settings
             };
             groups.push(CompiledRule {
-                terms,
+                settings,
                 ..group.clone()
             });
         }
@@ -70,13 +69,14 @@ impl Compiler<'_> {
         groups: &[CompiledRule],
         categories: &HashMap<String, (Rule, CompiledRule)>,
     ) -> EndpointAbout {
-        let is_own = |group: &&CompiledRule| self.rules[group.rule].kind == RuleKind::Endpoint;
+        let is_own =
+            |group: &&CompiledRule| self.about_rules[group.about].kind == RuleKind::Endpoint;
         let own = groups.iter().find(is_own);
         let category = rule.category.as_ref().and_then(|name| categories.get(name));
         EndpointAbout {
             route: route.to_string().into(),
-            own: own.map(|group| group.rule),
-            category: category.map(|(_, group)| group.rule),
+            own: own.map(|group| group.about),
+            category: category.map(|(_, group)| group.about),
             without_global: rule.replaces_global(),
         }
     }
@@ -118,10 +118,10 @@ impl Compiler<'_> {
         let mut always = Vec::with_capacity(rules.len());
         for (index, (name, rule)) in rules.iter().enumerate() {
             let place = Place::new(name, format!("rules[{index}]"));
-            always.push(self.group(&place, rule, RuleKind::AlwaysOn));
+            always.push(self.rule(&place, rule, RuleKind::AlwaysOn));
         }
         let in_force = always.iter().filter(|group| !group.dry_run);
-        let quotas: usize = in_force.map(|group| group.lines.len()).sum();
+        let quotas: usize = in_force.map(|group| group.quotas.len()).sum();
         if quotas > MAX_CHECKS {
             let expected = format!("at most {MAX_CHECKS}, which count every request");
             let problem = Invalid::new("number of quotas", quotas, expected);
@@ -131,134 +131,136 @@ impl Compiler<'_> {
         always
     }
 
-    /// The number of the plan that is made of these.
-    pub(super) fn plan<'g>(
+    /// Returns the indexes of the plans of an endpoint with these rules of its own, in the order of
+    /// [`PlanKind`].
+    pub(super) fn plans(
         &mut self,
         place: &Place<'_>,
-        groups: impl Iterator<Item = &'g CompiledRule>,
+        own: &[CompiledRule],
+        without_global: bool,
+        shared: &SharedRules<'_>,
+    ) -> [usize; PlanKind::COUNT] {
+        let [unauthenticated, authenticated] = shared
+            .globals
+            .map(|global| global.filter(|_| !without_global));
+        let with = |rule: Option<&CompiledRule>| -> Vec<CompiledRule> {
+            let rules = own.iter().chain(rule).chain(shared.always);
+            rules.cloned().collect()
+        };
+        let ordinary = with(unauthenticated);
+        let is_limited = ordinary.iter().any(|rule| !rule.dry_run);
+        // A dry run of the global rule is no limit that the preflight quota could stand for.
+        let (recorded, dry_run) = match unauthenticated {
+            Some(global) if global.dry_run => (None, Some(global)),
+            global => (global, None),
+        };
+        let mut preflight = with(shared.preflight.filter(|_| is_limited));
+        preflight.extend(dry_run.cloned());
+        [
+            self.plan(place, &ordinary, None),
+            self.plan(place, &with(authenticated), None),
+            self.plan(
+                place,
+                &preflight,
+                recorded.filter(|_| shared.preflight.is_some()),
+            ),
+        ]
+    }
+
+    /// Returns the index of the plan that consists of these rules.
+    fn plan(
+        &mut self,
+        place: &Place<'_>,
+        rules: &[CompiledRule],
+        recorded: Option<&CompiledRule>,
     ) -> usize {
-        let groups: Vec<&CompiledRule> = groups.collect();
+        let part = |rule: &CompiledRule| (rule.quotas.start, rule.settings);
         let key = PlanKey {
-            groups: groups
-                .iter()
-                .map(|group| (group.lines.start, group.terms))
-                .collect(),
-            is_trial: false,
+            rules: rules.iter().map(part).collect(),
+            recorded: recorded.map(part),
         };
         if let Some(known) = self.plan_of.get(&key) {
             return *known;
         }
-        let mut draft = Draft::default();
-        let mut trials = Vec::new();
-        for group in groups {
-            if group.dry_run {
-                trials.push(self.trial(place, group));
-            } else {
-                draft.add(group);
-            }
-        }
-        if trials.len() > MAX_CHECKS {
-            let expected = format!("at most {MAX_CHECKS} that are tried out on one request");
-            let problem = Invalid::new("number of dry runs", trials.len(), expected);
-            self.problems
-                .push(problem.within(place.name).at(&*place.path));
-        }
-        let plan = Plan {
-            trials: trials.into(),
-            ..self.finish(place, draft)
-        };
-        self.numbered(key, plan)
-    }
-
-    /// The plan of a rule that is tried out: of itself alone, so that it changes nothing for
-    /// the others.
-    fn trial(&mut self, place: &Place<'_>, group: &CompiledRule) -> usize {
-        let key = PlanKey {
-            groups: vec![(group.lines.start, group.terms)],
-            is_trial: true,
-        };
-        if let Some(known) = self.plan_of.get(&key) {
-            return *known;
-        }
-        let mut draft = Draft::default();
-        draft.add(group);
-        let plan = self.finish(place, draft);
-        self.numbered(key, plan)
-    }
-
-    fn numbered(&mut self, key: PlanKey, mut plan: Plan) -> usize {
-        let is_alone = plan.entries.len() == 1 && plan.trials.is_empty();
-        plan.is_single = is_alone && !plan.varies && !plan.by_outcome;
-        let number = self.plans.len();
-        self.plans.push(plan);
-        self.plan_of.insert(key, number);
-        number
-    }
-
-    fn finish(&mut self, place: &Place<'_>, draft: Draft) -> Plan {
-        let Draft { entries, subjects } = draft;
-        if entries.len() > MAX_CHECKS {
-            let expected =
-                format!("at most {MAX_CHECKS} quotas for one request, all rules together");
-            let problem = Invalid::new("number of quotas", entries.len(), expected);
-            self.problems
-                .push(problem.within(place.name).at(&*place.path));
-        }
-        let by_outcome = |entry: &PlannedCheck| self.terms[entry.terms].count.is_by_outcome();
-        let mut usual = PlanCosts {
-            costs: [1; MAX_CHECKS],
-            applying: 0,
-        };
-        let mut varies = subjects.iter().any(KeyBy::is_optional);
-        for (index, (cost, entry)) in usual.costs.iter_mut().zip(&entries).enumerate() {
-            match self.terms[entry.terms].cost.fixed() {
-                Some(fixed) => *cost = fixed,
-                None => varies = true,
-            }
-            usual.applying |= 1 << index;
-        }
-        Plan {
-            usual,
+        let live = rules.iter().filter(|rule| !rule.dry_run);
+        let dry_runs = rules.iter().filter(|rule| rule.dry_run).zip(0..);
+        let grouped = live
+            .map(|rule| (rule, Group::Live))
+            .chain(dry_runs.map(|(rule, number)| (rule, Group::DryRun(number))));
+        let checks: Vec<PlannedCheck> = grouped
+            .flat_map(|(rule, group)| self.checks_of(rule, group))
+            .collect();
+        self.check_numbers(place, &checks);
+        let recorded: Vec<PlannedCheck> = recorded
+            .into_iter()
+            .flat_map(|rule| self.checks_of(rule, Group::Live))
+            .collect();
+        let all = || checks.iter().chain(&recorded);
+        let varies = all().any(|check| {
+            self.key_bys[usize::from(check.key_by)].is_optional()
+                || self.rules[usize::from(check.rule)].cost.fixed().is_none()
+        });
+        let by_outcome =
+            all().any(|check| self.rules[usize::from(check.rule)].count.is_by_outcome());
+        self.plans.push(Plan {
             varies,
-            by_outcome: entries.iter().any(by_outcome),
-            entries: entries.into(),
-            subjects: subjects.into(),
-            trials: Box::default(),
-            is_single: false,
-            further_terms: Box::default(),
+            by_outcome,
+            checks: checks.into(),
+            recorded: recorded.into(),
+        });
+        self.plan_of.insert(key, self.plans.len() - 1);
+        self.plans.len() - 1
+    }
+
+    /// Returns a check for each quota of a rule.
+    fn checks_of(&self, rule: &CompiledRule, group: Group) -> impl Iterator<Item = PlannedCheck> {
+        let check = PlannedCheck {
+            quota: 0,
+            rule: index(rule.settings),
+            key_by: index(rule.key_by),
+            group,
+            cost: self.rules[rule.settings].cost.fixed().unwrap_or(1),
+        };
+        rule.quotas.clone().map(move |quota| PlannedCheck {
+            quota: index(quota),
+            ..check
+        })
+    }
+
+    /// Reports a plan whose checks do not fit into a batch.
+    fn check_numbers(&mut self, place: &Place<'_>, checks: &[PlannedCheck]) {
+        let mut report = |name, found: usize, expected: String| {
+            let problem = Invalid::new(name, found, expected);
+            let problem = problem.within(place.name).at(&*place.path);
+            if !self.problems.iter().any(|known| *known == problem) {
+                self.problems.push(problem);
+            }
+        };
+        for group in checks.chunk_by(|one, next| one.group == next.group) {
+            if group.len() > MAX_CHECKS {
+                let expected = match group[0].group {
+                    Group::Live => {
+                        format!("at most {MAX_CHECKS} quotas for one request, all rules together")
+                    }
+                    _ => format!("at most {MAX_CHECKS} quotas in a rule that is a dry run"),
+                };
+                report("number of quotas", group.len(), expected);
+            }
+        }
+        if checks.len() > MAX_BATCH {
+            let expected = format!(
+                "at most {MAX_BATCH} quotas for one request, all rules and dry runs together"
+            );
+            report("number of quotas", checks.len(), expected);
         }
     }
 }
 
-/// What a plan is made of: the first line and the terms of each rule.
+/// What a plan consists of: the first quota and the settings of each rule.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
-    groups: Vec<(usize, usize)>,
-    /// Of one rule that is tried out, instead of several that are in force.
-    is_trial: bool,
-}
-
-/// A plan in the making.
-#[derive(Default)]
-struct Draft {
-    entries: Vec<PlannedCheck>,
-    subjects: Vec<KeyBy>,
-}
-
-impl Draft {
-    fn add(&mut self, group: &CompiledRule) {
-        let known = self.subjects.iter().position(|per| *per == group.per);
-        let subject = known.unwrap_or_else(|| {
-            self.subjects.push(group.per.clone());
-            self.subjects.len() - 1
-        });
-        self.entries
-            .extend(group.lines.clone().map(|line| PlannedCheck {
-                line,
-                terms: group.terms,
-                subject,
-            }));
-    }
+    rules: Vec<(usize, usize)>,
+    recorded: Option<(usize, usize)>,
 }
 
 fn unknown_category(name: &str, categories: &HashMap<String, (Rule, CompiledRule)>) -> Invalid {

@@ -275,6 +275,8 @@ pub enum WhyNot {
     OnlyAnonymous,
     /// It is for those who are authenticated, and the caller is not.
     OnlyAuthenticated,
+    /// The request is a preflight: the rule is charged only if the response has no CORS headers.
+    Preflight,
     /// It counts per something that the caller does not have.
     Lacks(String),
 }

@@ -2,18 +2,15 @@
 
 use ipnet::IpNet;
 
-use super::Asked;
+use super::Explainer;
 use crate::policy::exempt::Exemption;
 use crate::policy::route::RouteMatch;
 use crate::who::Identity;
 
-impl Asked<'_> {
+impl Explainer<'_> {
     /// What it is in the policy that exempts the request, for people.
     pub(super) fn because(&self, why: Exemption) -> String {
         match why {
-            Exemption::Preflight => {
-                "a browser asks whether it may ask from another origin".to_owned()
-            }
             Exemption::Route => self.route(),
             Exemption::Role => self.role(),
             Exemption::Subject => self.subject(),

@@ -12,7 +12,7 @@ use super::about::{EndpointAbout, RuleAbout, RuleKind};
 use super::exempt::Exemption;
 use super::route::RoutedPath;
 use super::tiers::{TierOf, TierTable};
-use super::{Caller, Plan, PlannedCheck, Policy};
+use super::{Caller, PlanKind, PlannedCheck, Policy, RequestChecks};
 use crate::head::RequestHead;
 use crate::key::{MAX_WHO, Subject, Value, is_plain, policy_name};
 
@@ -52,7 +52,7 @@ impl Policy {
     /// rewrite are another matter.
     #[must_use]
     pub fn explain(&self, inquiry: &Inquiry) -> Explanation {
-        Asked::new(self, inquiry).answer()
+        Explainer::new(self, inquiry).answer()
     }
 
     /// What a tier makes of the quotas of a rule.
@@ -68,7 +68,7 @@ impl Policy {
 }
 
 /// An inquiry that a policy looks into.
-struct Asked<'a> {
+struct Explainer<'a> {
     policy: &'a Policy,
     inquiry: &'a Inquiry,
     head: RequestHead<'a>,
@@ -77,7 +77,7 @@ struct Asked<'a> {
     tier: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Explainer<'a> {
     fn new(policy: &'a Policy, inquiry: &'a Inquiry) -> Self {
         let head = RequestHead::of(&inquiry.request);
         let tier = match policy.tiers.of(inquiry.identity.as_ref()) {
@@ -132,17 +132,16 @@ impl<'a> Asked<'a> {
             self.skip_all(&about, &WhyNot::Exempt, &mut answer);
             return answer;
         }
-        match self.policy.plan_of(&resolved, self.caller.identity) {
+        match self.policy.checks_of(&resolved, self.kind()) {
             Err(rejection) => {
                 answer.rejection = Some(rejection);
                 self.skip_all(&about, &WhyNot::Rejected, &mut answer);
             }
-            Ok(plan) => {
+            Ok(planned) => {
                 let is_matched = about.len() == endpoints.len();
                 let without_global = is_matched && about.iter().all(|about| about.without_global);
-                let plan = self.policy.referred(&plan);
                 for rule in self.thinkable(&about) {
-                    self.look_at(rule, plan, without_global, &mut answer);
+                    self.look_at(rule, &planned, without_global, &mut answer);
                 }
             }
         }
@@ -179,8 +178,10 @@ impl<'a> Asked<'a> {
         } else {
             [anonymous, authenticated]
         };
+        let preflight = about.preflight.filter(|_| self.is_preflight());
         let always_on = about.always_on.iter().copied();
-        let all = own.chain(categories).chain(globals.into_iter().flatten());
+        let globals = preflight.into_iter().chain(globals.into_iter().flatten());
+        let all = own.chain(categories).chain(globals);
         let mut rules = Vec::new();
         for rule in all.chain(always_on) {
             if !rules.contains(&rule) {
@@ -190,27 +191,32 @@ impl<'a> Asked<'a> {
         rules
     }
 
-    /// Finds a rule in the plan, or why it is not there.
-    fn look_at(&self, rule: usize, plan: &Plan, without_global: bool, answer: &mut Explanation) {
+    /// Says whether a rule counts the request, and why not.
+    fn look_at(
+        &self,
+        rule: usize,
+        planned: &RequestChecks,
+        without_global: bool,
+        answer: &mut Explanation,
+    ) {
         let about = &self.policy.about.rules[rule];
-        let trials = plan.trials.iter().map(|trial| self.policy.plan(*trial));
+        let is_its = |check: &&PlannedCheck| about.quotas.contains(&usize::from(check.quota));
         let mut is_there = false;
-        for plan in std::iter::once(plan).chain(trials) {
-            let is_its = |entry: &&PlannedCheck| about.lines.contains(&entry.line);
-            for entry in plan.entries.iter().filter(is_its) {
-                is_there = true;
-                let Some(counted) = self.counted(about, entry, plan) else {
-                    let lacking = about.per.lacking(&self.caller).unwrap_or_default();
-                    let lacks = WhyNot::Lacks(lacking.to_owned());
-                    answer.not_counted_by.push(self.skip(rule, lacks));
-                    return;
-                };
-                answer.counted_by.push(counted);
-            }
+        for check in planned.checks.iter().filter(is_its) {
+            is_there = true;
+            let Some(counted) = self.counted(about, check, planned) else {
+                let lacking = about.key_by.lacking(&self.caller).unwrap_or_default();
+                let lacks = WhyNot::Lacks(lacking.to_owned());
+                answer.not_counted_by.push(self.skip(rule, lacks));
+                return;
+            };
+            answer.counted_by.push(counted);
         }
         if !is_there {
+            let is_for_caller = planned.recorded.iter().any(|check| is_its(&check));
             let why = match about.kind {
                 RuleKind::Global if without_global => WhyNot::WithoutGlobal,
+                RuleKind::Global if is_for_caller => WhyNot::Preflight,
                 RuleKind::Global if self.caller.is_authenticated() => WhyNot::OnlyAnonymous,
                 RuleKind::Global => WhyNot::OnlyAuthenticated,
                 _ => WhyNot::Replaced,
@@ -219,35 +225,49 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// One quota that counts the request; `None` if it is not for this caller.
-    fn counted(&self, about: &RuleAbout, entry: &PlannedCheck, plan: &Plan) -> Option<CountedBy> {
-        let per = &plan.subjects[entry.subject];
-        if !per.applies(&self.caller) {
+    /// Which plan the request has.
+    fn kind(&self) -> PlanKind {
+        self.policy.plan_kind(&self.caller, &self.head)
+    }
+
+    fn is_preflight(&self) -> bool {
+        self.kind() == PlanKind::Preflight
+    }
+
+    /// How a check counts the request; `None` if it does not apply to the caller.
+    fn counted(
+        &self,
+        about: &RuleAbout,
+        check: &PlannedCheck,
+        planned: &RequestChecks,
+    ) -> Option<CountedBy> {
+        let key_by = self.policy.key_by(check);
+        if !key_by.applies(&self.caller) {
             return None;
         }
-        let subject = per.subject(&self.caller)?;
-        let who = per.who(&self.caller);
+        let subject = key_by.subject(&self.caller)?;
+        let who = key_by.who(&self.caller);
         let who = if is_plain(who, MAX_WHO) {
             who
         } else {
             "caller"
         };
-        let (line, terms) = (self.policy.line(entry), self.policy.terms(entry));
-        let (quota, base) = (line.quota(self.tier), line.counter.quota());
+        let (compiled, settings) = (self.policy.quota(check), self.policy.rule(check));
+        let (quota, base) = (compiled.quota(self.tier), compiled.counter.quota());
         Some(CountedBy {
             kind: about.kind,
-            rule: terms.rule.to_string(),
-            policy: policy_name(who, line.counter.rule(), quota),
+            rule: settings.name.to_string(),
+            policy: policy_name(who, compiled.counter.rule(), quota),
             counter: dimensions(&subject),
             quota: *quota,
             base: *base,
             scaling: self.policy.scaling(about, self.tier),
-            cost: self.policy.cost_of(plan, entry, &self.head),
-            count: terms.count.clone(),
+            cost: self.policy.cost_of(planned, check, &self.head),
+            count: settings.count.clone(),
             dry_run: about.dry_run,
-            on_store_failure: self.policy.on_store_failure(plan, entry),
-            message: terms.message.as_deref().map(str::to_owned),
-            suggestion: terms.suggestion.as_deref().map(str::to_owned),
+            on_store_failure: self.policy.on_store_failure(planned, check),
+            message: settings.message.as_deref().map(str::to_owned),
+            suggestion: settings.suggestion.as_deref().map(str::to_owned),
         })
     }
 
@@ -255,7 +275,7 @@ impl<'a> Asked<'a> {
         let about = &self.policy.about.rules[rule];
         NotCountedBy {
             kind: about.kind,
-            rule: self.policy.terms[about.terms].rule.to_string(),
+            rule: self.policy.rules[about.settings].name.to_string(),
             why,
         }
     }

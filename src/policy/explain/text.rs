@@ -166,6 +166,9 @@ impl Display for WhyNot {
             Self::WithoutGlobal => f.write_str("the endpoint says `global = false`"),
             Self::OnlyAnonymous => f.write_str("it is for the anonymous"),
             Self::OnlyAuthenticated => f.write_str("it is for authenticated callers"),
+            Self::Preflight => {
+                f.write_str("a preflight counts on it only if the response has no CORS headers")
+            }
             Self::Lacks(dimension) => write!(f, "the caller has no `{dimension}`"),
         }
     }

@@ -6,7 +6,7 @@ mod serial;
 mod warning;
 
 use super::about::EndpointAbout;
-use super::{Policy, RuleKind};
+use super::{PlanKind, Policy, RuleKind};
 use crate::clock::Timestamp;
 
 pub use self::rule::RuleView;
@@ -60,7 +60,18 @@ impl<'p> Overview<'p> {
     /// in the order of the policy.
     pub fn rules(&self) -> impl Iterator<Item = RuleView<'p>> + use<'p> {
         let policy = self.policy;
-        (0..policy.about.rules.len()).map(move |rule| RuleView::new(policy, rule))
+        let is_listed = move |rule: &usize| Some(*rule) != policy.about.preflight;
+        let rules = (0..policy.about.rules.len()).filter(is_listed);
+        rules.map(move |rule| RuleView::new(policy, rule))
+    }
+
+    /// Returns the rule that counts CORS preflights in place of the global rule for unauthenticated
+    /// callers; `None` if preflights are counted like other requests. It is not among
+    /// [`rules`](Self::rules).
+    #[must_use]
+    pub fn preflight(&self) -> Option<RuleView<'p>> {
+        let rule = self.policy.about.preflight?;
+        Some(RuleView::new(self.policy, rule))
     }
 
     /// Every endpoint, in the order of the policy.
@@ -171,7 +182,7 @@ impl<'p> EndpointView<'p> {
     pub fn rules(&self) -> impl Iterator<Item = RuleView<'p>> + use<'p> {
         let (policy, about) = (self.policy, self.about());
         // Callers with and without an identity differ in their global rule only.
-        let plan = policy.plan(policy.plan_number(self.number, None));
+        let plan = policy.plan(self.number, PlanKind::Unauthenticated);
         let counts = move |rule: &RuleView<'p>| rule.is_in(plan);
         let rules = about.own.into_iter().chain(about.category);
         rules

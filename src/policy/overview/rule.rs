@@ -28,8 +28,8 @@ impl<'p> RuleView<'p> {
         &self.policy.about.rules[self.rule]
     }
 
-    pub(super) fn terms(&self) -> &'p RuleSettings {
-        &self.policy.terms[self.about().terms]
+    pub(super) fn settings(&self) -> &'p RuleSettings {
+        &self.policy.rules[self.about().settings]
     }
 
     /// What it is for.
@@ -41,19 +41,19 @@ impl<'p> RuleView<'p> {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'p str {
-        &self.terms().rule
+        &self.settings().name
     }
 
     /// Where a policy file has it: `categories.secrets`, `endpoints[3]`.
     #[must_use]
     pub fn path(&self) -> &'p str {
-        &self.terms().path
+        &self.settings().path
     }
 
     /// What it counts per: `caller`, `ip`, `group+user`, or `all` for the whole instance.
     #[must_use]
     pub fn counted_per(&self) -> &'p str {
-        match &self.about().per {
+        match &self.about().key_by {
             KeyBy::Caller if self.is_for_anonymous() => "ip",
             KeyBy::Caller => "caller",
             KeyBy::Dimensions { who, .. } => who,
@@ -64,8 +64,8 @@ impl<'p> RuleView<'p> {
     #[must_use]
     pub fn quotas(&self, tier: &str) -> impl ExactSizeIterator<Item = &'p Quota> + use<'p> {
         let tier = self.tier(tier);
-        let lines = &self.policy.lines[self.about().lines.clone()];
-        lines.iter().map(move |line| line.quota(tier))
+        let quotas = &self.policy.quotas[self.about().quotas.clone()];
+        quotas.iter().map(move |quota| quota.quota(tier))
     }
 
     /// What a tier makes of its quotas.
@@ -81,7 +81,7 @@ impl<'p> RuleView<'p> {
     /// What each request costs; `None` if a closure says it.
     #[must_use]
     pub fn cost(&self) -> Option<u64> {
-        match self.terms().cost {
+        match self.settings().cost {
             Cost::Fixed(cost) => Some(cost),
             Cost::Of(_) => None,
         }
@@ -90,7 +90,7 @@ impl<'p> RuleView<'p> {
     /// Which responses count.
     #[must_use]
     pub fn count(&self) -> &'p Count {
-        &self.terms().count
+        &self.settings().count
     }
 
     /// Whether it is only tried out.
@@ -102,7 +102,7 @@ impl<'p> RuleView<'p> {
     /// What happens while the store cannot answer.
     #[must_use]
     pub fn on_store_failure(&self) -> OnStoreFailure {
-        self.terms().on_store_failure
+        self.settings().on_store_failure
     }
 
     /// Whether it is the global rule for those who are not authenticated.
@@ -114,10 +114,9 @@ impl<'p> RuleView<'p> {
 
     /// Whether it is in a plan, in force or tried out.
     pub(super) fn is_in(&self, plan: &Plan) -> bool {
-        let trials = plan.trials.iter().map(|trial| self.policy.plan(*trial));
-        let lines = &self.about().lines;
-        let has = |plan: &Plan| plan.entries.iter().any(|entry| lines.contains(&entry.line));
-        std::iter::once(plan).chain(trials).any(has)
+        let quotas = &self.about().quotas;
+        let mut checks = plan.checks.iter();
+        checks.any(|check| quotas.contains(&usize::from(check.quota)))
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn all(overview: Overview<'_>) -> Vec<Warning> {
             RuleKind::Category => idle(overview, rule).or_else(|| out_of_reach(overview, rule)),
             RuleKind::Endpoint => out_of_reach(overview, rule),
             RuleKind::AlwaysOn => unsteady(overview, rule),
-            RuleKind::Global => None,
+            RuleKind::Global | RuleKind::Preflight => None,
         };
         warnings.extend(found.map(|text| Warning {
             path: rule.path().to_owned(),
@@ -54,7 +54,7 @@ pub(super) fn all(overview: Overview<'_>) -> Vec<Warning> {
 /// Requests that nothing counts.
 fn uncounted(overview: Overview<'_>) -> Option<Warning> {
     // Who is anonymous has an address, and nothing else that rules could count.
-    let counts_anybody = |rule: RuleView<'_>| match &rule.about().per {
+    let counts_anybody = |rule: RuleView<'_>| match &rule.about().key_by {
         KeyBy::Caller => true,
         KeyBy::Dimensions { who, .. } => matches!(&**who, "all" | "ip" | "user"),
     };
@@ -101,7 +101,7 @@ fn unsteady(overview: Overview<'_>, rule: RuleView<'_>) -> Option<String> {
 /// A quota that the global one never leaves any use of.
 fn out_of_reach(overview: Overview<'_>, rule: RuleView<'_>) -> Option<String> {
     let global = overview.global(true)?;
-    let alike = rule.about().per == global.about().per
+    let alike = rule.about().key_by == global.about().key_by
         && rule.count() == global.count()
         && rule.cost().is_some()
         && rule.cost() == global.cost();

@@ -19,7 +19,6 @@ struct OwnedCheck {
     counter: Counter,
     quota: Quota,
     cost: u64,
-    rank: u8,
 }
 
 impl Request {
@@ -29,7 +28,6 @@ impl Request {
             counter: check.counter().clone(),
             quota: *check.quota(),
             cost: check.cost(),
-            rank: check.rank(),
         };
         Self {
             checks: batch.checks().iter().map(owned).collect(),
@@ -84,7 +82,6 @@ impl Request {
                 Check::new(subject, &check.counter)
                     .with_quota(&check.quota)
                     .with_cost(check.cost.saturating_mul(rounds))
-                    .with_rank(check.rank)
             })
             .collect();
         match Batch::new(&checks) {

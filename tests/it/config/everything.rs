@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tollgate::config::{Config, Source};
 use tollgate::headers::{HeaderSet, HeaderStyle, ResetStyle};
-use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Preflight, Rule, Tiers};
 use tollgate::{Algorithm, ManualClock, Quota, Timestamp, Window};
 use tower::ServiceExt;
 
@@ -111,7 +111,8 @@ fn in_code() -> PolicyBuilder {
         .exempt_network("127.0.0.1")
         .exempt_route("GET /health")
         .exempt_subject("tenant", "ourselves")
-        .count_preflights()
+        .preflight(Preflight::Count)
+        .preflight_quota("300/minute")
         .maintenance_until(Timestamp::from_secs(MAINTENANCE_ENDS))
 }
 

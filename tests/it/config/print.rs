@@ -6,7 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use tollgate::config::Source;
-use tollgate::policy::{Count, Inquiry, OnStoreFailure, Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::policy::{
+    Count, Inquiry, OnStoreFailure, Policy, PolicyBuilder, Preflight, Rule, Tiers,
+};
 use tollgate::{Identity, Timestamp};
 
 const TIERS: [&str; 3] = ["free", "team", "a b.c"];
@@ -257,7 +259,9 @@ pub(super) fn policies() -> impl Strategy<Value = PolicyBuilder> {
                     policy = policy.exempt_route("GET /health");
                 }
                 if exempt[3] {
-                    policy.count_preflights()
+                    policy
+                        .preflight(Preflight::Count)
+                        .preflight_quota("50/minute")
                 } else {
                     policy
                 }

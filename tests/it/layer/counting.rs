@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::post;
-use tollgate::policy::{Count, Policy, Rule};
+use tollgate::policy::{Count, Policy, Preflight, Rule};
 use tollgate::{Charge, Decision, RateLimitLayer};
 
 use super::{echo, layer, send};
@@ -159,7 +159,11 @@ async fn exemptions() {
         assert_eq!(send(&app, "POST /health", &[]).await.status, 429);
         assert_eq!(send(&app, "GET /", &[]).await.status, 429);
     }
-    let counted = RateLimitLayer::builder(Policy::builder().everyone("1/hour").count_preflights());
+    let counted = RateLimitLayer::builder(
+        Policy::builder()
+            .everyone("1/hour")
+            .preflight(Preflight::Count),
+    );
     let app = echo().layer(counted.build().unwrap());
     assert_eq!(send(&app, "OPTIONS /", &preflight).await.status, 200);
     assert_eq!(send(&app, "OPTIONS /", &preflight).await.status, 429);

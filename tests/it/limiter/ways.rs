@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate::{
-    Ask, Batch, Decision, Limiter, ManualClock, MemoryStore, Store, StoreAdmin, StoreFuture,
-    Timestamp, Usages,
+    Batch, CheckBuilder, Decision, Limiter, ManualClock, MemoryStore, Store, StoreAdmin,
+    StoreFuture, Timestamp, Usages,
 };
 
 const QUOTAS: [&str; 8] = [
@@ -50,7 +50,7 @@ impl Store for Unknown {
 }
 
 /// Whom a limiter is asked about.
-fn ask(limiter: &Limiter, whom: usize) -> Ask<'_> {
+fn ask(limiter: &Limiter, whom: usize) -> CheckBuilder<'_> {
     let v4 = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
     match whom {
         0 => limiter.check("alice"),

@@ -1,4 +1,4 @@
-//! One rule, compiled: its quotas for each tier, and its terms.
+//! One rule, compiled: its quotas for each tier, and its settings.
 
 use std::ops::Range;
 
@@ -32,23 +32,15 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A compiled rule: its lines, on these terms, per this.
+/// A compiled rule: indexes into the lists of the compiler.
 #[derive(Clone)]
 pub(super) struct CompiledRule {
-    /// Its number among all rules.
-    pub(super) rule: usize,
-    pub(super) lines: Range<usize>,
-    pub(super) terms: usize,
-    pub(super) per: KeyBy,
-    /// It is tried out and denies nobody.
+    /// Index among the descriptions of rules.
+    pub(super) about: usize,
+    pub(super) quotas: Range<usize>,
+    pub(super) settings: usize,
+    pub(super) key_by: usize,
     pub(super) dry_run: bool,
-}
-
-impl CompiledRule {
-    /// The number of its rule.
-    pub(super) fn number(self) -> usize {
-        self.rule
-    }
 }
 
 impl Compiler<'_> {
@@ -65,8 +57,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A rule that has quotas: its lines and terms.
-    pub(super) fn group(&mut self, place: &Place<'_>, rule: &Rule, kind: RuleKind) -> CompiledRule {
+    /// Compiles a rule that has quotas.
+    pub(super) fn rule(&mut self, place: &Place<'_>, rule: &Rule, kind: RuleKind) -> CompiledRule {
         let elsewhere = kind != RuleKind::Endpoint;
         let category = rule.category.as_deref();
         let of_category = (elsewhere && category.is_some(), "category", category);
@@ -103,47 +95,64 @@ impl Compiler<'_> {
         // What everybody shares is not more for whoever happens to ask.
         let unscaled = rule.unscaled || per.as_ref().is_some_and(KeyBy::is_everybody);
         let by_tier = self.by_tier(place, rule, unscaled, &quotas);
-        let first = self.lines.len();
+        let first = self.quotas.len();
         for (index, quota) in quotas.iter().enumerate() {
             let counter = Counter::new(place.name, *quota);
             let counter = counter.map_err(|wrong| place.problem("name", wrong));
             let Some(counter) = self.problems.note(counter) else {
                 continue;
             };
-            let mut lines = self.lines[first..].iter();
-            if let Some(twin) = lines.find(|line| line.counter.id() == counter.id()) {
+            let mut own = self.quotas[first..].iter();
+            if let Some(twin) = own.find(|other| other.counter.id() == counter.id()) {
                 let twin = twin.counter.quota();
                 let expected = format!("another window than `{twin}`, which is there already");
                 let problem = Invalid::new("quota", quota, expected);
                 self.problems.push(place.problem("limit", problem));
             }
             let by_tier = by_tier.iter().map(|quotas| quotas[index]).collect();
-            self.lines.push(CompiledQuota {
+            self.quotas.push(CompiledQuota {
                 counter,
                 by_tier,
                 rank: kind as u8,
             });
         }
-        let group = CompiledRule {
-            rule: self.rules.len(),
-            lines: first..self.lines.len(),
-            terms: self.terms(place, rule, None),
-            per: per.unwrap_or(KeyBy::Caller),
+        let key_by = per.unwrap_or(KeyBy::Caller);
+        let compiled = CompiledRule {
+            about: self.about_rules.len(),
+            quotas: first..self.quotas.len(),
+            settings: self.settings(place, rule, None),
+            key_by: self.key_by(&key_by),
             dry_run: rule.dry_run,
         };
-        self.rules.push(self.about(rule, kind, &group));
-        group
+        let about = self.about(rule, kind, &compiled, key_by);
+        self.about_rules.push(about);
+        compiled
     }
 
-    /// What people may want to know of a rule.
-    fn about(&self, rule: &Rule, kind: RuleKind, group: &CompiledRule) -> RuleAbout {
+    /// Returns the index of what a rule counts per.
+    fn key_by(&mut self, key_by: &KeyBy) -> usize {
+        let known = self.key_bys.iter().position(|known| known == key_by);
+        known.unwrap_or_else(|| {
+            self.key_bys.push(key_by.clone());
+            self.key_bys.len() - 1
+        })
+    }
+
+    /// Describes a rule for explanations and overviews.
+    fn about(
+        &self,
+        rule: &Rule,
+        kind: RuleKind,
+        compiled: &CompiledRule,
+        key_by: KeyBy,
+    ) -> RuleAbout {
         let says = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
         RuleAbout {
             kind,
-            lines: group.lines.clone(),
-            terms: group.terms,
-            per: group.per.clone(),
-            unscaled: rule.unscaled || group.per.is_everybody(),
+            quotas: compiled.quotas.clone(),
+            settings: compiled.settings,
+            unscaled: rule.unscaled || key_by.is_everybody(),
+            key_by,
             says_tier: (0..self.tiers.len())
                 .map(|tier| says(self.tiers.name(tier)))
                 .collect(),
@@ -251,8 +260,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// What a rule says besides its quotas; where it is silent, what its category says.
-    pub(super) fn terms(
+    /// Compiles the settings of a rule besides its quotas. Where it sets none, those of its category
+    /// apply. Returns their index.
+    pub(super) fn settings(
         &mut self,
         place: &Place<'_>,
         rule: &Rule,
@@ -262,8 +272,8 @@ impl Compiler<'_> {
         let text = |own: &Option<String>, other: Option<String>| {
             own.clone().or(other).map(String::into_boxed_str)
         };
-        self.terms.push(RuleSettings {
-            rule: place.name.into(),
+        self.rules.push(RuleSettings {
+            name: place.name.into(),
             path: place.path.as_str().into(),
             count: rule.count.clone().or(category.count).unwrap_or_default(),
             cost: rule.cost.clone().or(category.cost).unwrap_or_default(),
@@ -274,7 +284,7 @@ impl Compiler<'_> {
                 .or(category.on_store_failure)
                 .unwrap_or(self.on_store_failure),
         });
-        self.terms.len() - 1
+        self.rules.len() - 1
     }
 }
 

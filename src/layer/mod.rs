@@ -1,29 +1,22 @@
-//! The layer: what goes around a service.
+//! The layer around a service: [`RateLimitLayer`].
+
+mod builder;
 
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::Response;
 use tower_layer::Layer;
 
-use crate::clock::{Clock, SharedClock, Timestamp};
-use crate::error::{Error, Invalid, Problems, ReloadError};
-use crate::head::RequestHead;
-use crate::headers::HeaderStyle;
-use crate::identity::{ClientIp, Custom, Identify};
+use crate::clock::Timestamp;
+use crate::error::{Error, Problems, ReloadError};
 use crate::key::Subject;
-use crate::observe::{Alert, Alerts, Pseudonyms, Statistics, Watching};
-use crate::pipeline::{
-    LayerOverrides, OnInvalid, Origin, PipelineConfig, PolicyStatus, RequestPipeline,
-};
-use crate::policy::{IntoPolicy, Policy};
-use crate::quota::IntoQuota;
-use crate::response::{Auto, Denial, Render, render_with};
+use crate::observe::{Alert, Statistics};
+use crate::pipeline::{PolicyStatus, RequestPipeline};
+use crate::policy::IntoPolicy;
 use crate::service::RateLimit;
-use crate::store::{MemoryStore, Override, Store, StoreFuture};
-use crate::tier::TierResolver;
-use crate::who::Identity;
+use crate::store::{Override, StoreFuture};
+
+pub use self::builder::RateLimitLayerBuilder;
 
 /// Limits the requests to a service: a [`Layer`] for axum, hyper, tonic and everything else
 /// that is a tower service over HTTP.
@@ -103,20 +96,7 @@ impl RateLimitLayer {
 
     /// A layer with settings.
     pub fn builder(policy: impl IntoPolicy) -> RateLimitLayerBuilder {
-        RateLimitLayerBuilder {
-            policy: policy.into_policy(),
-            code: LayerOverrides::default(),
-            file: LayerOverrides::default(),
-            trusted_proxies: Vec::new(),
-            problems: Problems::default(),
-            resolver: None,
-            store: None,
-            clock: None,
-            renderer: Arc::new(<Auto>::default()),
-            tells_handlers: false,
-            origin: None,
-            watching: Watching::default(),
-        }
+        RateLimitLayerBuilder::new(policy.into_policy())
     }
 }
 
@@ -294,229 +274,5 @@ impl fmt::Debug for RateLimitLayer {
         f.debug_tuple("RateLimitLayer")
             .field(&self.pipeline)
             .finish()
-    }
-}
-
-/// Settings of a [`RateLimitLayer`].
-#[derive(Debug)]
-#[must_use]
-pub struct RateLimitLayerBuilder {
-    policy: Result<Policy, Problems>,
-    code: LayerOverrides,
-    file: LayerOverrides,
-    trusted_proxies: Vec<String>,
-    problems: Problems,
-    resolver: Option<TierResolver>,
-    store: Option<Arc<dyn Store>>,
-    clock: Option<SharedClock>,
-    renderer: Arc<dyn Render>,
-    tells_handlers: bool,
-    origin: Option<Arc<dyn Origin>>,
-    watching: Watching,
-}
-
-impl RateLimitLayerBuilder {
-    /// Asks this source who is asking, after those that were given before: the first that knows
-    /// wins. See [`identity`](crate::identity).
-    pub fn identify(mut self, source: impl Identify) -> Self {
-        self.code.chain = self.code.chain.then(source);
-        self
-    }
-
-    /// Asks a closure who is asking.
-    ///
-    /// ```
-    /// # use tollgate::{Identity, RateLimitLayer};
-    /// let limits = RateLimitLayer::builder("100/minute")
-    ///     .identify_with(|head| head.extension::<Identity>().cloned())
-    ///     .build()?;
-    /// # let _ = limits;
-    /// # Ok::<(), tollgate::Problems>(())
-    /// ```
-    pub fn identify_with(
-        self,
-        closure: impl Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync + 'static,
-    ) -> Self {
-        self.identify(Custom::new(closure))
-    }
-
-    /// Believes `X-Forwarded-For` if it comes from one of these: addresses or networks. For
-    /// other headers and settings, use [`client_ip`](Self::client_ip).
-    pub fn trusted_proxies<N: Into<String>>(
-        mut self,
-        networks: impl IntoIterator<Item = N>,
-    ) -> Self {
-        self.trusted_proxies
-            .extend(networks.into_iter().map(Into::into));
-        self
-    }
-
-    /// How the client's address is found.
-    pub fn client_ip(mut self, client_ip: ClientIp) -> Self {
-        self.code.client_ip = Some(client_ip);
-        self
-    }
-
-    /// How many requests with wrong credentials one client IP may send. Default: `60/minute`.
-    ///
-    /// Further requests *with a wrong credential* get 429, with the policy
-    /// `ip:invalid-credentials:1m`. Requests with a credential that names a subject, or
-    /// with no wrong one, are not affected. Expired tokens are not charged. Clients without a known address are not limited.
-    pub fn failed_auth_quota(mut self, quota: impl IntoQuota) -> Self {
-        let quota = quota.into_quota();
-        let quota = quota.map_err(|wrong| wrong.within("failed_auth_quota"));
-        self.code.failed_auth_quota = self.problems.note(quota);
-        self
-    }
-
-    /// Answers 401 to credentials that are not accepted, and 503 to tokens while there are no keys
-    /// to verify them with. Default: such a caller is unauthenticated;
-    /// [the security guide](crate::docs::security) says when that is safe.
-    pub fn reject_invalid_credentials(mut self) -> Self {
-        self.code.on_invalid = Some(OnInvalid::Reject);
-        self
-    }
-
-    /// Where to look up the tier of callers whose identity does not say it. On the layer's
-    /// clock, and with a memory of its own.
-    pub fn tier_resolver(mut self, resolver: TierResolver) -> Self {
-        self.resolver = Some(resolver);
-        self
-    }
-
-    /// Where to count; a [`MemoryStore`](crate::MemoryStore) of its own, if not given. In an [`Arc`], it can be
-    /// shared.
-    pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(Arc::new(store));
-        self
-    }
-
-    /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
-    pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(SharedClock::new(clock));
-        self
-    }
-
-    /// Which headers responses carry: a [`HeaderSet`](crate::headers::HeaderSet), or a whole
-    /// [`HeaderStyle`].
-    pub fn headers(mut self, style: impl Into<HeaderStyle>) -> Self {
-        self.code.style = Some(style.into());
-        self
-    }
-
-    /// What those are told who are turned away; see [`response`](crate::response).
-    pub fn render(mut self, renderer: impl Render) -> Self {
-        self.renderer = Arc::new(renderer);
-        self
-    }
-
-    /// What those are told who are turned away, by a closure.
-    ///
-    /// ```
-    /// # use http::Response;
-    /// # use tollgate::RateLimitLayer;
-    /// let limits = RateLimitLayer::builder("20/hour")
-    ///     .render_with(|_denial| Response::new(r#"{"ok":true}"#))
-    ///     .build()?;
-    /// # let _ = limits;
-    /// # Ok::<(), tollgate::Problems>(())
-    /// ```
-    pub fn render_with<B: Into<Bytes>>(
-        self,
-        closure: impl Fn(&Denial<'_>) -> Response<B> + Send + Sync + 'static,
-    ) -> Self {
-        self.render(render_with(closure))
-    }
-
-    /// Handlers can take the [`Decision`](crate::Decision) and a [`Charge`](crate::Charge), as
-    /// extractors of axum or from the extensions of the request. Not the default, because it
-    /// costs every request two allocations.
-    pub fn handlers_see_decision(mut self) -> Self {
-        self.tells_handlers = true;
-        self
-    }
-
-    /// When [alerts](RateLimitLayer::on_alert) fire; see [`Alerts`] for the defaults.
-    pub fn alerts(mut self, alerts: Alerts) -> Self {
-        self.watching.alerts = self.problems.note(alerts.checked()).unwrap_or_default();
-        self
-    }
-
-    /// In events, callers are called by a hash under this key, such as `user#9f86d081884c7d65`:
-    /// the same in all processes that have the same key, and after a restart. If this is not
-    /// said, the key is random, and names hold as long as the process runs.
-    ///
-    /// Keep the key secret: whoever has it can find out by trying whose hash it is.
-    pub fn hash_identities_with(mut self, key: impl AsRef<[u8]>) -> Self {
-        self.watching.names = Pseudonyms::Keyed(key.as_ref().into());
-        self
-    }
-
-    /// In events, callers are called by their names, such as `user=alice` or `ip=203.0.113.9`.
-    /// Logs are then about people; mind who reads them, and how long they are kept.
-    pub fn log_plain_identities(mut self) -> Self {
-        self.watching.names = Pseudonyms::Plain;
-        self
-    }
-
-    /// Counts nothing for those who watch: [`statistics`](RateLimitLayer::statistics) stay empty,
-    /// no alert fires, and metrics tell of no decision. Events are still told. It saves a
-    /// request a few nanoseconds.
-    pub fn without_statistics(mut self) -> Self {
-        self.watching.is_off = true;
-        self
-    }
-
-    /// What else the file says that the policy comes from, and how to read it again.
-    #[cfg(feature = "config")]
-    pub(crate) fn said_by_file(
-        mut self,
-        file: LayerOverrides,
-        origin: Option<Arc<dyn Origin>>,
-    ) -> Self {
-        self.file = file;
-        self.origin = origin;
-        self
-    }
-
-    /// Checks everything and builds the layer.
-    pub fn build(self) -> Result<RateLimitLayer, Problems> {
-        let (mut problems, mut code) = (self.problems, self.code);
-        if !self.trusted_proxies.is_empty() {
-            if code.client_ip.is_some() {
-                let found = self.trusted_proxies.join(", ");
-                let expected = "the proxies in `client_ip`, where that is given";
-                problems.push(Invalid::new("trusted_proxies", found, expected));
-            }
-            let client_ip = ClientIp::builder().trusted_proxies(self.trusted_proxies);
-            code.client_ip = problems.note(client_ip.build());
-        }
-        let policy = match self.policy {
-            Ok(policy) => problems.or(policy)?,
-            Err(wrong) => {
-                let wrong = wrong.iter().cloned();
-                wrong.for_each(|problem| problems.push(problem));
-                return Err(problems);
-            }
-        };
-        let clock = self.clock.unwrap_or_default();
-        let resolver = self
-            .resolver
-            .map(|resolver| resolver.on_clock(clock.to_any()));
-        let pipeline = RequestPipeline::new(PipelineConfig {
-            policy,
-            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
-            clock,
-            code,
-            file: self.file,
-            resolver,
-            renderer: self.renderer,
-            tells_handlers: self.tells_handlers,
-            origin: self.origin,
-            watching: self.watching,
-        })?;
-        Ok(RateLimitLayer {
-            pipeline: Arc::new(pipeline),
-        })
     }
 }

@@ -6,7 +6,7 @@ use crate::policy::RoutedPath;
 /// Reads the extensions that axum's routers leave. Mounts strip their prefix off the URI, and
 /// `OriginalUri` has the whole path.
 #[cfg(feature = "axum")]
-pub(super) fn taken<'a>(head: &RequestHead<'a>) -> RoutedPath<'a> {
+pub(super) fn routed_path<'a>(head: &RequestHead<'a>) -> RoutedPath<'a> {
     use axum::extract::{MatchedPath, NestedPath, OriginalUri};
 
     let now = head.path();
@@ -56,7 +56,7 @@ fn beginning<'a>(path: &'a str, pattern: &str) -> &'a str {
 }
 
 #[cfg(not(feature = "axum"))]
-pub(super) fn taken<'a>(head: &RequestHead<'a>) -> RoutedPath<'a> {
+pub(super) fn routed_path<'a>(head: &RequestHead<'a>) -> RoutedPath<'a> {
     RoutedPath {
         path: head.path(),
         ..RoutedPath::default()

@@ -1,0 +1,207 @@
+//! One call of a limiter: [`CheckBuilder`].
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use super::Limiter;
+use super::effective_quotas::EffectiveQuotas;
+use crate::clock::{self, Clock, Timestamp};
+use crate::decision::Decision;
+use crate::error::{Error, Invalid};
+use crate::key::Subject;
+use crate::quota::Quota;
+use crate::store::{StoreFuture, block_on};
+
+/// A check that has not been sent yet: set options, then `.await` it or [`wait`](CheckBuilder::wait).
+///
+/// ```
+/// use tollgate::Limiter;
+///
+/// let limiter = Limiter::new("10/minute")?;
+/// let decision = limiter.check("alice").cost(3).limit(5).wait()?;
+/// assert_eq!((decision.limit(), decision.remaining()), (5, 2));
+/// # Ok::<(), tollgate::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "nothing is checked until it is awaited or waited for"]
+pub struct CheckBuilder<'a> {
+    limiter: &'a Limiter,
+    subject: Subject<'a>,
+    verb: Verb,
+    cost: u64,
+    replacement: Replacement<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Check,
+    Peek,
+    Record,
+}
+
+/// What applies to this call in place of the limiter's quotas.
+#[derive(Clone, Copy, Debug)]
+enum Replacement<'a> {
+    None,
+    /// Another amount of the first.
+    Amount(u64),
+    /// Another quota for each.
+    Quotas(&'a [Quota]),
+}
+
+impl<'a> CheckBuilder<'a> {
+    #[inline]
+    pub(super) fn new(limiter: &'a Limiter, subject: Subject<'a>, verb: Verb) -> Self {
+        Self {
+            limiter,
+            subject,
+            verb,
+            cost: 1,
+            replacement: Replacement::None,
+        }
+    }
+
+    /// Charges this much. Default: 1. With 0, tells whether the limit is kept and charges nothing.
+    pub fn cost(mut self, cost: u64) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    /// For this call, the first quota allows `amount`, whatever was
+    /// [set at run time](Limiter::set_override). The burst of a token bucket changes in proportion.
+    /// The counter stays the same.
+    pub fn limit(mut self, amount: u64) -> Self {
+        self.replacement = Replacement::Amount(amount);
+        self
+    }
+
+    /// For this call, these quotas apply, in the order of [`Limiter::counters`]: a tier, an
+    /// override, `unlimited` or `blocked`. The counters stay the same, so windows and algorithms must be
+    /// the limiter's.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::builder().quota("10/minute").quota("100/hour").build()?;
+    /// let team = [Quota::per_minute(50)?, Quota::unlimited()];
+    /// let decision = limiter.check("alice").quotas(&team).wait()?;
+    /// assert_eq!(decision.limit(), 50);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn quotas(mut self, quotas: &'a [Quota]) -> Self {
+        self.replacement = Replacement::Quotas(quotas);
+        self
+    }
+
+    /// Returns the decision, blocking this thread until it is known. Needs no runtime, so it must not
+    /// be called from a task on one unless the store is in memory.
+    #[inline]
+    pub fn wait(&self) -> Result<Decision, Error> {
+        self.send().wait()
+    }
+
+    /// Repeats the check until it is allowed, for at most `within`.
+    ///
+    /// Waits exactly as long as the decision says, on the limiter's clock. If waiting cannot help, or
+    /// would take longer, the denial is returned at once. So is the result of
+    /// [`peek`](Limiter::peek) and [`record`](Limiter::record), which have nothing to wait for.
+    pub async fn until_ready(self, within: Duration) -> Result<Decision, Error> {
+        let wait = |decision: &Decision| match self.verb {
+            Verb::Check => decision.retry_after(),
+            Verb::Peek | Verb::Record => None,
+        };
+        repeat_until_ready(&*self.limiter.inner.clock, within, || self.send(), wait).await
+    }
+
+    /// [`until_ready`](CheckBuilder::until_ready) where there is no runtime, blocking this thread.
+    pub fn wait_until_ready(self, within: Duration) -> Result<Decision, Error> {
+        block_on(self.until_ready(within))
+    }
+
+    pub(super) fn send(&self) -> StoreFuture<Decision, Error> {
+        let now = self.limiter.now();
+        match self.effective_quotas(now) {
+            Ok(quotas) => self.send_under(&quotas, now),
+            Err(invalid) => StoreFuture::ready(Err(invalid.into())),
+        }
+    }
+
+    /// Returns the quotas of this call.
+    pub(super) fn effective_quotas(&self, now: Timestamp) -> Result<EffectiveQuotas<'a>, Invalid> {
+        let counters = self.limiter.counters();
+        match self.replacement {
+            Replacement::None => Ok(self.limiter.effective_quotas(&self.subject, now)),
+            Replacement::Amount(amount) => EffectiveQuotas::amount(counters, amount),
+            Replacement::Quotas(quotas) => EffectiveQuotas::each(counters, quotas),
+        }
+    }
+
+    /// Puts the check to the store, under these quotas.
+    pub(super) fn send_under(
+        &self,
+        quotas: &EffectiveQuotas<'_>,
+        now: Timestamp,
+    ) -> StoreFuture<Decision, Error> {
+        let Self { verb, cost, .. } = *self;
+        let answer =
+            self.limiter
+                .with_batch(&self.subject, quotas, cost, |store, batch| match verb {
+                    Verb::Check => store.decide(batch, now),
+                    Verb::Peek => store.peek(batch, now),
+                    Verb::Record => store.record(batch, now),
+                });
+        let offset = self.limiter.inner.wall_offset();
+        let windows = quotas.windows(self.limiter.counters());
+        answer.map(move |usages| {
+            let usages = usages?;
+            usages.expect_len(windows.len())?;
+            let order = windows.iter().map(|window| (0, u64::MAX - window));
+            let decision = Decision::new(usages.at(), usages.live(), order);
+            let charged = match verb {
+                Verb::Check if decision.is_allowed() => cost,
+                Verb::Check | Verb::Peek => 0,
+                Verb::Record => cost,
+            };
+            Ok(decision.with_charged(charged).on_wall(offset))
+        })
+    }
+
+    pub(super) const fn limiter(&self) -> &'a Limiter {
+        self.limiter
+    }
+
+    pub(super) const fn subject(&self) -> &Subject<'a> {
+        &self.subject
+    }
+}
+
+/// Repeats `send` as long as `wait` returns a duration and there is time for it.
+pub(super) async fn repeat_until_ready<T: Unpin>(
+    clock: &dyn Clock,
+    within: Duration,
+    send: impl Fn() -> StoreFuture<T, Error>,
+    wait: impl Fn(&T) -> Option<Duration>,
+) -> Result<T, Error> {
+    let deadline = clock::now(clock).saturating_add(within);
+    loop {
+        let answer = send().await?;
+        let Some(wait) = wait(&answer) else {
+            return Ok(answer);
+        };
+        let ready_at = clock::now(clock).saturating_add(wait);
+        if ready_at > deadline {
+            return Ok(answer);
+        }
+        clock.sleep_until(ready_at).await;
+    }
+}
+
+impl IntoFuture for CheckBuilder<'_> {
+    type Output = Result<Decision, Error>;
+    type IntoFuture = StoreFuture<Decision, Error>;
+
+    /// Puts the check to the store.
+    fn into_future(self) -> Self::IntoFuture {
+        self.send()
+    }
+}

@@ -1,0 +1,171 @@
+//! The one route of a request: evaluate, decide, conclude.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use super::admission::WaitsFor;
+use super::context::{CountedIn, RequestContext};
+use super::failure::FailurePlan;
+use super::resolve::Resolution;
+use super::tier::TierLookup;
+use super::{Admission, Evaluation, PendingDecision, Rejection, RequestPipeline, Snapshot};
+use crate::clock::Timestamp;
+use crate::error::StoreError;
+use crate::head::RequestHead;
+use crate::usage::Usages;
+
+impl RequestPipeline {
+    /// Decides whether a request is admitted, and charges it if so.
+    pub(crate) fn evaluate(self: &Arc<Self>, head: &RequestHead<'_>) -> Evaluation {
+        // A guard without a reference count: most requests need nothing of it afterwards.
+        let snapshot = &self.snapshot.load();
+        let now = self.now();
+        if self.watch.is_due(now) {
+            self.tick(now);
+        }
+        let mut context = match self.resolve(snapshot, head, now) {
+            Resolution::Exempt(reason) => return self.pass_exempt(reason, head, now),
+            Resolution::Reject(rejection) => return Evaluation::Reject(rejection),
+            Resolution::Limited(context) => context,
+        };
+        match self.look_up_tier(snapshot, context.identity.as_ref(), now) {
+            TierLookup::Known(tier) => {
+                context.tier = tier;
+                self.decide(snapshot, context, head, now)
+            }
+            TierLookup::Pending(name) => pending(snapshot, context, now, WaitsFor::Tier(name)),
+        }
+    }
+
+    /// Puts the checks of a request to the store.
+    fn decide(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        mut context: RequestContext,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) -> Evaluation {
+        // The local shares of a fallback include the overrides.
+        if context.counted_in == CountedIn::Store {
+            context.apply_overrides(snapshot, self.override_table(), || self.wall_at(now));
+        }
+        let store = self.store_of(&context);
+        let answer = context.with_batch(snapshot, |batch| store.decide(batch, now));
+        match answer.try_ready() {
+            Ok(result) => self.conclude(snapshot, context, result, head, now),
+            Err(future) => pending(snapshot, context, now, WaitsFor::Store(future)),
+        }
+    }
+
+    /// Turns the answer of the store into the result of the evaluation.
+    fn conclude(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        mut context: RequestContext,
+        result: Result<Usages, StoreError>,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) -> Evaluation {
+        let decided = result.and_then(|usages| Ok((context.decision(snapshot, &usages)?, usages)));
+        let (decision, usages) = match decided {
+            Ok(decided) => decided,
+            Err(error) => {
+                self.watch.store_failed(&error, now);
+                return match context.on_store_failure(snapshot, &error) {
+                    FailurePlan::Reject => {
+                        Evaluation::Reject(self.reject_unavailable(snapshot, head, now))
+                    }
+                    FailurePlan::PassUncounted => self.pass_uncounted(),
+                    FailurePlan::CountLocally => self.decide(snapshot, context, head, now),
+                };
+            }
+        };
+        if context.counted_in == CountedIn::Store {
+            self.store_answered(now);
+        }
+        let decision = decision.on_wall(self.wall_offset(context.counted_in));
+        if decision.is_denied() {
+            let rejection = self.reject(snapshot, &context, &usages, decision, head, now);
+            return Evaluation::Reject(rejection);
+        }
+        self.report_allowed(snapshot, &context, &decision, head, now);
+        self.report_dry_runs(snapshot, &context, &usages, head, now);
+        if !self.needs_response(snapshot, &context) {
+            return Evaluation::Pass(None);
+        }
+        Evaluation::Pass(Some(Box::new(Admission {
+            // Otherwise every request would change the reference count.
+            pipeline: context.depends_on_response().then(|| Arc::clone(self)),
+            snapshot: Arc::clone(snapshot),
+            context,
+            usages,
+            decision,
+        })))
+    }
+
+    /// Continues an evaluation that waits. `pending` is taken when it is complete.
+    pub(crate) fn poll_pending(
+        self: &Arc<Self>,
+        pending: &mut Option<PendingDecision>,
+        head: &RequestHead<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Box<Admission>>, Rejection>> {
+        loop {
+            let Some(waiting) = pending else {
+                #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
+                {
+                    panic!("a decision was polled after its completion");
+                }
+            };
+            let result = match &mut waiting.waits_for {
+                WaitsFor::Tier(name) => {
+                    let name = ready!(name.as_mut().poll(cx));
+                    waiting.context.tier = waiting.snapshot.tier(name.as_deref(), &self.watch);
+                    None
+                }
+                WaitsFor::Store(future) => Some(ready!(Pin::new(future).poll(cx))),
+            };
+            let Some(waiting) = pending.take() else {
+                continue;
+            };
+            let PendingDecision {
+                snapshot, context, ..
+            } = waiting;
+            let now = self.now();
+            let evaluation = match result {
+                None => self.decide(&snapshot, context, head, now),
+                Some(result) => {
+                    let took = now.duration_since(waiting.started_at);
+                    self.watch.took(took, true);
+                    self.conclude(&snapshot, context, result, head, now)
+                }
+            };
+            match evaluation {
+                Evaluation::Pending(next) => *pending = Some(next),
+                Evaluation::Pass(admission) => return Poll::Ready(Ok(admission)),
+                Evaluation::Reject(rejection) => return Poll::Ready(Err(rejection)),
+            }
+        }
+    }
+
+    /// Returns whether the response of an admitted request, or its handler, needs the admission.
+    fn needs_response(&self, snapshot: &Snapshot, context: &RequestContext) -> bool {
+        !snapshot.style().is_none() || self.extends_requests || context.depends_on_response()
+    }
+}
+
+/// Keeps what is needed to continue, together with the snapshot that the request began with.
+fn pending(
+    snapshot: &Arc<Snapshot>,
+    context: RequestContext,
+    started_at: Timestamp,
+    waits_for: WaitsFor,
+) -> Evaluation {
+    Evaluation::Pending(PendingDecision {
+        snapshot: Arc::clone(snapshot),
+        context,
+        started_at,
+        waits_for,
+    })
+}

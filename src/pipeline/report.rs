@@ -1,0 +1,206 @@
+//! Reports to telemetry.
+
+use super::context::RequestContext;
+use super::{Evaluation, RequestPipeline, Snapshot};
+use crate::batch::Group;
+use crate::clock::Timestamp;
+use crate::decision::Decision;
+use crate::head::RequestHead;
+use crate::headers::{Label, Standing};
+use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
+use crate::policy::Exemption;
+use crate::response::Denial;
+use crate::store::StoreAdmin;
+use crate::usage::{Usage, Usages};
+
+impl RequestPipeline {
+    /// Admits a request that is exempt.
+    pub(super) fn pass_exempt(
+        &self,
+        reason: Exemption,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) -> Evaluation {
+        if reason == Exemption::Maintenance {
+            self.watch.exempt_by_maintenance(reason.name(), head, now);
+        } else {
+            self.watch.exempt(reason.name(), reason.is_audited(), head);
+        }
+        Evaluation::Pass(None)
+    }
+
+    /// Admits a request that could not be counted.
+    pub(super) fn pass_uncounted(&self) -> Evaluation {
+        self.watch.uncounted();
+        Evaluation::Pass(None)
+    }
+
+    /// Reports that the store answered. If it had failed before, it has recovered, unless a decorator
+    /// answered in its place.
+    #[inline]
+    pub(super) fn store_answered(&self, now: Timestamp) {
+        if self.watch.is_store_failing() && self.store.health().is_healthy() {
+            self.watch.store_recovered(now);
+        }
+    }
+
+    /// Reports an admitted request under its binding quota.
+    #[inline]
+    pub(super) fn report_allowed(
+        &self,
+        snapshot: &Snapshot,
+        context: &RequestContext,
+        decision: &Decision,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) {
+        let binding = decision.binding();
+        let Some(Ok(metadata)) = binding.map(|index| context.metadata(snapshot, index)) else {
+            self.watch.uncounted();
+            return;
+        };
+        let allowed = Allowed {
+            endpoint: context.endpoint(snapshot),
+            policy: &metadata.tally,
+            usage: decision.usage(),
+            warns: snapshot.policy.warns(decision.usage()),
+            now,
+        };
+        if self.watch.allowed(&allowed) {
+            self.watch.took(self.now().duration_since(now), false);
+        }
+        if self.watch.waits_for_somebody() {
+            let caller = context.caller().known_by();
+            let counts = |counter| context.counts_on(snapshot, counter);
+            self.watch.came_back(&caller, counts, now);
+        }
+        if Watch::hears_of_allowed(allowed.warns) {
+            self.log_allowed(&allowed, &metadata.label, context, head);
+        }
+    }
+
+    #[cold]
+    fn log_allowed(
+        &self,
+        allowed: &Allowed<'_>,
+        label: &Label,
+        context: &RequestContext,
+        head: &RequestHead<'_>,
+    ) {
+        let exceeded = Exceeded {
+            head: *head,
+            endpoint: path_of(allowed.endpoint, head),
+            policy: label.as_str(),
+            limit: allowed.usage.limit(),
+            used: allowed.usage.used(),
+            window: label.window().duration().as_secs(),
+            retry_after: None,
+            request_id: "",
+        };
+        self.watch
+            .tell_allowed(allowed, &context.caller().known_by(), &exceeded);
+    }
+
+    /// Reports the dry runs that would have denied an admitted request.
+    #[inline]
+    pub(super) fn report_dry_runs(
+        &self,
+        snapshot: &Snapshot,
+        context: &RequestContext,
+        usages: &Usages,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) {
+        let checks = context.checks();
+        let mut from = usages.live().len();
+        while let Some(Group::DryRun(_)) = checks.get(from).map(|check| check.group) {
+            let group = checks[from].group;
+            let len = checks[from..].partition_point(|check| check.group == group);
+            let range = from..from + len;
+            if !usages.usages()[range.clone()].iter().all(Usage::is_allowed) {
+                let decision = context.decision_of(snapshot, usages, range);
+                self.report_dry_run(snapshot, context, from, decision, head, now);
+            }
+            from += len;
+        }
+    }
+
+    /// Reports the denial of a dry run whose checks begin at index `first`.
+    #[cold]
+    fn report_dry_run(
+        &self,
+        snapshot: &Snapshot,
+        context: &RequestContext,
+        first: usize,
+        decision: Decision,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) {
+        let binding = decision.binding().and_then(|index| {
+            let index = first + index;
+            let metadata = context.metadata(snapshot, index).ok()?;
+            Some((context.label(snapshot, index).ok()?, metadata))
+        });
+        let Some((label, metadata)) = binding else {
+            return;
+        };
+        let decision = decision.on_wall(self.wall_offset(context.counted_in));
+        let standing = Standing::new(label, *decision.usage());
+        let denial = Denial::limited(*head, standing, decision.at());
+        let caller = context.caller().known_by();
+        self.watch.would_deny(&metadata.tally, &caller, now, || {
+            exceeded(&denial, context.endpoint(snapshot))
+        });
+    }
+
+    /// Updates statistics, alerts and gauges. Called about once a second.
+    #[cold]
+    pub(crate) fn tick(&self, now: Timestamp) {
+        self.watch.look(now);
+        if cfg!(feature = "metrics") {
+            let in_memory = self.store.admin().and_then(StoreAdmin::memory_stats);
+            self.watch.look_around(
+                self.store.health().is_healthy(),
+                in_memory.map(|figures| figures.counters()),
+                in_memory.map(|figures| figures.evicted()),
+                self.policy_version(),
+            );
+        }
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        let now = self.now();
+        self.tick(now);
+        let offset = self.clock.wall_offset();
+        self.watch.statistics(now).offset_by(offset)
+    }
+}
+
+/// Returns the fields of events about a denial.
+pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Exceeded<'a> {
+    let head = denial.head();
+    Exceeded {
+        head,
+        endpoint: path_of(endpoint, &head),
+        policy: denial.policy().unwrap_or_default(),
+        limit: denial.limit().unwrap_or_default(),
+        used: denial.used().unwrap_or_default(),
+        window: denial
+            .window()
+            .map_or(0, |window| window.duration().as_secs()),
+        retry_after: denial.retry_after_secs(),
+        request_id: denial.request_id().as_str(),
+    }
+}
+
+/// Returns the name of an endpoint in events: the path of its route, so that events can be grouped and
+/// ids do not show; or the path of the request if no route matches.
+fn path_of<'a>(endpoint: &'a Tally, head: &RequestHead<'a>) -> &'a str {
+    let name = &**endpoint.name();
+    let route = name.split_once(' ').map_or(name, |(_, path)| path);
+    if route.starts_with('/') {
+        route
+    } else {
+        head.path()
+    }
+}
