@@ -84,7 +84,7 @@ impl Limiter {
         now: Timestamp,
     ) -> EffectiveQuotas<'static> {
         let overrides = self.inner.store.overrides().map(OverrideStore::table);
-        match overrides.filter(|overrides| !overrides.is_empty()) {
+        match overrides.filter(|overrides| overrides.may_have(subject)) {
             Some(overrides) => {
                 let wall = clock::wall_at(&*self.inner.clock, now);
                 self.overridden_quotas(overrides, subject, wall)

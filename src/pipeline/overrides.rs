@@ -93,12 +93,17 @@ impl RequestContext {
     }
 
     fn look_up_overrides(&mut self, snapshot: &Snapshot, overrides: &Overrides, wall: Timestamp) {
-        let policy = &snapshot.policy;
+        let (policy, caller) = (&snapshot.policy, self.caller());
+        let may_have = |subject: Subject<'_>| overrides.may_have(&subject);
+        let is_caller_found = caller.subjects().any(may_have);
         let mut found = None;
         for (index, check) in self.checks().iter().enumerate() {
-            let counter = &policy.quota(check).counter;
             let key_by = policy.key_by(check);
-            let quota = quota_set_for(overrides, &self.caller(), key_by, counter, wall);
+            if !is_caller_found && !key_by.subject(&caller).is_some_and(may_have) {
+                continue;
+            }
+            let counter = &policy.quota(check).counter;
+            let quota = quota_set_for(overrides, &caller, key_by, counter, wall);
             if let Some(quota) = quota {
                 let all = found.get_or_insert_with(|| vec![None; self.checks().len()]);
                 all[index] = self.quota_override_of(snapshot, check, quota);

@@ -8,7 +8,7 @@ mod circuit_breaker;
 pub mod contract;
 mod deny_cache;
 mod epoch;
-mod fingerprint;
+
 mod future;
 mod health;
 mod lease;
@@ -18,6 +18,7 @@ mod overrides;
 #[cfg(feature = "redis")]
 mod redis;
 mod siphash;
+mod subject_hash;
 mod wall;
 
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::store::fingerprint::Fingerprint;
+use crate::store::subject_hash::Fingerprint;
 
 /// A number for each subject, which is another one after every change. Subjects share them: what
 /// is forgotten too much is asked about once more.

@@ -10,11 +10,11 @@ use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::key::Subject;
 use crate::store::by_print::{ByPrint, by_print};
-use crate::store::fingerprint::{Fingerprint, RequestPrint, Secret};
+use crate::store::subject_hash::{Fingerprint, RequestPrint, SubjectHasher};
 use crate::usage::Usages;
 
 pub(super) struct Memory {
-    secret: Secret,
+    secret: SubjectHasher,
     denials: ByPrint<Arc<Denial>>,
     changes: Changes,
     longest: Duration,
@@ -35,7 +35,7 @@ pub(super) struct Asked {
 impl Memory {
     pub(super) fn new(capacity: usize, longest: Duration) -> Self {
         Self {
-            secret: Secret::random(),
+            secret: SubjectHasher::random(),
             denials: by_print(capacity),
             changes: Changes::none(),
             longest,

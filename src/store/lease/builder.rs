@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Leased, Settings, Shared};
 use crate::error::Invalid;
 use crate::store::by_print::by_print;
-use crate::store::fingerprint::Secret;
+use crate::store::subject_hash::SubjectHasher;
 use crate::store::{Store, epoch_of};
 use crate::sync::Mutex;
 
@@ -83,7 +83,7 @@ impl LeasedBuilder {
                 epoch: AtomicU64::new(epoch_of(&*self.store)),
                 store: self.store,
                 settings,
-                secret: Secret::random(),
+                secret: SubjectHasher::random(),
                 desks: by_print(self.capacity),
                 taken: Mutex::new(VecDeque::new()),
                 is_closed: AtomicBool::new(false),

@@ -25,7 +25,7 @@ use self::request::Request;
 use self::seat::{Call, Seat};
 use self::terms::can_be_leased;
 use super::by_print::ByPrint;
-use super::fingerprint::{RequestPrint, Secret};
+use super::subject_hash::{RequestPrint, SubjectHasher};
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
 use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
@@ -106,7 +106,7 @@ pub struct Leased {
 struct Shared {
     store: Arc<dyn Store>,
     settings: Settings,
-    secret: Secret,
+    secret: SubjectHasher,
     desks: ByPrint<Arc<Desk>>,
     /// Desks in the order in which they took a lease, to see to those that nobody comes to.
     taken: Mutex<VecDeque<(Timestamp, Weak<Desk>)>>,
