@@ -14,8 +14,8 @@ use crate::sync::{Mutex, lock};
 /// Whether a store is asked.
 pub(super) struct Breaker {
     clock: Arc<dyn Clock>,
-    opens_after: u32,
-    probes_every: Duration,
+    failure_threshold: u32,
+    probe_interval: Duration,
     /// Whether there is something in `failing`, and whether that is much: most calls need to know
     /// no more.
     is_failing: AtomicBool,
@@ -39,11 +39,15 @@ struct Failing {
 const MOST_INTERVALS: u32 = 10;
 
 impl Breaker {
-    pub(super) fn new(clock: Arc<dyn Clock>, opens_after: u32, probes_every: Duration) -> Self {
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        failure_threshold: u32,
+        probe_interval: Duration,
+    ) -> Self {
         Self {
             clock,
-            opens_after,
-            probes_every,
+            failure_threshold,
+            probe_interval,
             is_failing: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
             failing: Mutex::new(None),
@@ -72,7 +76,7 @@ impl Breaker {
             return Ok(false);
         };
         let now = self.clock.now();
-        let long = self.probes_every * MOST_INTERVALS;
+        let long = self.probe_interval * MOST_INTERVALS;
         let probed_since = failing.probed_since;
         let is_probed = probed_since.is_some_and(|since| now.duration_since(since) < long);
         if is_probed || now < failing.probe_at {
@@ -85,7 +89,7 @@ impl Breaker {
 
     /// Half of the interval at least, the rest by chance.
     fn next_probe(&self, now: Timestamp) -> Timestamp {
-        let half = self.probes_every / 2;
+        let half = self.probe_interval / 2;
         now.saturating_add(half + half.mul_f64(chance()))
     }
 
@@ -117,7 +121,7 @@ impl Breaker {
         });
         failing.why = error.again();
         failing.failures = failing.failures.saturating_add(1);
-        if failing.failures == self.opens_after {
+        if failing.failures == self.failure_threshold {
             failing.probe_at = self.next_probe(now);
             self.is_open.store(true, Ordering::Release);
         }

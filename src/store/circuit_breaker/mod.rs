@@ -70,8 +70,8 @@ impl CircuitBreaker {
             store: Arc::new(store),
             clock: Arc::new(SystemClock::new()),
             deadline: Some(Duration::from_millis(50)),
-            opens_after: 3,
-            probes_every: Duration::from_millis(500),
+            failure_threshold: 3,
+            probe_interval: Duration::from_millis(500),
         }
     }
 
@@ -173,8 +173,8 @@ pub struct CircuitBreakerBuilder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     deadline: Option<Duration>,
-    opens_after: u32,
-    probes_every: Duration,
+    failure_threshold: u32,
+    probe_interval: Duration,
 }
 
 impl CircuitBreakerBuilder {
@@ -194,15 +194,15 @@ impl CircuitBreakerBuilder {
     }
 
     /// After how many failures in a row the store is left alone; three by default.
-    pub fn opens_after(mut self, failures: u32) -> Self {
-        self.opens_after = failures;
+    pub fn failure_threshold(mut self, failures: u32) -> Self {
+        self.failure_threshold = failures;
         self
     }
 
     /// How often one call goes through to find out whether the store is back; every half a second
     /// by default, or up to twice as often, by chance.
-    pub fn probes_every(mut self, interval: Duration) -> Self {
-        self.probes_every = interval;
+    pub fn probe_interval(mut self, interval: Duration) -> Self {
+        self.probe_interval = interval;
         self
     }
 
@@ -220,19 +220,19 @@ impl CircuitBreakerBuilder {
             let found = format!("{wrong:?}");
             return Err(Invalid::new("store deadline", found, "up to 60 seconds"));
         }
-        if self.opens_after == 0 {
+        if self.failure_threshold == 0 {
             let expected = "at least one failure: a breaker that is always open asks nobody";
-            return Err(Invalid::new("breaker", self.opens_after, expected));
+            return Err(Invalid::new("breaker", self.failure_threshold, expected));
         }
-        if self.probes_every.is_zero() || self.probes_every > Self::LONGEST_DEADLINE {
-            let found = format!("{:?}", self.probes_every);
+        if self.probe_interval.is_zero() || self.probe_interval > Self::LONGEST_DEADLINE {
+            let found = format!("{:?}", self.probe_interval);
             return Err(Invalid::new("probe interval", found, "up to 60 seconds"));
         }
         Ok(self.create())
     }
 
     fn create(self) -> CircuitBreaker {
-        let breaker = Breaker::new(self.clock, self.opens_after, self.probes_every);
+        let breaker = Breaker::new(self.clock, self.failure_threshold, self.probe_interval);
         CircuitBreaker {
             store: self.store,
             breaker: Arc::new(breaker),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::changes::Slot;
+use super::versions::VersionSlot;
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
 use crate::quota::Algorithm;
@@ -10,7 +10,7 @@ use crate::usage::{Outcome, Usage, Usages};
 
 /// What the store has said, and for how long that holds.
 #[derive(Debug)]
-pub(super) struct Denial {
+pub(super) struct CachedDenial {
     usages: Box<[Usage]>,
     /// The store's instant.
     at: Timestamp,
@@ -20,17 +20,17 @@ pub(super) struct Denial {
     /// Epoch of the store when it was asked.
     pub(super) epoch: u64,
     /// What it counts on: of each subject that was denied, how much had happened to it.
-    pub(super) counts_on: Box<[(Slot, u64)]>,
+    pub(super) counts_on: Box<[(VersionSlot, u64)]>,
 }
 
-impl Denial {
+impl CachedDenial {
     /// A denial that was asked for at `asked` and holds for `span`.
     pub(super) fn new(
         usages: &[Usage],
         at: Timestamp,
         (epoch, asked): (u64, Timestamp),
         span: Duration,
-        counts_on: Box<[(Slot, u64)]>,
+        counts_on: Box<[(VersionSlot, u64)]>,
     ) -> Self {
         Self {
             usages: usages.into(),
@@ -78,7 +78,7 @@ impl Denial {
 
 /// When a check says the same as long as it is denied.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Steady {
+pub(super) enum Stability {
     /// Always: what is used goes down at the end of the window, and then all at once.
     #[default]
     Always,
@@ -86,7 +86,7 @@ pub(super) enum Steady {
     At(u64),
 }
 
-impl Steady {
+impl Stability {
     pub(super) fn of(check: &Check<'_>) -> Self {
         let quota = check.quota();
         match quota.algorithm() {
@@ -110,17 +110,17 @@ const FADING: Duration = Duration::from_millis(10);
 /// For how long what these say can be given again, if nothing happens; nothing if not at all.
 pub(super) fn span(
     usages: &[Usage],
-    steady: &[Steady],
+    steady: &[Stability],
     at: Timestamp,
-    longest: Duration,
+    max_ttl: Duration,
 ) -> Duration {
-    let mut span = longest;
+    let mut span = max_ttl;
     for (usage, steady) in usages.iter().zip(steady) {
         let is_open = usage.outcome() == Outcome::Allowed;
         if !is_open && !steady.is_steady(usage) {
             span = span.min(FADING);
         }
-        // When something changes for certain: there is room, or a window ends.
+        // When something versions for certain: there is room, or a window ends.
         if usage.reset_at() > at {
             span = span.min(usage.reset_at().duration_since(at));
         }

@@ -1,15 +1,15 @@
 //! Denials that are known already are not asked about again.
 
-mod changes;
 mod denial;
-mod memory;
+mod table;
+mod versions;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::changes::Slot;
-use self::memory::Memory;
+use self::table::DenialTable;
+use self::versions::VersionSlot;
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
 use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
@@ -22,7 +22,7 @@ use crate::usage::Usages;
 /// use tollgate::store::DenyCache;
 /// use tollgate::{Limiter, ManualClock, MemoryStore};
 ///
-/// // Worth it around a store that is far away; memory is as quick by itself.
+/// // Worth it around a store that is far away; table is as quick by itself.
 /// let store = DenyCache::new(MemoryStore::new());
 /// let limiter = Limiter::builder()
 ///     .quota("1/minute")
@@ -31,7 +31,7 @@ use crate::usage::Usages;
 ///     .build()?;
 /// assert!(limiter.check("alice").wait()?.is_allowed());
 /// for _ in 0..1_000 {
-///     // Asked about once, and answered from memory from then on.
+///     // CacheMiss about once, and answered from table from then on.
 ///     assert!(limiter.check("alice").wait()?.is_denied());
 /// }
 /// # Ok::<(), tollgate::Error>(())
@@ -44,10 +44,10 @@ use crate::usage::Usages;
 /// until one of the quotas that denied it has room, or somebody
 ///
 /// - gives back, records or resets what one of them counts,
-/// - sets or removes an [`Override`], or changes the limits by a reload or another tier,
+/// - sets or removes an [`Override`], or versions the limits by a reload or another tier,
 /// - is admitted at a smaller cost,
 ///
-/// and not for longer than [a second](DenyCacheBuilder::longest). What is asked differently is
+/// and not for longer than [a second](DenyCacheBuilder::max_ttl). What is asked differently is
 /// asked of the store: a smaller cost may fit, and of a larger one the wait is not known.
 ///
 /// # What is exact
@@ -72,7 +72,7 @@ use crate::usage::Usages;
 /// 200 bytes each; what is forgotten is asked about again.
 pub struct DenyCache {
     store: Arc<dyn Store>,
-    memory: Arc<Memory>,
+    table: Arc<DenialTable>,
 }
 
 impl DenyCache {
@@ -87,24 +87,24 @@ impl DenyCache {
         DenyCacheBuilder {
             store: Arc::new(store),
             capacity: 65_536,
-            longest: Duration::from_secs(1),
+            max_ttl: Duration::from_secs(1),
         }
     }
 
     /// How many requests were answered without asking the store.
     #[must_use]
     pub fn answered(&self) -> u64 {
-        self.memory.answered()
+        self.table.answered()
     }
 
     /// Does what may make a remembered denial untrue.
     fn change<T: Unpin + Send + 'static>(
         &self,
-        slots: impl IntoIterator<Item = Slot>,
+        slots: impl IntoIterator<Item = VersionSlot>,
         ask: impl FnOnce(&dyn Store) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
         // Before it is asked, and after: a denial that is heard in between may be of either time.
-        let change = Memory::changing(&self.memory, slots);
+        let change = DenialTable::changing(&self.table, slots);
         match ask(&*self.store).try_ready() {
             Ok(done) => {
                 drop(change);
@@ -121,19 +121,19 @@ impl DenyCache {
 
 impl Store for DenyCache {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        let prints = self.memory.fingerprints(batch);
-        let print = self.memory.request(batch.checks(), &prints);
+        let prints = self.table.fingerprints(batch);
+        let print = self.table.request(batch.checks(), &prints);
         let epoch = epoch_of(&*self.store);
-        if let Some(denial) = self.memory.recall(print, epoch, now) {
+        if let Some(denial) = self.table.recall(print, epoch, now) {
             return StoreFuture::ready(Ok(denial.verdict(batch, now)));
         }
         let asked = self
-            .memory
+            .table
             .asked(batch.checks(), &prints, print, (epoch, now));
-        let memory = Arc::clone(&self.memory);
+        let table = Arc::clone(&self.table);
         self.store.decide(batch, now).map(move |answer| {
             let verdict = answer?;
-            memory.heard(&asked, &verdict);
+            table.heard(&asked, &verdict);
             Ok(verdict)
         })
     }
@@ -143,12 +143,12 @@ impl Store for DenyCache {
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        let slots = self.memory.slots(batch);
+        let slots = self.table.slots(batch);
         self.change(slots, |store| store.record(batch, now))
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        let slots = self.memory.slots(batch);
+        let slots = self.table.slots(batch);
         self.change(slots, |store| store.refund(batch, charged_at, now))
     }
 
@@ -174,7 +174,7 @@ impl fmt::Debug for DenyCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DenyCache")
             .field("store", &self.store)
-            .field("remembered", &self.memory.len())
+            .field("remembered", &self.table.len())
             .field("answered", &self.answered())
             .finish_non_exhaustive()
     }
@@ -186,7 +186,7 @@ impl fmt::Debug for DenyCache {
 pub struct DenyCacheBuilder {
     store: Arc<dyn Store>,
     capacity: usize,
-    longest: Duration,
+    max_ttl: Duration,
 }
 
 impl DenyCacheBuilder {
@@ -202,8 +202,8 @@ impl DenyCacheBuilder {
     /// For how long a denial is remembered at most; a second by default, which is also how soon
     /// a fleet hears of overrides. It is how late this process may be to notice that another one
     /// has given something back.
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.longest = longest;
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = max_ttl;
         self
     }
 
@@ -213,8 +213,8 @@ impl DenyCacheBuilder {
             let expected = format!("1 to {} denials", Self::MAX_CAPACITY);
             return Err(Invalid::new("deny cache capacity", self.capacity, expected));
         }
-        if self.longest.is_zero() || self.longest > Self::LONGEST {
-            let found = format!("{:?}", self.longest);
+        if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST {
+            let found = format!("{:?}", self.max_ttl);
             return Err(Invalid::new("deny cache time", found, "up to 60 seconds"));
         }
         Ok(self.create())
@@ -223,7 +223,7 @@ impl DenyCacheBuilder {
     fn create(self) -> DenyCache {
         DenyCache {
             store: self.store,
-            memory: Arc::new(Memory::new(self.capacity, self.longest)),
+            table: Arc::new(DenialTable::new(self.capacity, self.max_ttl)),
         }
     }
 }

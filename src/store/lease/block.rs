@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::request::Request;
-use super::terms::span;
+use super::eligibility::span;
+use super::request::LeaseRequest;
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::store::{Store, StoreFuture};
@@ -22,8 +22,8 @@ const HOT_PART: u64 = 4;
 
 /// Permits that were charged and not yet spent.
 pub(super) struct Block {
-    request: Arc<Request>,
-    rounds: u64,
+    request: Arc<LeaseRequest>,
+    credits: u64,
     charge: Arc<Charge>,
     /// Until when it can be spent, by the caller's clock.
     until: Timestamp,
@@ -61,13 +61,13 @@ impl Charge {
 }
 
 /// A round that was taken out of a block, for somebody who has yet to come for it.
-pub(super) struct Permit {
+pub(super) struct Credit {
     charge: Arc<Charge>,
     left: u64,
     now: Timestamp,
 }
 
-impl Permit {
+impl Credit {
     pub(super) fn tell(&self) -> Usages {
         self.charge.tell(self.left, self.now)
     }
@@ -82,31 +82,31 @@ impl Block {
     /// Takes a round out of it, if one can be spent.
     #[inline]
     pub(super) fn take(&mut self, now: Timestamp) -> bool {
-        let can_be_spent = self.rounds > 0 && now < self.until;
-        self.rounds -= u64::from(can_be_spent);
+        let can_be_spent = self.credits > 0 && now < self.until;
+        self.credits -= u64::from(can_be_spent);
         can_be_spent
     }
 
     /// What is told to whom it was taken for.
     #[inline]
     pub(super) fn tell(&self, now: Timestamp) -> Usages {
-        self.charge.tell(self.rounds, now)
+        self.charge.tell(self.credits, now)
     }
 
     /// The same for somebody who has yet to come.
-    pub(super) fn permit(&self, now: Timestamp) -> Permit {
-        Permit {
+    pub(super) fn permit(&self, now: Timestamp) -> Credit {
+        Credit {
             charge: Arc::clone(&self.charge),
-            left: self.rounds,
+            left: self.credits,
             now,
         }
     }
 
-    pub(super) const fn rounds(&self) -> u64 {
-        self.rounds
+    pub(super) const fn credits(&self) -> u64 {
+        self.credits
     }
 
-    /// How many more rounds there were when it was charged.
+    /// How many more credits there were when it was charged.
     pub(super) fn room(&self) -> u64 {
         room(
             self.charge
@@ -137,9 +137,9 @@ impl Block {
 
     /// Gives back what was not spent.
     pub(super) fn end(self, store: &dyn Store, now: Timestamp) -> StoreFuture<()> {
-        match self.rounds {
+        match self.credits {
             0 => StoreFuture::ready(Ok(())),
-            rounds => self.request.refund(store, rounds, self.charge.at, now),
+            credits => self.request.refund(store, credits, self.charge.at, now),
         }
     }
 
@@ -151,30 +151,30 @@ impl Block {
 }
 
 /// Permits that are on their way.
-pub(super) struct Underway {
+pub(super) struct PendingBlock {
     answer: StoreFuture<Usages>,
-    request: Arc<Request>,
-    rounds: u64,
+    request: Arc<LeaseRequest>,
+    credits: u64,
     asked: Timestamp,
 }
 
-impl Underway {
+impl PendingBlock {
     pub(super) fn new(
-        request: &Arc<Request>,
-        rounds: u64,
+        request: &Arc<LeaseRequest>,
+        credits: u64,
         store: &dyn Store,
         asked: Timestamp,
     ) -> Self {
         Self {
-            answer: request.decide(store, rounds, asked),
+            answer: request.decide(store, credits, asked),
             request: Arc::clone(request),
-            rounds,
+            credits,
             asked,
         }
     }
 
-    pub(super) const fn rounds(&self) -> u64 {
-        self.rounds
+    pub(super) const fn credits(&self) -> u64 {
+        self.credits
     }
 
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Usages, StoreError>> {
@@ -182,14 +182,14 @@ impl Underway {
     }
 
     /// What has come, if the store has charged it: for each counter.
-    pub(super) fn came(self, verdict: &Usages, longest: Duration) -> Option<Block> {
+    pub(super) fn came(self, verdict: &Usages, max_ttl: Duration) -> Option<Block> {
         let usages = verdict.usages();
         if !verdict.is_allowed() || usages.len() != self.request.costs().count() {
             return None;
         }
-        let span = span(self.request.quotas(), usages, verdict.at(), longest);
+        let span = span(self.request.quotas(), usages, verdict.at(), max_ttl);
         Some(Block {
-            rounds: self.rounds,
+            credits: self.credits,
             charge: Arc::new(Charge {
                 usages: usages.iter().copied().zip(self.request.costs()).collect(),
                 at: verdict.at(),
@@ -206,14 +206,14 @@ impl Underway {
         if !verdict.is_allowed() {
             return Ok(());
         }
-        let (rounds, asked) = (self.rounds, self.asked);
-        let given_back = self.request.refund(&*store, rounds, verdict.at(), asked);
+        let (credits, asked) = (self.credits, self.asked);
+        let given_back = self.request.refund(&*store, credits, verdict.at(), asked);
         given_back.await
     }
 }
 
-/// How many more rounds there are in what is left, of counters and what a round costs them.
+/// How many more credits there are in what is left, of counters and what a round costs them.
 pub(super) fn room<'u>(counters: impl Iterator<Item = (&'u Usage, u64)>) -> u64 {
-    let rounds = counters.map(|(usage, cost)| usage.remaining() / cost.max(1));
-    rounds.min().unwrap_or(0)
+    let credits = counters.map(|(usage, cost)| usage.remaining() / cost.max(1));
+    credits.min().unwrap_or(0)
 }

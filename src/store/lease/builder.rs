@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use super::{Leased, Settings, Shared};
+use super::{LeaseRegistry, Leased, Settings};
 use crate::error::Invalid;
 use crate::store::by_print::by_print;
 use crate::store::fingerprint::Secret;
@@ -18,7 +18,7 @@ use crate::sync::Mutex;
 pub struct LeasedBuilder {
     store: Arc<dyn Store>,
     block: u64,
-    longest: Duration,
+    max_ttl: Duration,
     capacity: usize,
 }
 
@@ -30,7 +30,7 @@ impl LeasedBuilder {
         Self {
             store,
             block: 16,
-            longest: Duration::from_millis(250),
+            max_ttl: Duration::from_millis(250),
             capacity: 4_096,
         }
     }
@@ -38,15 +38,15 @@ impl LeasedBuilder {
     /// How many requests of a kind are in a block at most; 16 by default, and 1 takes nothing ahead.
     /// Of what is hot, twice as many may be taken and not spent; and up to 32 times as many of what
     /// spends two blocks within a round trip, as long as sixteen times as much is left.
-    pub fn block(mut self, requests: u64) -> Self {
+    pub fn block_size(mut self, requests: u64) -> Self {
         self.block = requests;
         self
     }
 
     /// For how long what was taken can be spent at most; a quarter of a second by default. What
     /// is hot is spent much sooner.
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.longest = longest;
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = max_ttl;
         self
     }
 
@@ -62,8 +62,8 @@ impl LeasedBuilder {
             let expected = format!("1 to {} requests", Self::LARGEST_BLOCK);
             return Err(Invalid::new("lease block", self.block, expected));
         }
-        if self.longest.is_zero() || self.longest > Self::LONGEST {
-            let found = format!("{:?}", self.longest);
+        if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST {
+            let found = format!("{:?}", self.max_ttl);
             return Err(Invalid::new("lease time", found, "up to 60 seconds"));
         }
         if self.capacity == 0 {
@@ -76,15 +76,15 @@ impl LeasedBuilder {
     pub(super) fn create(self) -> Leased {
         let settings = Settings {
             block: self.block,
-            longest: self.longest,
+            max_ttl: self.max_ttl,
         };
         Leased {
-            shared: Arc::new(Shared {
+            shared: Arc::new(LeaseRegistry {
                 epoch: AtomicU64::new(epoch_of(&*self.store)),
                 store: self.store,
                 settings,
                 secret: Secret::random(),
-                desks: by_print(self.capacity),
+                pool: by_print(self.capacity),
                 taken: Mutex::new(VecDeque::new()),
                 is_closed: AtomicBool::new(false),
             }),

@@ -1,14 +1,14 @@
 //! Permits that are taken ahead, so that a hot counter costs a call per block.
 
-mod bell;
 mod block;
 mod builder;
-mod counter;
-mod demand;
-mod desk;
+mod eligibility;
+mod pool;
+mod prefetch;
 mod request;
-mod seat;
-mod terms;
+mod state;
+mod wait_queue;
+mod waiter;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,11 +19,11 @@ use std::time::Duration;
 use std::{fmt, mem};
 
 pub use self::builder::LeasedBuilder;
-use self::counter::Next;
-use self::desk::Desk;
-use self::request::Request;
-use self::seat::{Call, Seat};
-use self::terms::can_be_leased;
+use self::eligibility::can_be_leased;
+use self::pool::LeasePool;
+use self::request::LeaseRequest;
+use self::state::NextStep;
+use self::waiter::{Grant, Waiter};
 use super::by_print::ByPrint;
 use super::fingerprint::{RequestPrint, Secret};
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
@@ -41,7 +41,7 @@ use crate::usage::Usages;
 /// use tollgate::{Limiter, ManualClock, MemoryStore};
 ///
 /// // Worth it around a store that is far away; memory is as quick by itself.
-/// let store = Leased::builder(MemoryStore::new()).block(100).build()?;
+/// let store = Leased::builder(MemoryStore::new()).block_size(100).build()?;
 /// let limiter = Limiter::builder()
 ///     .quota("100000/minute")
 ///     .store(store)
@@ -57,7 +57,7 @@ use crate::usage::Usages;
 ///
 /// Whoever asks first is asked about by itself. If the same request comes again (the same
 /// counters, costs and limits), two are taken at once, then four, up to the
-/// [block](LeasedBuilder::block); never more than a quarter of what is left, so near its end a
+/// [block](LeasedBuilder::block_size); never more than a quarter of what is left, so near its end a
 /// limit is counted one by one. While a block is on its way, those who need it wait for it, and are
 /// served in turn.
 ///
@@ -85,7 +85,7 @@ use crate::usage::Usages;
 /// are spent within a round trip, up to 32, but no more than a sixteenth of what was left when they
 /// were asked for. So near its end a limit is shared by blocks as small as if nobody ever took more
 /// than two. They are not spent any more after
-/// [a quarter of a second](LeasedBuilder::longest), and given back with the next call to the store,
+/// [a quarter of a second](LeasedBuilder::max_ttl), and given back with the next call to the store,
 /// whoever's that is; or by [`close`](Leased::close), or when the store is dropped, as far as a
 /// runtime is left to do it on. A process that ends without a word takes its blocks with it until
 /// their windows end, and one that has nothing more to do keeps them for as long.
@@ -100,16 +100,16 @@ use crate::usage::Usages;
 /// much is admitted on top of the new limit, for each process up to two blocks, and up to 32 if it
 /// spends two of them within a round trip.
 pub struct Leased {
-    shared: Arc<Shared>,
+    shared: Arc<LeaseRegistry>,
 }
 
-struct Shared {
+struct LeaseRegistry {
     store: Arc<dyn Store>,
     settings: Settings,
     secret: Secret,
-    desks: ByPrint<Arc<Desk>>,
+    pool: ByPrint<Arc<LeasePool>>,
     /// Desks in the order in which they took a lease, to see to those that nobody comes to.
-    taken: Mutex<VecDeque<(Timestamp, Weak<Desk>)>>,
+    taken: Mutex<VecDeque<(Timestamp, Weak<LeasePool>)>>,
     is_closed: AtomicBool,
     /// Epoch of the store under which the leases were taken.
     epoch: AtomicU64,
@@ -118,7 +118,7 @@ struct Shared {
 #[derive(Debug)]
 struct Settings {
     block: u64,
-    longest: Duration,
+    max_ttl: Duration,
 }
 
 impl Leased {
@@ -138,25 +138,25 @@ impl Leased {
     pub fn close(&self) -> StoreFuture<()> {
         self.shared.is_closed.store(true, Ordering::Release);
         let store = &self.shared.store;
-        StoreFuture::all(self.shared.desks().iter().map(|desk| desk.close(store)))
+        StoreFuture::all(self.shared.pool().iter().map(|pool| pool.close(store)))
     }
 
     /// Returns unspent permits of leases that have expired at `now`. Requests do this as well; call it
     /// where there may be none for a while.
     pub fn sweep(&self, now: Timestamp) {
-        for desk in self.shared.desks() {
-            desk.tidy(&self.shared, now);
+        for pool in self.shared.pool() {
+            pool.tidy(&self.shared, now);
         }
     }
 
-    fn desk(&self, print: RequestPrint) -> Arc<Desk> {
-        let new = || Arc::new(Desk::new(&self.shared));
-        if let Some(desk) = self.shared.desks.get(&print) {
-            return desk;
+    fn pool(&self, print: RequestPrint) -> Arc<LeasePool> {
+        let new = || Arc::new(LeasePool::new(&self.shared));
+        if let Some(pool) = self.shared.pool.get(&print) {
+            return pool;
         }
-        let desk = new();
-        self.shared.desks.insert(print, Arc::clone(&desk));
-        desk
+        let pool = new();
+        self.shared.pool.insert(print, Arc::clone(&pool));
+        pool
     }
 
     /// Serves a request from what was taken ahead, or asks for what it takes.
@@ -167,22 +167,22 @@ impl Leased {
             return shared.store.decide(batch, now);
         }
         shared.void_old_leases();
-        let desk = self.desk(shared.secret.request_of(batch));
-        let (next, has_asked) = desk.next(shared, now, || Request::new(batch));
+        let pool = self.pool(shared.secret.request_of(batch));
+        let (next, has_asked) = pool.next(shared, now, || LeaseRequest::new(batch));
         // Whenever the store is asked, also if it has answered at once: else those that are to be
         // seen to would add up.
-        if has_asked || matches!(next, Next::Ask) {
+        if has_asked || matches!(next, NextStep::Ask) {
             shared.tidy(now);
         }
         match next {
-            Next::Served(told) => StoreFuture::ready(Ok(told)),
-            Next::ServedWithQuestion(told) => StoreFuture::pending(after_the_others(told)),
-            Next::Fail(error) => StoreFuture::ready(Err(error)),
-            Next::Ask => self.ask(desk, batch, now),
-            Next::Wait(seat) => {
-                let waiting = Waiting {
+            NextStep::Served(told) => StoreFuture::ready(Ok(told)),
+            NextStep::ServedWithQuestion(told) => StoreFuture::pending(after_the_others(told)),
+            NextStep::Fail(error) => StoreFuture::ready(Err(error)),
+            NextStep::Ask => self.ask(pool, batch, now),
+            NextStep::Wait(seat) => {
+                let waiting = PendingGrant {
                     shared: Arc::clone(shared),
-                    desk,
+                    pool,
                     seat,
                     is_over: false,
                 };
@@ -192,14 +192,14 @@ impl Leased {
     }
 
     /// Asks about a request by itself.
-    fn ask(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+    fn ask(&self, pool: Arc<LeasePool>, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut costs = [0; crate::batch::MAX_CHECKS];
         for (place, check) in costs.iter_mut().zip(batch.checks()) {
             *place = check.cost();
         }
         self.shared.store.decide(batch, now).map(move |answer| {
             let told = answer?;
-            desk.heard(told.usages(), costs.into_iter());
+            pool.heard(told.usages(), costs.into_iter());
             Ok(told)
         })
     }
@@ -221,10 +221,10 @@ async fn after_the_others<T>(told: T) -> Result<T, StoreError> {
     Ok(told)
 }
 
-impl Shared {
-    /// All desks there are.
-    fn desks(&self) -> Vec<Arc<Desk>> {
-        self.desks.iter().map(|(_, desk)| desk).collect()
+impl LeaseRegistry {
+    /// All pool there are.
+    fn pool(&self) -> Vec<Arc<LeasePool>> {
+        self.pool.iter().map(|(_, pool)| pool).collect()
     }
 
     /// Voids all leases if the store's epoch has changed since they were taken. Their charges may have
@@ -234,14 +234,14 @@ impl Shared {
         let epoch = epoch_of(&*self.store);
         if self.epoch.load(Ordering::Acquire) != epoch {
             self.epoch.store(epoch, Ordering::Release);
-            self.desks().iter().for_each(|desk| desk.forfeit());
+            self.pool().iter().for_each(|pool| pool.forfeit());
         }
     }
 
     /// Notes that there is a lease to be seen to, when its time is over.
-    fn see_to(&self, desk: &Arc<Desk>, now: Timestamp) {
-        let until = now.saturating_add(self.settings.longest);
-        lock(&self.taken).push_back((until, Arc::downgrade(desk)));
+    fn see_to(&self, pool: &Arc<LeasePool>, now: Timestamp) {
+        let until = now.saturating_add(self.settings.max_ttl);
+        lock(&self.taken).push_back((until, Arc::downgrade(pool)));
     }
 
     /// Sees to some leases whose time is over.
@@ -250,39 +250,39 @@ impl Shared {
         for _ in 0..SOME {
             let mut taken = lock(&self.taken);
             let is_due = taken.front().is_some_and(|(until, _)| *until <= now);
-            let Some((_, desk)) = taken.pop_front_if(|_| is_due) else {
+            let Some((_, pool)) = taken.pop_front_if(|_| is_due) else {
                 return;
             };
             drop(taken);
-            if let Some(desk) = desk.upgrade()
-                && desk.tidy(self, now)
+            if let Some(pool) = pool.upgrade()
+                && pool.tidy(self, now)
             {
-                self.see_to(&desk, now);
+                self.see_to(&pool, now);
             }
         }
     }
 }
 
 /// Somebody who waits for a block.
-struct Waiting {
-    shared: Arc<Shared>,
-    desk: Arc<Desk>,
-    seat: Arc<Seat>,
+struct PendingGrant {
+    shared: Arc<LeaseRegistry>,
+    pool: Arc<LeasePool>,
+    seat: Arc<Waiter>,
     is_over: bool,
 }
 
-impl Waiting {
+impl PendingGrant {
     /// Waits to be called, and goes on with what for.
     async fn called(mut self) -> Result<Usages, StoreError> {
-        let call = poll_fn(|context| self.desk.poll(&self.shared, &self.seat, context)).await;
+        let call = poll_fn(|context| self.pool.poll(&self.shared, &self.seat, context)).await;
         self.is_over = true;
         match call {
-            Call::Served(permit) => Ok(permit.tell()),
-            Call::Fail(error) => Err(error),
-            Call::Ask => {
+            Grant::Served(permit) => Ok(permit.tell()),
+            Grant::Fail(error) => Err(error),
+            Grant::Ask => {
                 let (request, now) = (self.seat.request(), self.seat.now());
                 let verdict = request.decide(&*self.shared.store, 1, now).await?;
-                self.desk.heard(verdict.usages(), request.costs());
+                self.pool.heard(verdict.usages(), request.costs());
                 Ok(verdict)
             }
         }
@@ -290,10 +290,10 @@ impl Waiting {
 }
 
 /// Whoever goes without having been called leaves.
-impl Drop for Waiting {
+impl Drop for PendingGrant {
     fn drop(&mut self) {
         if !self.is_over {
-            self.desk.leave(&self.shared, &self.seat);
+            self.pool.leave(&self.shared, &self.seat);
         }
     }
 }
@@ -345,7 +345,7 @@ impl fmt::Debug for Leased {
         f.debug_struct("Leased")
             .field("store", &self.shared.store)
             .field("settings", &self.shared.settings)
-            .field("kinds_of_requests", &self.shared.desks.len())
+            .field("kinds_of_requests", &self.shared.pool.len())
             .finish_non_exhaustive()
     }
 }
@@ -360,7 +360,7 @@ mod tests {
     /// A store that answers at once is asked for one lease after the other, and nobody ever waits.
     #[test]
     fn leases_that_are_over_do_not_add_up() {
-        let store = Leased::builder(MemoryStore::new()).block(2);
+        let store = Leased::builder(MemoryStore::new()).block_size(2);
         let store = store.build().expect("valid");
         let quota = "1000000/hour".parse().expect("valid");
         let (subject, counter) = (

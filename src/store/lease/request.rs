@@ -9,7 +9,7 @@ use crate::usage::Usages;
 
 /// A batch that owns what it is about.
 #[derive(Clone)]
-pub(super) struct Request {
+pub(super) struct LeaseRequest {
     checks: Box<[OwnedCheck]>,
 }
 
@@ -22,7 +22,7 @@ struct OwnedCheck {
     rank: u8,
 }
 
-impl Request {
+impl LeaseRequest {
     pub(super) fn new(batch: &Batch<'_>) -> Self {
         let owned = |check: &Check<'_>| OwnedCheck {
             subject: OwnedSubject::from(check.subject()),
@@ -45,30 +45,30 @@ impl Request {
         self.checks.iter().map(|check| &check.quota)
     }
 
-    /// Asks for so many rounds at once.
+    /// Asks for so many credits at once.
     pub(super) fn decide(
         &self,
         store: &dyn Store,
-        rounds: u64,
+        credits: u64,
         now: Timestamp,
     ) -> StoreFuture<Usages> {
-        self.with_batch(rounds, |batch| store.decide(batch, now))
+        self.with_batch(credits, |batch| store.decide(batch, now))
     }
 
-    /// Gives so many rounds back that were charged at `charged_at`.
+    /// Gives so many credits back that were charged at `charged_at`.
     pub(super) fn refund(
         &self,
         store: &dyn Store,
-        rounds: u64,
+        credits: u64,
         charged_at: Timestamp,
         now: Timestamp,
     ) -> StoreFuture<()> {
-        self.with_batch(rounds, |batch| store.refund(batch, charged_at, now))
+        self.with_batch(credits, |batch| store.refund(batch, charged_at, now))
     }
 
     fn with_batch<T>(
         &self,
-        rounds: u64,
+        credits: u64,
         ask: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
         let subjects: Vec<Subject<'_>> = self
@@ -83,7 +83,7 @@ impl Request {
             .map(|(check, subject)| {
                 Check::new(subject, &check.counter)
                     .with_quota(&check.quota)
-                    .with_cost(check.cost.saturating_mul(rounds))
+                    .with_cost(check.cost.saturating_mul(credits))
                     .with_rank(check.rank)
             })
             .collect();

@@ -28,7 +28,7 @@ async fn both_together_keep_the_contract() {
 #[tokio::test]
 async fn leases_of_one_keep_the_contract() {
     let leased = || {
-        let leased = Leased::builder(MemoryStore::new()).block(1);
+        let leased = Leased::builder(MemoryStore::new()).block_size(1);
         leased.build().unwrap()
     };
     contract::verify(async || Arc::new(leased()) as Arc<dyn Store>).await;

@@ -243,7 +243,7 @@ fn settings_that_make_no_sense_are_refused() {
         "deny cache capacity"
     );
     for wrong in [Duration::ZERO, Duration::from_secs(61)] {
-        let refused = new().longest(wrong).build().unwrap_err();
+        let refused = new().max_ttl(wrong).build().unwrap_err();
         assert_eq!(refused.field(), "deny cache time");
     }
 }

@@ -26,7 +26,10 @@ fn hour() -> Counter {
 /// A store that has admitted three and takes two blocks ahead, which it is not told yet.
 async fn about_to_lease() -> (Held, Leased) {
     let inner = Held::new();
-    let store = Leased::builder(inner.clone()).block(4).build().unwrap();
+    let store = Leased::builder(inner.clone())
+        .block_size(4)
+        .build()
+        .unwrap();
     for number in 1..=3 {
         // The last of the first block asks for the next two.
         inner.answers(number < 3);
@@ -90,7 +93,10 @@ async fn nobody_waits_for_somebody_who_does_not_look() {
 fn a_lease_of_a_later_instant_is_not_spent() {
     const LATER: u64 = START + 10_000_000;
     let inner = Counted::default();
-    let store = Leased::builder(inner.clone()).block(8).build().unwrap();
+    let store = Leased::builder(inner.clone())
+        .block_size(8)
+        .build()
+        .unwrap();
     let (alice, hour) = (alice(), hour());
     let check = Check::new(&alice, &hour);
     for _ in 0..4 {

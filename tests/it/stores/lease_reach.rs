@@ -16,7 +16,7 @@ const BLOCK: u64 = 8;
 const MOST: u64 = 32 * BLOCK;
 
 fn leased(inner: impl Store, block: u64) -> Leased {
-    Leased::builder(inner).block(block).build().unwrap()
+    Leased::builder(inner).block_size(block).build().unwrap()
 }
 
 /// One process that asks as quickly as it can, of a store that answers when nothing is left.

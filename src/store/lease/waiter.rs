@@ -4,16 +4,16 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::block::Permit;
-use super::request::Request;
+use super::block::Credit;
+use super::request::LeaseRequest;
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// What somebody is called for.
-pub(super) enum Call {
+pub(super) enum Grant {
     /// There is a permit.
-    Served(Permit),
+    Served(Credit),
     /// There is none to wait for: to be asked about by itself.
     Ask,
     /// The store could not answer.
@@ -22,25 +22,25 @@ pub(super) enum Call {
 
 /// Whoever waits has a seat, and is called in turn. What he is called for lies there until he
 /// comes: nobody who comes later can take it from him.
-pub(super) struct Seat {
-    request: Arc<Request>,
+pub(super) struct Waiter {
+    request: Arc<LeaseRequest>,
     now: Timestamp,
-    place: Mutex<Place>,
+    place: Mutex<WaiterState>,
 }
 
-pub(super) enum Place {
+pub(super) enum WaiterState {
     Waiting(Option<Waker>),
-    Called(Call),
+    Called(Grant),
     Left,
 }
 
-impl Place {
+impl WaiterState {
     pub(super) const fn is_waiting(&self) -> bool {
         matches!(self, Self::Waiting(_))
     }
 
     /// Says for what; and who is to be woken, unless he is awake already.
-    pub(super) fn call(&mut self, call: Call) -> Option<Waker> {
+    pub(super) fn call(&mut self, call: Grant) -> Option<Waker> {
         match mem::replace(self, Self::Called(call)) {
             Self::Waiting(waker) => waker,
             Self::Called(_) | Self::Left => None,
@@ -48,20 +48,20 @@ impl Place {
     }
 }
 
-impl Seat {
-    pub(super) fn new(request: Arc<Request>, now: Timestamp) -> Self {
+impl Waiter {
+    pub(super) fn new(request: Arc<LeaseRequest>, now: Timestamp) -> Self {
         Self {
             request,
             now,
-            place: Mutex::new(Place::Waiting(None)),
+            place: Mutex::new(WaiterState::Waiting(None)),
         }
     }
 
-    pub(super) fn place(&self) -> MutexGuard<'_, Place> {
+    pub(super) fn place(&self) -> MutexGuard<'_, WaiterState> {
         lock(&self.place)
     }
 
-    pub(super) fn request(&self) -> &Request {
+    pub(super) fn request(&self) -> &LeaseRequest {
         &self.request
     }
 
@@ -71,13 +71,13 @@ impl Seat {
     }
 
     /// What he was called for, or whom to wake when he is.
-    pub(super) fn poll(&self, waker: &Waker) -> Poll<Call> {
+    pub(super) fn poll(&self, waker: &Waker) -> Poll<Grant> {
         let mut place = self.place();
         match &mut *place {
-            Place::Waiting(Some(known)) => known.clone_from(waker),
-            Place::Waiting(none) => *none = Some(waker.clone()),
+            WaiterState::Waiting(Some(known)) => known.clone_from(waker),
+            WaiterState::Waiting(none) => *none = Some(waker.clone()),
             called => {
-                if let Place::Called(call) = mem::replace(called, Place::Left) {
+                if let WaiterState::Called(call) = mem::replace(called, WaiterState::Left) {
                     return Poll::Ready(call);
                 }
             }
@@ -89,16 +89,16 @@ impl Seat {
     /// he is awake already.
     pub(super) fn rouse(&self, wakers: &mut Vec<Waker>) -> bool {
         match &mut *self.place() {
-            Place::Waiting(waker) => {
+            WaiterState::Waiting(waker) => {
                 wakers.extend(waker.take());
                 true
             }
-            Place::Called(_) | Place::Left => false,
+            WaiterState::Called(_) | WaiterState::Left => false,
         }
     }
 
     /// He does not wait any more; what he was called for.
-    pub(super) fn leave(&self) -> Place {
-        mem::replace(&mut self.place(), Place::Left)
+    pub(super) fn leave(&self) -> WaiterState {
+        mem::replace(&mut self.place(), WaiterState::Left)
     }
 }

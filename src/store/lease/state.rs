@@ -5,45 +5,45 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::bell::Bell;
-use super::block::{Block, Underway, room};
-use super::demand::Demand;
-use super::request::Request;
-use super::seat::{Call, Seat};
-use super::{Settings, Shared};
+use super::block::{Block, PendingBlock, room};
+use super::prefetch::PrefetchPolicy;
+use super::request::LeaseRequest;
+use super::wait_queue::WaitQueue;
+use super::waiter::{Grant, Waiter};
+use super::{LeaseRegistry, Settings};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::usage::{Usage, Usages};
 
-pub(super) struct Counter {
+pub(super) struct LeaseState {
     /// Always the same, once a block was asked for.
-    request: Option<Arc<Request>>,
+    request: Option<Arc<LeaseRequest>>,
     /// In the order in which they came.
     blocks: VecDeque<Block>,
     /// One at a time: what is missing meanwhile is asked for in one call, too.
-    underway: Option<Underway>,
-    /// How many rounds are left in all blocks, and on their way.
+    underway: Option<PendingBlock>,
+    /// How many credits are left in all blocks, and on their way.
     ahead: u64,
     /// How many of them are to be there.
-    demand: Demand,
+    demand: PrefetchPolicy,
     /// The last caller's instant.
     now: Timestamp,
     /// How many blocks were asked for.
     asked: u64,
-    pub(super) bell: Arc<Bell>,
+    pub(super) bell: Arc<WaitQueue>,
     /// Who is to be woken when this is unlocked.
     pub(super) woken: Vec<Waker>,
 }
 
 /// What is to be done about a request.
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// It was served.
     Served(Usages),
     /// The same, and somebody has to have a turn to ask for the next block.
     ServedWithQuestion(Usages),
     /// A block is on its way.
-    Wait(Arc<Seat>),
+    Wait(Arc<Waiter>),
     /// It is asked about by itself.
     Ask,
     /// The store could not answer.
@@ -53,21 +53,21 @@ pub(super) enum Next {
 /// What has come of asking for a block.
 enum Asked {
     /// It is on its way.
-    Underway,
+    PendingBlock,
     /// It is there, or will never be.
     Settled(Result<(), StoreError>),
     /// There is too little left to ask for more than one.
     Nothing,
 }
 
-impl Counter {
+impl LeaseState {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             request: None,
             blocks: VecDeque::new(),
             underway: None,
             ahead: 0,
-            demand: Demand::new(settings.block),
+            demand: PrefetchPolicy::new(settings.block),
             now: Timestamp::EPOCH,
             asked: 0,
             bell: Arc::default(),
@@ -91,10 +91,10 @@ impl Counter {
     #[inline]
     pub(super) fn next(
         &mut self,
-        shared: &Shared,
+        shared: &LeaseRegistry,
         now: Timestamp,
-        request: impl FnOnce() -> Request,
-    ) -> Next {
+        request: impl FnOnce() -> LeaseRequest,
+    ) -> NextStep {
         self.now = now;
         if self.has_underway() && self.bell.has_rung() {
             self.look(shared);
@@ -106,18 +106,22 @@ impl Counter {
             if let Some(served) = self.spend(&*shared.store, now) {
                 if self.demand.wants_more(self.ahead) && !self.has_underway() {
                     // Whatever comes of it: nobody waits for it yet.
-                    if let Asked::Underway = self.ask(shared) {
-                        return Next::ServedWithQuestion(served);
+                    if let Asked::PendingBlock = self.ask(shared) {
+                        return NextStep::ServedWithQuestion(served);
                     }
                 }
-                return Next::Served(served);
+                return NextStep::Served(served);
             }
         }
         self.when_dry(shared, request)
     }
 
     #[cold]
-    fn when_dry(&mut self, shared: &Shared, request: impl FnOnce() -> Request) -> Next {
+    fn when_dry(
+        &mut self,
+        shared: &LeaseRegistry,
+        request: impl FnOnce() -> LeaseRequest,
+    ) -> NextStep {
         if self.request.is_none() && self.missing() >= 2 {
             self.request = Some(Arc::new(request()));
         }
@@ -125,19 +129,19 @@ impl Counter {
             self.demand.has_run_dry();
         } else {
             if let Asked::Settled(Err(error)) = self.ask(shared) {
-                return Next::Fail(error);
+                return NextStep::Fail(error);
             }
             if let Some(served) = self.spend(&*shared.store, self.now) {
-                return Next::Served(served);
+                return NextStep::Served(served);
             }
         }
         match &self.request {
             Some(request) if self.has_underway() => {
-                let seat = Arc::new(Seat::new(Arc::clone(request), self.now));
+                let seat = Arc::new(Waiter::new(Arc::clone(request), self.now));
                 self.bell.enter(Arc::clone(&seat));
-                Next::Wait(seat)
+                NextStep::Wait(seat)
             }
-            _ => Next::Ask,
+            _ => NextStep::Ask,
         }
     }
 
@@ -159,7 +163,7 @@ impl Counter {
             if block.take(now) {
                 let served = tell(block);
                 self.ahead -= 1;
-                if block.rounds() == 0 {
+                if block.credits() == 0 {
                     self.demand.was_spent(block.was_hot(now));
                     self.blocks.pop_front();
                 }
@@ -169,29 +173,29 @@ impl Counter {
         }
     }
 
-    /// How many rounds would be asked for.
+    /// How many credits would be asked for.
     fn missing(&self) -> u64 {
         self.demand.missing(self.ahead, self.bell.waiting() as u64)
     }
 
     /// Asks for another block, if there is enough left for one.
     #[cold]
-    fn ask(&mut self, shared: &Shared) -> Asked {
-        let rounds = self.missing();
+    fn ask(&mut self, shared: &LeaseRegistry) -> Asked {
+        let credits = self.missing();
         let request = match &self.request {
-            Some(request) if rounds >= 2 => request,
+            Some(request) if credits >= 2 => request,
             _ => return Asked::Nothing,
         };
-        let mut new = Underway::new(request, rounds, &*shared.store, self.now);
+        let mut new = PendingBlock::new(request, credits, &*shared.store, self.now);
         self.asked += 1;
-        self.demand.has_asked(rounds, self.ahead);
-        self.ahead += rounds;
-        self.bell.expect(rounds);
+        self.demand.has_asked(credits, self.ahead);
+        self.ahead += credits;
+        self.bell.expect(credits);
         let bell = Waker::from(Arc::clone(&self.bell));
         match new.poll(&mut Context::from_waker(&bell)) {
             Poll::Pending => {
                 self.underway = Some(new);
-                Asked::Underway
+                Asked::PendingBlock
             }
             Poll::Ready(answer) => Asked::Settled(self.came(new, answer, &shared.settings)),
         }
@@ -199,7 +203,7 @@ impl Counter {
 
     /// Looks whether something has come, if the bell has rung, and calls those who wait for it.
     #[cold]
-    pub(super) fn look(&mut self, shared: &Shared) {
+    pub(super) fn look(&mut self, shared: &LeaseRegistry) {
         if !self.bell.answer() {
             return;
         }
@@ -219,7 +223,7 @@ impl Counter {
 
     /// Calls those who wait, as far as there is something for them. If nothing is on its way any
     /// more, more is asked for; if there is not enough, everybody asks by himself.
-    fn hand_out(&mut self, shared: &Shared, mut trouble: Option<StoreError>) {
+    fn hand_out(&mut self, shared: &LeaseRegistry, mut trouble: Option<StoreError>) {
         let mut has_asked = false;
         while let Some(seat) = self.bell.first() {
             let mut place = seat.place();
@@ -239,14 +243,14 @@ impl Counter {
                         self.ask(shared)
                     };
                     match asked {
-                        Asked::Underway => return,
+                        Asked::PendingBlock => return,
                         Asked::Settled(Ok(())) => continue,
                         Asked::Settled(Err(error)) => trouble = Some(error),
                         Asked::Nothing => {}
                     }
                     return self.turn_away(trouble.as_ref());
                 };
-                self.woken.extend(place.call(Call::Served(permit)));
+                self.woken.extend(place.call(Grant::Served(permit)));
             }
             drop(place);
             self.bell.remove_first();
@@ -258,7 +262,7 @@ impl Counter {
         while let Some(seat) = self.bell.first() {
             let mut place = seat.place();
             if place.is_waiting() {
-                let call = trouble.map_or(Call::Ask, |error| Call::Fail(error.again()));
+                let call = trouble.map_or(Grant::Ask, |error| Grant::Fail(error.again()));
                 self.woken.extend(place.call(call));
             }
             drop(place);
@@ -269,20 +273,20 @@ impl Counter {
     /// What was on its way is there, or is not.
     fn came(
         &mut self,
-        underway: Underway,
+        underway: PendingBlock,
         answer: Result<Usages, StoreError>,
         settings: &Settings,
     ) -> Result<(), StoreError> {
-        let rounds = underway.rounds();
-        let came = answer.map(|verdict| underway.came(&verdict, settings.longest));
+        let credits = underway.credits();
+        let came = answer.map(|verdict| underway.came(&verdict, settings.max_ttl));
         if let Ok(Some(block)) = came {
-            self.demand.has_come(self.ahead - rounds, block.room());
+            self.demand.has_come(self.ahead - credits, block.room());
             self.blocks.push_back(block);
             return Ok(());
         }
         // There is not as much any more, or nobody knows how much. Whoever waits asks for what it
         // needs.
-        self.ahead -= rounds;
+        self.ahead -= credits;
         self.demand.was_refused();
         came.map(drop)
     }
@@ -291,7 +295,7 @@ impl Counter {
     #[cold]
     fn end_block(&mut self, store: &dyn Store, now: Timestamp) {
         if let Some(block) = self.blocks.pop_front() {
-            self.ahead -= block.rounds();
+            self.ahead -= block.credits();
             self.demand.was_left_over();
             // Nobody waits for it. If it is lost, somebody gets a little less.
             block.end(store, now).detach();
@@ -306,7 +310,7 @@ impl Counter {
     }
 
     /// Gives back what was not spent in time.
-    pub(super) fn tidy(&mut self, shared: &Shared, now: Timestamp) {
+    pub(super) fn tidy(&mut self, shared: &LeaseRegistry, now: Timestamp) {
         self.look(shared);
         while self.blocks.front().is_some_and(|block| block.is_over(now)) {
             self.end_block(&*shared.store, now);
@@ -315,7 +319,7 @@ impl Counter {
 
     /// Keeps nothing: what there was, and what is on its way. Whoever waits for that asks by
     /// himself.
-    pub(super) fn clear(&mut self) -> (VecDeque<Block>, Option<Underway>) {
+    pub(super) fn clear(&mut self) -> (VecDeque<Block>, Option<PendingBlock>) {
         let all = (mem::take(&mut self.blocks), mem::take(&mut self.underway));
         self.ahead = 0;
         self.demand.has_lost_all();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::changes::{Changes, Slot};
-use super::denial::{Denial, Steady, span};
+use super::denial::{CachedDenial, Stability, span};
+use super::versions::{SubjectVersions, VersionSlot};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::key::Subject;
@@ -13,32 +13,32 @@ use crate::store::by_print::{ByPrint, by_print};
 use crate::store::fingerprint::{Fingerprint, RequestPrint, Secret};
 use crate::usage::Usages;
 
-pub(super) struct Memory {
+pub(super) struct DenialTable {
     secret: Secret,
-    denials: ByPrint<Arc<Denial>>,
-    changes: Changes,
-    longest: Duration,
+    denials: ByPrint<Arc<CachedDenial>>,
+    versions: SubjectVersions,
+    max_ttl: Duration,
     answered: AtomicU64,
 }
 
 /// A request that the store is asked about.
-pub(super) struct Asked {
+pub(super) struct CacheMiss {
     print: RequestPrint,
     at: Timestamp,
     /// Of each check, what had happened to its subject, and when its figures stay.
-    subjects: [(Slot, u64); MAX_CHECKS],
-    steady: [Steady; MAX_CHECKS],
+    subjects: [(VersionSlot, u64); MAX_CHECKS],
+    steady: [Stability; MAX_CHECKS],
     /// Epoch of the store before it was asked.
     epoch: u64,
 }
 
-impl Memory {
-    pub(super) fn new(capacity: usize, longest: Duration) -> Self {
+impl DenialTable {
+    pub(super) fn new(capacity: usize, max_ttl: Duration) -> Self {
         Self {
             secret: Secret::random(),
             denials: by_print(capacity),
-            changes: Changes::none(),
-            longest,
+            versions: SubjectVersions::none(),
+            max_ttl,
             answered: AtomicU64::new(0),
         }
     }
@@ -60,9 +60,9 @@ impl Memory {
         print: RequestPrint,
         epoch: u64,
         now: Timestamp,
-    ) -> Option<Arc<Denial>> {
+    ) -> Option<Arc<CachedDenial>> {
         let denial = self.denials.get(&print)?;
-        let is_same = |(slot, count): &(Slot, u64)| self.changes.count(*slot) == *count;
+        let is_same = |(slot, count): &(VersionSlot, u64)| self.versions.count(*slot) == *count;
         if denial.epoch != epoch || !denial.holds(now) || !denial.counts_on.iter().all(is_same) {
             return None;
         }
@@ -77,34 +77,34 @@ impl Memory {
         prints: &[Fingerprint],
         print: RequestPrint,
         (epoch, at): (u64, Timestamp),
-    ) -> Asked {
-        let mut asked = Asked {
+    ) -> CacheMiss {
+        let mut asked = CacheMiss {
             print,
             at,
-            subjects: [(Slot::default(), 0); MAX_CHECKS],
-            steady: [Steady::Always; MAX_CHECKS],
+            subjects: [(VersionSlot::default(), 0); MAX_CHECKS],
+            steady: [Stability::Always; MAX_CHECKS],
             epoch,
         };
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
-            let slot = Slot::of(*print);
-            asked.subjects[index] = (slot, self.changes.count(slot));
-            asked.steady[index] = Steady::of(check);
+            let slot = VersionSlot::of(*print);
+            asked.subjects[index] = (slot, self.versions.count(slot));
+            asked.steady[index] = Stability::of(check);
         }
         asked
     }
 
     /// What the store has said to it.
-    pub(super) fn heard(&self, asked: &Asked, answer: &Usages) {
+    pub(super) fn heard(&self, asked: &CacheMiss, answer: &Usages) {
         let (usages, at) = (answer.usages(), answer.at());
         let subjects = asked.subjects.iter().zip(usages);
         if answer.is_allowed() {
             // It was charged: whoever is denied by the same counters waits longer now.
             for ((slot, _), _) in subjects {
-                self.changes.add_if_counted_on(*slot);
+                self.versions.add_if_counted_on(*slot);
             }
             return;
         }
-        let span = span(usages, &asked.steady, at, self.longest);
+        let span = span(usages, &asked.steady, at, self.max_ttl);
         if span.is_zero() {
             return;
         }
@@ -113,28 +113,31 @@ impl Memory {
         let denied = denied.map(|(subject, _)| *subject);
         let counts_on: Box<[_]> = denied.collect();
         let mut counted_on = counts_on.iter();
-        if counted_on.all(|(slot, count)| self.changes.count_on(*slot, *count)) {
-            let denial = Denial::new(usages, at, (asked.epoch, asked.at), span, counts_on);
+        if counted_on.all(|(slot, count)| self.versions.count_on(*slot, *count)) {
+            let denial = CachedDenial::new(usages, at, (asked.epoch, asked.at), span, counts_on);
             self.denials.insert(asked.print, Arc::new(denial));
         }
     }
 
-    pub(super) fn slot(&self, subject: &Subject<'_>) -> Slot {
-        Slot::of(self.secret.fingerprint(subject))
+    pub(super) fn slot(&self, subject: &Subject<'_>) -> VersionSlot {
+        VersionSlot::of(self.secret.fingerprint(subject))
     }
 
     /// The slots of all subjects of a batch.
-    pub(super) fn slots(&self, batch: &Batch<'_>) -> Vec<Slot> {
+    pub(super) fn slots(&self, batch: &Batch<'_>) -> Vec<VersionSlot> {
         let subjects = batch.checks().iter().map(Check::subject);
-        let mut slots: Vec<Slot> = subjects.map(|subject| self.slot(subject)).collect();
+        let mut slots: Vec<VersionSlot> = subjects.map(|subject| self.slot(subject)).collect();
         slots.dedup();
         slots
     }
 
-    /// Something changes, from now on until what comes back is dropped.
-    pub(super) fn changing(memory: &Arc<Self>, slots: impl IntoIterator<Item = Slot>) -> Change {
-        let change = Change {
-            memory: Arc::clone(memory),
+    /// Something versions, from now on until what comes back is dropped.
+    pub(super) fn changing(
+        table: &Arc<Self>,
+        slots: impl IntoIterator<Item = VersionSlot>,
+    ) -> InvalidationGuard {
+        let change = InvalidationGuard {
+            table: Arc::clone(table),
             slots: slots.into_iter().collect(),
         };
         change.tell();
@@ -150,22 +153,22 @@ impl Memory {
     }
 }
 
-/// Something that changes.
-pub(super) struct Change {
-    memory: Arc<Memory>,
-    slots: Box<[Slot]>,
+/// Something that versions.
+pub(super) struct InvalidationGuard {
+    table: Arc<DenialTable>,
+    slots: Box<[VersionSlot]>,
 }
 
-impl Change {
+impl InvalidationGuard {
     fn tell(&self) {
         for slot in &self.slots {
-            self.memory.changes.add(*slot);
+            self.table.versions.add(*slot);
         }
     }
 }
 
 /// Also if nobody waits for the answer.
-impl Drop for Change {
+impl Drop for InvalidationGuard {
     fn drop(&mut self) {
         self.tell();
     }

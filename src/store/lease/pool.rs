@@ -5,27 +5,27 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::Shared;
-use super::bell::Bell;
+use super::LeaseRegistry;
 use super::block::Block;
-use super::counter::{Counter, Next};
-use super::request::Request;
-use super::seat::{Call, Place, Seat};
+use super::request::LeaseRequest;
+use super::state::{LeaseState, NextStep};
+use super::wait_queue::WaitQueue;
+use super::waiter::{Grant, Waiter, WaiterState};
 use crate::clock::Timestamp;
 use crate::store::{Store, StoreFuture};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::usage::Usage;
 
-pub(super) struct Desk {
-    shared: Weak<Shared>,
-    counter: Mutex<Counter>,
+pub(super) struct LeasePool {
+    shared: Weak<LeaseRegistry>,
+    counter: Mutex<LeaseState>,
     /// The counter's own, to be listened to without its lock.
-    bell: Arc<Bell>,
+    bell: Arc<WaitQueue>,
 }
 
-impl Desk {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
-        let counter = Counter::new(&shared.settings);
+impl LeasePool {
+    pub(super) fn new(shared: &Arc<LeaseRegistry>) -> Self {
+        let counter = LeaseState::new(&shared.settings);
         Self {
             shared: Arc::downgrade(shared),
             bell: Arc::clone(&counter.bell),
@@ -33,7 +33,7 @@ impl Desk {
         }
     }
 
-    fn counter(&self) -> MutexGuard<'_, Counter> {
+    fn counter(&self) -> MutexGuard<'_, LeaseState> {
         lock(&self.counter)
     }
 
@@ -42,8 +42,8 @@ impl Desk {
     #[inline]
     fn with<T>(
         self: &Arc<Self>,
-        shared: &Shared,
-        work: impl FnOnce(&mut Counter) -> T,
+        shared: &LeaseRegistry,
+        work: impl FnOnce(&mut LeaseState) -> T,
     ) -> (T, bool) {
         let mut counter = self.counter();
         let before = counter.asked();
@@ -62,14 +62,14 @@ impl Desk {
     #[inline]
     pub(super) fn next(
         self: &Arc<Self>,
-        shared: &Shared,
+        shared: &LeaseRegistry,
         now: Timestamp,
-        request: impl FnOnce() -> Request,
-    ) -> (Next, bool) {
+        request: impl FnOnce() -> LeaseRequest,
+    ) -> (NextStep, bool) {
         self.with(shared, |counter| {
             // Looked at in here, so that whoever closes it finds every block that was taken before.
             if shared.is_closed.load(Ordering::Acquire) {
-                return Next::Ask;
+                return NextStep::Ask;
             }
             counter.next(shared, now, request)
         })
@@ -78,12 +78,12 @@ impl Desk {
     /// Waits to be called.
     pub(super) fn poll(
         self: &Arc<Self>,
-        shared: &Shared,
-        seat: &Seat,
+        shared: &LeaseRegistry,
+        seat: &Waiter,
         context: &mut Context<'_>,
-    ) -> Poll<Call> {
+    ) -> Poll<Grant> {
         shared.void_old_leases();
-        // Before the bell is listened to: it may ring meanwhile.
+        // Before the bell is listened to: it may wake_waiters meanwhile.
         let called = seat.poll(context.waker());
         if called.is_ready() || !self.bell.has_rung() {
             return called;
@@ -93,20 +93,20 @@ impl Desk {
     }
 
     /// Somebody does not wait any more.
-    pub(super) fn leave(self: &Arc<Self>, shared: &Shared, seat: &Seat) {
+    pub(super) fn leave(self: &Arc<Self>, shared: &LeaseRegistry, seat: &Waiter) {
         match seat.leave() {
             // He may have been woken to look, instead of all others.
-            Place::Waiting(_) => {
+            WaiterState::Waiting(_) => {
                 self.with(shared, |counter| {
                     counter.bell.has_lost_one();
                     counter.look(shared);
                 });
             }
-            Place::Called(Call::Served(permit)) => {
+            WaiterState::Called(Grant::Served(permit)) => {
                 let (store, at) = (&*shared.store, permit.at());
                 seat.request().refund(store, 1, at, at).detach();
             }
-            Place::Called(_) | Place::Left => {}
+            WaiterState::Called(_) | WaiterState::Left => {}
         }
     }
 
@@ -117,7 +117,7 @@ impl Desk {
 
     /// Gives back what was not spent, if its time is over. Says whether it is to be seen to again:
     /// what nobody waits for any more may still come.
-    pub(super) fn tidy(self: &Arc<Self>, shared: &Shared, now: Timestamp) -> bool {
+    pub(super) fn tidy(self: &Arc<Self>, shared: &LeaseRegistry, now: Timestamp) -> bool {
         let (is_due_again, _) = self.with(shared, |counter| {
             counter.tidy(shared, now);
             counter.has_underway()
@@ -153,8 +153,8 @@ impl Desk {
     }
 }
 
-/// A desk that is closed, since others are busier or the store is dropped, keeps nothing.
-impl Drop for Desk {
+/// A pool that is closed, since others are busier or the store is dropped, keeps nothing.
+impl Drop for LeasePool {
     fn drop(&mut self) {
         let Some(shared) = self.shared.upgrade() else {
             return;

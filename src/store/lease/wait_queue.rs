@@ -5,28 +5,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
-use super::seat::Seat;
+use super::waiter::Waiter;
 use crate::sync::{Mutex, lock};
 
 /// A future wakes whoever has polled it last, and nobody else. That one may be kept by somebody who
 /// does not come to poll it again for a long time, and all others would wait for him. So the future
 /// rings a bell, and those hear it who are served next.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct WaitQueue {
     has_rung: AtomicBool,
     queue: Mutex<Queue>,
 }
 
 #[derive(Default)]
 struct Queue {
-    seats: VecDeque<Arc<Seat>>,
+    seats: VecDeque<Arc<Waiter>>,
     /// How many in the queue have left.
     gone: usize,
     /// How many permits are on their way.
     expected: usize,
 }
 
-impl Bell {
+impl WaitQueue {
     /// Whether it has rung, and nobody has looked since.
     #[inline]
     pub(super) fn has_rung(&self) -> bool {
@@ -44,16 +44,16 @@ impl Bell {
     }
 
     /// How many permits are on their way: so many are woken when they come.
-    pub(super) fn expect(&self, rounds: u64) {
-        lock(&self.queue).expected = usize::try_from(rounds).unwrap_or(usize::MAX);
+    pub(super) fn expect(&self, credits: u64) {
+        lock(&self.queue).expected = usize::try_from(credits).unwrap_or(usize::MAX);
     }
 
-    pub(super) fn enter(&self, seat: Arc<Seat>) {
+    pub(super) fn enter(&self, seat: Arc<Waiter>) {
         lock(&self.queue).seats.push_back(seat);
     }
 
     /// Who is to be called next.
-    pub(super) fn first(&self) -> Option<Arc<Seat>> {
+    pub(super) fn first(&self) -> Option<Arc<Waiter>> {
         lock(&self.queue).seats.front().cloned()
     }
 
@@ -74,7 +74,7 @@ impl Bell {
 
     /// Wakes those who are served by what is expected: any of them looks for all. And the last one,
     /// since the others may be kept by somebody who is busy with what he has asked for last.
-    pub(super) fn ring(&self) {
+    pub(super) fn wake_waiters(&self) {
         self.has_rung.store(true, Ordering::Release);
         let queue = lock(&self.queue);
         let (mut wakers, mut expected) = (Vec::new(), queue.expected);
@@ -92,8 +92,8 @@ impl Bell {
     }
 }
 
-impl Wake for Bell {
+impl Wake for WaitQueue {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.wake_waiters();
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn span<'q>(
     quotas: impl Iterator<Item = &'q Quota>,
     usages: &[Usage],
     at: Timestamp,
-    longest: Duration,
+    max_ttl: Duration,
 ) -> Duration {
     let ends = quotas.zip(usages).filter_map(|(quota, usage)| {
         let end = match quota.algorithm() {
@@ -55,5 +55,5 @@ pub(super) fn span<'q>(
         };
         Some(Duration::from_micros(end.saturating_sub(at.as_micros())))
     });
-    ends.min().map_or(longest, |end| end.min(longest))
+    ends.min().map_or(max_ttl, |end| end.min(max_ttl))
 }

@@ -14,26 +14,26 @@ const PART_OF_THE_REST: u64 = 16;
 const PART_IN_A_BLOCK: u64 = 4;
 
 /// What one kind of request has shown to need.
-pub(super) struct Demand {
+pub(super) struct PrefetchPolicy {
     /// The largest block there may be.
     block: u64,
-    /// How many rounds the next block is for. It doubles whenever one was used up in time, and is
+    /// How many credits the next block is for. It doubles whenever one was used up in time, and is
     /// halved whenever one was not: only what is hot is leased.
     size: u64,
     /// How many blocks are kept ahead. One is taken when it is needed, and more before.
     blocks: u64,
-    /// How many more rounds there may be, by what the store has said last.
+    /// How many more credits there may be, by what the store has said last.
     room: u64,
-    /// How many rounds there were when the next were asked for.
+    /// How many credits there were when the next were asked for.
     left_when_asked: u64,
     /// Whether somebody has had to wait since.
     ran_dry: bool,
-    /// With how many rounds left the next are asked for, and one more: nothing if they are asked
+    /// With how many credits left the next are asked for, and one more: nothing if they are asked
     /// for when they are needed.
     refill_below: u64,
 }
 
-impl Demand {
+impl PrefetchPolicy {
     pub(super) const fn new(block: u64) -> Self {
         Self {
             block,
@@ -46,13 +46,13 @@ impl Demand {
         }
     }
 
-    /// Whether more is to be asked for, with so many rounds left.
+    /// Whether more is to be asked for, with so many credits left.
     #[inline]
     pub(super) const fn wants_more(&self, ahead: u64) -> bool {
         ahead < self.refill_below
     }
 
-    /// How many rounds are to be asked for, with so many left and so many who wait.
+    /// How many credits are to be asked for, with so many left and so many who wait.
     pub(super) fn missing(&self, ahead: u64, waiting: u64) -> u64 {
         // Those who wait need theirs now.
         let most = self.block.saturating_mul(self.blocks.min(HOT));
@@ -62,16 +62,16 @@ impl Demand {
             .min(self.room / PART_IN_A_BLOCK)
     }
 
-    /// How many rounds are to be there, or on their way.
+    /// How many credits are to be there, or on their way.
     fn to_hold(&self) -> u64 {
         let two = self.size.saturating_mul(self.blocks.min(HOT));
         let all = self.size.saturating_mul(self.blocks);
         all.min(two.max(self.room / PART_OF_THE_REST))
     }
 
-    /// So many rounds were asked for, and so many were left.
-    pub(super) fn has_asked(&mut self, rounds: u64, left: u64) {
-        self.room -= rounds;
+    /// So many credits were asked for, and so many were left.
+    pub(super) fn has_asked(&mut self, credits: u64, left: u64) {
+        self.room -= credits;
         (self.left_when_asked, self.ran_dry) = (left, false);
         self.weigh();
     }
@@ -87,7 +87,7 @@ impl Demand {
     }
 
     /// What was asked for has come, while so much was left of what there was; and so many more
-    /// rounds there may be.
+    /// credits there may be.
     pub(super) fn has_come(&mut self, left: u64, room: u64) {
         self.room = room;
         // With half as much ahead, half of what was left would have lasted, too.
@@ -123,7 +123,7 @@ impl Demand {
         self.weigh();
     }
 
-    /// Somebody who was asked about by himself was admitted, and so many more rounds there may be.
+    /// Somebody who was asked about by himself was admitted, and so many more credits there may be.
     pub(super) fn was_admitted(&mut self, room: u64) {
         self.room = room;
         self.size = self.size.max(1);
@@ -156,9 +156,9 @@ mod tests {
 
     const BLOCK: u64 = 10;
 
-    /// Hot, with so many rounds left in the store.
-    fn hot(room: u64) -> Demand {
-        let mut demand = Demand::new(BLOCK);
+    /// Hot, with so many credits left in the store.
+    fn hot(room: u64) -> PrefetchPolicy {
+        let mut demand = PrefetchPolicy::new(BLOCK);
         demand.was_admitted(room);
         for _ in 0..5 {
             demand.was_spent(true);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     /// Spends what there is before the next comes.
-    fn run_dry(demand: &mut Demand, room: u64) {
+    fn run_dry(demand: &mut PrefetchPolicy, room: u64) {
         demand.has_asked(demand.missing(0, 0), 0);
         demand.has_run_dry();
         demand.has_run_dry();
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn blocks_grow_while_they_are_spent_and_two_of_what_is_hot_are_kept() {
-        let mut demand = Demand::new(BLOCK);
+        let mut demand = PrefetchPolicy::new(BLOCK);
         assert_eq!(demand.missing(0, 0), 0, "nobody has asked yet");
         let mut sizes = Vec::new();
         demand.was_admitted(1_000);
