@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::net::IpAddr;
 
 use super::siphash::SipHash;
-use crate::batch::{Batch, Check, MAX_CHECKS};
+use crate::batch::{Batch, Check, Group, MAX_CHECKS};
 use crate::key::{Counter, Subject, Value};
 use crate::who::Identity;
 
@@ -199,7 +199,12 @@ impl Secret {
         for (check, print) in checks.iter().zip(prints) {
             let Tag { place, rest } = print.tag(check.counter());
             let quota = check.quota();
-            for word in [place, rest, check.cost(), quota.amount(), quota.burst()] {
+            let group = match check.group() {
+                Group::Live => 0,
+                Group::DryRun(number) => 1 + u64::from(number),
+            };
+            let (cost, amount, burst) = (check.cost(), quota.amount(), quota.burst());
+            for word in [place, rest, group, cost, amount, burst] {
                 hash = hash.absorb(word);
                 len += WORD;
             }

@@ -1,175 +1,167 @@
-//! The denials that are remembered, and what makes them untrue.
+//! Cached denials and what invalidates them: [`DenialTable`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::denial::{CachedDenial, Stability, span};
+use super::denial::{CachedDenial, Stability, time_to_live};
 use super::versions::{SubjectVersions, VersionSlot};
-use crate::batch::{Batch, Check, MAX_CHECKS};
+use crate::batch::{Batch, Check, MAX_BATCH, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::key::Subject;
 use crate::store::by_print::{ByPrint, by_print};
 use crate::store::fingerprint::{Fingerprint, RequestPrint, Secret};
 use crate::usage::Usages;
 
 pub(super) struct DenialTable {
-    secret: Secret,
+    hasher: Secret,
     denials: ByPrint<Arc<CachedDenial>>,
     versions: SubjectVersions,
     max_ttl: Duration,
-    answered: AtomicU64,
+    hits: AtomicU64,
 }
 
-/// A request that the store is asked about.
-pub(super) struct CacheMiss {
-    print: RequestPrint,
-    at: Timestamp,
-    /// Of each check, what had happened to its subject, and when its figures stay.
-    subjects: [(VersionSlot, u64); MAX_CHECKS],
-    steady: [Stability; MAX_CHECKS],
-    /// Epoch of the store before it was asked.
+/// A request, its subjects, and the epoch of the store before the call.
+pub(super) struct Lookup {
+    request: RequestPrint,
+    subjects: [VersionSlot; MAX_BATCH],
     epoch: u64,
+    called_at: Timestamp,
 }
 
 impl DenialTable {
     pub(super) fn new(capacity: usize, max_ttl: Duration) -> Self {
         Self {
-            secret: Secret::random(),
+            hasher: Secret::random(),
             denials: by_print(capacity),
-            versions: SubjectVersions::none(),
+            versions: SubjectVersions::new(),
             max_ttl,
-            answered: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
         }
     }
 
     #[inline]
-    pub(super) fn fingerprints(&self, batch: &Batch<'_>) -> [Fingerprint; MAX_CHECKS] {
-        self.secret.fingerprints(batch.checks())
+    pub(super) fn lookup(&self, batch: &Batch<'_>, epoch: u64, now: Timestamp) -> Lookup {
+        let mut prints = [Fingerprint::default(); MAX_BATCH];
+        self.hasher.fill_in(&mut prints, batch.checks());
+        Lookup {
+            request: self.hasher.request(batch.checks(), &prints),
+            subjects: prints.map(VersionSlot::of),
+            epoch,
+            called_at: now,
+        }
     }
 
+    /// Returns the denial of this request if it is valid.
     #[inline]
-    pub(super) fn request(&self, checks: &[Check<'_>], prints: &[Fingerprint]) -> RequestPrint {
-        self.secret.request(checks, prints)
-    }
-
-    /// What the store has said to this request, if it would say it again.
-    #[inline]
-    pub(super) fn recall(
-        &self,
-        print: RequestPrint,
-        epoch: u64,
-        now: Timestamp,
-    ) -> Option<Arc<CachedDenial>> {
-        let denial = self.denials.get(&print)?;
-        let is_same = |(slot, count): &(VersionSlot, u64)| self.versions.count(*slot) == *count;
-        if denial.epoch != epoch || !denial.holds(now) || !denial.counts_on.iter().all(is_same) {
+    pub(super) fn get(&self, lookup: &Lookup) -> Option<Arc<CachedDenial>> {
+        let denial = self.denials.get(&lookup.request)?;
+        let is_same = |(slot, version): &(_, _)| self.versions.current(*slot) == *version;
+        if !denial.is_current(lookup.epoch, lookup.called_at)
+            || !denial.versions.iter().all(is_same)
+        {
             return None;
         }
-        self.answered.fetch_add(1, Ordering::Relaxed);
+        self.hits.fetch_add(1, Ordering::Relaxed);
         Some(denial)
     }
 
-    /// Notes how things stand before a request is put to the store.
-    pub(super) fn asked(
-        &self,
-        checks: &[Check<'_>],
-        prints: &[Fingerprint],
-        print: RequestPrint,
-        (epoch, at): (u64, Timestamp),
-    ) -> CacheMiss {
-        let mut asked = CacheMiss {
-            print,
-            at,
-            subjects: [(VersionSlot::default(), 0); MAX_CHECKS],
-            steady: [Stability::Always; MAX_CHECKS],
-            epoch,
-        };
-        for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
-            let slot = VersionSlot::of(*print);
-            asked.subjects[index] = (slot, self.versions.count(slot));
-            asked.steady[index] = Stability::of(check);
-        }
-        asked
-    }
-
-    /// What the store has said to it.
-    pub(super) fn heard(&self, asked: &CacheMiss, answer: &Usages) {
-        let (usages, at) = (answer.usages(), answer.at());
-        let subjects = asked.subjects.iter().zip(usages);
-        if answer.is_allowed() {
-            // It was charged: whoever is denied by the same counters waits longer now.
-            for ((slot, _), _) in subjects {
-                self.versions.add_if_counted_on(*slot);
-            }
-            return;
-        }
-        let span = span(usages, &asked.steady, at, self.max_ttl);
-        if span.is_zero() {
-            return;
-        }
-        // What becomes of those that had room makes no difference to the outcome.
-        let denied = subjects.filter(|(_, usage)| !usage.is_allowed());
-        let denied = denied.map(|(subject, _)| *subject);
-        let counts_on: Box<[_]> = denied.collect();
-        let mut counted_on = counts_on.iter();
-        if counted_on.all(|(slot, count)| self.versions.count_on(*slot, *count)) {
-            let denial = CachedDenial::new(usages, at, (asked.epoch, asked.at), span, counts_on);
-            self.denials.insert(asked.print, Arc::new(denial));
-        }
-    }
-
-    pub(super) fn slot(&self, subject: &Subject<'_>) -> VersionSlot {
-        VersionSlot::of(self.secret.fingerprint(subject))
-    }
-
-    /// The slots of all subjects of a batch.
-    pub(super) fn slots(&self, batch: &Batch<'_>) -> Vec<VersionSlot> {
+    /// Invalidates the denials of all subjects of a batch, now and again when the guard is dropped.
+    pub(super) fn invalidate(self: &Arc<Self>, batch: &Batch<'_>) -> InvalidationGuard {
         let subjects = batch.checks().iter().map(Check::subject);
-        let mut slots: Vec<VersionSlot> = subjects.map(|subject| self.slot(subject)).collect();
-        slots.dedup();
-        slots
-    }
-
-    /// Something versions, from now on until what comes back is dropped.
-    pub(super) fn changing(
-        table: &Arc<Self>,
-        slots: impl IntoIterator<Item = VersionSlot>,
-    ) -> InvalidationGuard {
-        let change = InvalidationGuard {
-            table: Arc::clone(table),
-            slots: slots.into_iter().collect(),
+        let prints = subjects.map(|subject| self.hasher.fingerprint(subject));
+        let guard = InvalidationGuard {
+            table: Arc::clone(self),
+            subjects: prints.map(VersionSlot::of).collect(),
         };
-        change.tell();
-        change
+        guard.change_versions();
+        guard
     }
 
     pub(super) fn len(&self) -> usize {
         self.denials.len()
     }
 
-    pub(super) fn answered(&self) -> u64 {
-        self.answered.load(Ordering::Relaxed)
+    pub(super) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
     }
 }
 
-/// Something that versions.
-pub(super) struct InvalidationGuard {
+/// A request that is decided by the store, and the state from before the call.
+pub(in crate::store) struct CacheMiss {
     table: Arc<DenialTable>,
-    slots: Box<[VersionSlot]>,
+    lookup: Lookup,
+    /// Of each check of the live group: version of its subject, and stability.
+    live: [(u64, Stability); MAX_CHECKS],
 }
 
-impl InvalidationGuard {
-    fn tell(&self) {
-        for slot in &self.slots {
-            self.table.versions.add(*slot);
+impl CacheMiss {
+    pub(super) fn new(table: &Arc<DenialTable>, lookup: Lookup, batch: &Batch<'_>) -> Self {
+        let mut live = [(0, Stability::Always); MAX_CHECKS];
+        for ((entry, slot), check) in live.iter_mut().zip(lookup.subjects).zip(batch.checks()) {
+            *entry = (table.versions.current(slot), Stability::of(check));
+        }
+        Self {
+            table: Arc::clone(table),
+            lookup,
+            live,
+        }
+    }
+
+    /// Stores the denial of the live group. After a charge, invalidates the denials that depend on
+    /// the same subjects, because their resets are later now.
+    pub(in crate::store) fn complete(self, reply: &Usages) {
+        let table = &*self.table;
+        if reply.is_allowed() {
+            for (slot, _) in self.lookup.subjects.iter().zip(reply.usages()) {
+                table.versions.change_if_in_use(*slot);
+            }
+            return;
+        }
+        let stability = self.live.iter().map(|(_, stability)| *stability);
+        let stability = stability.take(reply.live().len());
+        let ttl = time_to_live(reply.usages(), stability, reply.at(), table.max_ttl);
+        if ttl.is_zero() {
+            return;
+        }
+        // Checks with room have no influence on the outcome, so their versions may change.
+        let versions: Box<[(VersionSlot, u64)]> = (self.lookup.subjects.iter())
+            .zip(self.live)
+            .zip(reply.live())
+            .filter(|(_, usage)| !usage.is_allowed())
+            .map(|((slot, (version, _)), _)| (*slot, version))
+            .collect();
+        let mark = |(slot, version): &(_, _)| table.versions.mark_in_use(*slot, *version);
+        if versions.iter().all(mark) {
+            let denial = CachedDenial {
+                usages: reply.usages().into(),
+                decided_at: reply.at(),
+                called_at: self.lookup.called_at,
+                expires_at: self.lookup.called_at.saturating_add(ttl),
+                epoch: self.lookup.epoch,
+                versions,
+            };
+            table.denials.insert(self.lookup.request, Arc::new(denial));
         }
     }
 }
 
-/// Also if nobody waits for the answer.
+/// A `record` or `refund` in progress. The versions change before the call and after it, also if its
+/// future is dropped, because a denial that is decided meanwhile can be from before or after it.
+pub(in crate::store) struct InvalidationGuard {
+    table: Arc<DenialTable>,
+    subjects: Box<[VersionSlot]>,
+}
+
+impl InvalidationGuard {
+    fn change_versions(&self) {
+        for slot in &self.subjects {
+            self.table.versions.change(*slot);
+        }
+    }
+}
+
 impl Drop for InvalidationGuard {
     fn drop(&mut self) {
-        self.tell();
+        self.change_versions();
     }
 }

@@ -1,70 +1,71 @@
-//! Whether something has happened to a subject since a denial was asked for.
+//! Change counters per subject, which invalidate cached denials: [`SubjectVersions`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::store::fingerprint::Fingerprint;
 
-/// A number for each subject, which is another one after every change. Subjects share them: what
-/// is forgotten too much is asked about once more.
+/// A version for each subject, which changes whenever its counters may have changed.
+///
+/// Subjects share slots. A collision invalidates a denial too early, which costs a store call.
 pub(super) struct SubjectVersions {
-    /// The number of versions, and in the lowest bit whether a denial counts on there being none.
+    /// Version in the upper 63 bits; [`IN_USE`] in the lowest.
     slots: Box<[AtomicU64]>,
 }
 
-/// Where the number of a subject is.
+/// Index of a subject's version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct VersionSlot(u32);
 
-const COUNTED_ON: u64 = 1;
-const ONE_CHANGE: u64 = 2;
-/// 128 KiB of them.
+/// Set while a cached denial depends on the version. Charges change only such versions, so that the
+/// slots of callers that are never denied stay in shared cache lines.
+const IN_USE: u64 = 1;
+const NEXT_VERSION: u64 = 2;
+/// 128 KiB.
 const SLOTS: u64 = 16_384;
 
 impl VersionSlot {
-    pub(super) fn of(print: Fingerprint) -> Self {
-        // Below the number of slots.
-        Self((print.place % SLOTS) as u32)
+    #[expect(clippy::cast_possible_truncation, reason = "below `SLOTS`")]
+    pub(super) const fn of(subject: Fingerprint) -> Self {
+        Self((subject.place % SLOTS) as u32)
     }
 }
 
 impl SubjectVersions {
-    pub(super) fn none() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    fn of(&self, slot: VersionSlot) -> &AtomicU64 {
+    fn slot(&self, slot: VersionSlot) -> &AtomicU64 {
         &self.slots[slot.0 as usize]
     }
 
-    /// How many there were.
     #[inline]
-    pub(super) fn count(&self, slot: VersionSlot) -> u64 {
-        self.of(slot).load(Ordering::Acquire) & !COUNTED_ON
+    pub(super) fn current(&self, slot: VersionSlot) -> u64 {
+        self.slot(slot).load(Ordering::Acquire) & !IN_USE
     }
 
-    /// Counts on there having been so many. Says whether it is true.
-    pub(super) fn count_on(&self, slot: VersionSlot, count: u64) -> bool {
-        let before = self.of(slot).fetch_or(COUNTED_ON, Ordering::AcqRel);
-        before & !COUNTED_ON == count
+    /// Marks the version as in use. Returns whether it is still `expected`.
+    pub(super) fn mark_in_use(&self, slot: VersionSlot, expected: u64) -> bool {
+        let before = self.slot(slot).fetch_or(IN_USE, Ordering::AcqRel);
+        before & !IN_USE == expected
     }
 
-    /// There is one more.
-    pub(super) fn add(&self, slot: VersionSlot) {
-        self.of(slot).fetch_add(ONE_CHANGE, Ordering::AcqRel);
+    pub(super) fn change(&self, slot: VersionSlot) {
+        self.slot(slot).fetch_add(NEXT_VERSION, Ordering::AcqRel);
     }
 
-    /// There is one more, if that makes a difference to anybody.
+    /// Changes the version if a denial depends on it.
     #[inline]
-    pub(super) fn add_if_counted_on(&self, slot: VersionSlot) {
-        let now = self.of(slot).load(Ordering::Acquire);
-        if now & COUNTED_ON != 0 {
-            let next = (now & !COUNTED_ON).wrapping_add(ONE_CHANGE);
-            // If it is another one by now, somebody else has changed it, or counts on it too.
-            let _ = self
-                .of(slot)
-                .compare_exchange(now, next, Ordering::AcqRel, Ordering::Acquire);
+    pub(super) fn change_if_in_use(&self, slot: VersionSlot) {
+        let found = self.slot(slot).load(Ordering::Acquire);
+        if found & IN_USE != 0 {
+            let next = (found & !IN_USE).wrapping_add(NEXT_VERSION);
+            // If the exchange fails, another thread has changed the version, which is enough.
+            let _ =
+                self.slot(slot)
+                    .compare_exchange(found, next, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 }

@@ -1,20 +1,18 @@
-//! What can be leased, and until when.
+//! Which quotas can be leased, and for how long.
 //!
-//! A lease charges permits now that are spent later, so it must not matter to the counter when
-//! within the lease they are spent. Then at every instant what is charged is at least what was
-//! spent, and whatever is admitted would have been admitted by the algorithm itself: its bound
-//! holds as it is.
+//! A lease charges credits now that are spent later. That is exact only if the counter does not
+//! depend on when, within the lease, they are spent. Then the charged amount is at every instant at
+//! least the spent amount, so the algorithm would have admitted each request by itself, and its
+//! bound holds.
 //!
-//! - A **fixed window** knows how much was charged in the running window, and not when: a lease
-//!   lasts until the window ends.
-//! - A **sliding window** knows that of two aligned windows, and fades out the older one by the
-//!   time that has passed since it ended: again until the aligned window ends.
-//! - **Sliding buckets** know how much was charged in each bucket: until the bucket ends.
-//! - A **sliding log** knows the instant of each request. Permits that were charged at `t` are free
-//!   again at `t + W`, though they may have been spent at `t + 1 s`: until `t + W + 1 s` there could
-//!   be more than L in a window. No lease.
-//! - A **token bucket** refills from the moment of the charge on. A full bucket that was leased and
-//!   kept would be full again after W, and could be spent twice at once. No lease.
+//! - **Fixed window**: the counter has one number for the window. Leased until the window ends.
+//! - **Sliding window**: one number for each of two aligned windows, the older one weighted by the
+//!   time since its end. Leased until the aligned window ends.
+//! - **Sliding buckets**: one number for each bucket. Leased until the bucket ends.
+//! - **Sliding log**: not leased. Credits that were charged at `t` are free again at `t + W`. If
+//!   they are spent at `t + 1 s`, more than the limit fits into the window until `t + W + 1 s`.
+//! - **Token bucket**: not leased. It refills from the instant of the charge on: a full bucket that
+//!   is leased and kept is full again after W, and could be spent twice at once.
 
 use std::time::Duration;
 
@@ -23,10 +21,13 @@ use crate::clock::Timestamp;
 use crate::quota::{Algorithm, Quota};
 use crate::usage::Usage;
 
-/// Whether permits of all quotas of a batch can be taken ahead.
+/// Returns whether all quotas of a batch can be leased. A batch with dry runs cannot: their groups
+/// are charged independently of the live group, so a block has no single outcome.
 pub(super) fn can_be_leased(batch: &Batch<'_>) -> bool {
     let checks = batch.checks();
-    !checks.is_empty() && checks.iter().all(|check| is_leasable(check.quota()))
+    !checks.is_empty()
+        && batch.live_len() == checks.len()
+        && checks.iter().all(|check| is_leasable(check.quota()))
 }
 
 fn is_leasable(quota: &Quota) -> bool {
@@ -36,11 +37,11 @@ fn is_leasable(quota: &Quota) -> bool {
     }
 }
 
-/// For how long permits of these quotas, charged at `at`, can be spent.
-pub(super) fn span<'q>(
+/// Returns for how long credits of these quotas, charged at `charged_at`, can be spent.
+pub(super) fn time_to_live<'q>(
     quotas: impl Iterator<Item = &'q Quota>,
     usages: &[Usage],
-    at: Timestamp,
+    charged_at: Timestamp,
     max_ttl: Duration,
 ) -> Duration {
     let ends = quotas.zip(usages).filter_map(|(quota, usage)| {
@@ -48,12 +49,14 @@ pub(super) fn span<'q>(
             _ if quota.counts_nothing() => return None,
             Algorithm::SlidingBuckets => {
                 let bucket = quota.bucket_micros();
-                (at.as_micros() / bucket + 1) * bucket
+                (charged_at.as_micros() / bucket + 1) * bucket
             }
-            // What is told to those who are admitted is when the window ends.
+            // The reset of an allowed request is the end of the window.
             _ => usage.reset_at().as_micros(),
         };
-        Some(Duration::from_micros(end.saturating_sub(at.as_micros())))
+        Some(Duration::from_micros(
+            end.saturating_sub(charged_at.as_micros()),
+        ))
     });
     ends.min().map_or(max_ttl, |end| end.min(max_ttl))
 }

@@ -1,164 +1,190 @@
-//! Where one kind of request is served.
+//! Lease of one kind of request, shared by the tasks that send it: [`LeasePool`].
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::LeaseRegistry;
-use super::block::Block;
+use super::block::{Block, PendingBlock};
+use super::registry::LeaseRegistry;
 use super::request::LeaseRequest;
 use super::state::{LeaseState, NextStep};
 use super::wait_queue::WaitQueue;
 use super::waiter::{Grant, Waiter, WaiterState};
+use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
+use crate::error::StoreError;
 use crate::store::{Store, StoreFuture};
-use crate::sync::{Mutex, MutexGuard, lock};
-use crate::usage::Usage;
+use crate::sync::{Mutex, lock};
+use crate::usage::Usages;
 
 pub(super) struct LeasePool {
-    shared: Weak<LeaseRegistry>,
-    counter: Mutex<LeaseState>,
-    /// The counter's own, to be listened to without its lock.
-    bell: Arc<WaitQueue>,
+    registry: Weak<LeaseRegistry>,
+    state: Mutex<LeaseState>,
+    /// Queue of the state, accessible without its lock.
+    queue: Arc<WaitQueue>,
 }
 
 impl LeasePool {
-    pub(super) fn new(shared: &Arc<LeaseRegistry>) -> Self {
-        let counter = LeaseState::new(&shared.settings);
+    pub(super) fn new(registry: &Arc<LeaseRegistry>) -> Self {
+        let state = LeaseState::new(registry.settings.block_size);
         Self {
-            shared: Arc::downgrade(shared),
-            bell: Arc::clone(&counter.bell),
-            counter: Mutex::new(counter),
+            registry: Arc::downgrade(registry),
+            queue: Arc::clone(&state.queue),
+            state: Mutex::new(state),
         }
     }
 
-    fn counter(&self) -> MutexGuard<'_, LeaseState> {
-        lock(&self.counter)
-    }
-
-    /// Does something to the counter, and then what follows from it: outside of the lock, which
-    /// others wait for. Says whether a block was asked for.
+    /// Works on the state, then wakes tasks and schedules the expiry without holding its lock.
+    /// Returns whether a block was requested, too.
     #[inline]
-    fn with<T>(
+    fn with_state<T>(
         self: &Arc<Self>,
-        shared: &LeaseRegistry,
+        registry: &LeaseRegistry,
         work: impl FnOnce(&mut LeaseState) -> T,
     ) -> (T, bool) {
-        let mut counter = self.counter();
-        let before = counter.asked();
-        let done = work(&mut counter);
-        let (woken, now) = (mem::take(&mut counter.woken), counter.now());
-        let has_asked = counter.asked() != before;
-        drop(counter);
-        woken.into_iter().for_each(Waker::wake);
-        if has_asked {
-            shared.see_to(self, now);
+        let mut state = lock(&self.state);
+        let result = work(&mut state);
+        let effects = mem::take(&mut state.effects);
+        drop(state);
+        effects.wakers.into_iter().for_each(Waker::wake);
+        if let Some(now) = effects.requested_at {
+            registry.schedule_expiry(self, now);
         }
-        (done, has_asked)
+        (result, effects.requested_at.is_some())
     }
 
-    /// Serves a request, or starts what it takes. Says whether a block was asked for.
+    /// Serves a request, or requests a block for it. Returns whether a block was requested, too.
     #[inline]
     pub(super) fn next(
         self: &Arc<Self>,
-        shared: &LeaseRegistry,
+        registry: &LeaseRegistry,
         now: Timestamp,
         request: impl FnOnce() -> LeaseRequest,
     ) -> (NextStep, bool) {
-        self.with(shared, |counter| {
-            // Looked at in here, so that whoever closes it finds every block that was taken before.
-            if shared.is_closed.load(Ordering::Acquire) {
-                return NextStep::Ask;
+        self.with_state(registry, |state| {
+            // Read under the lock, so that `close` finds every block that was requested before.
+            if registry.is_closed.load(Ordering::Acquire) {
+                return NextStep::Decide;
             }
-            counter.next(shared, now, request)
+            state.next(registry, now, request)
         })
     }
 
-    /// Waits to be called.
-    pub(super) fn poll(
+    pub(super) fn poll_grant(
         self: &Arc<Self>,
-        shared: &LeaseRegistry,
-        seat: &Waiter,
+        registry: &LeaseRegistry,
+        waiter: &Waiter,
         context: &mut Context<'_>,
     ) -> Poll<Grant> {
-        shared.void_old_leases();
-        // Before the bell is listened to: it may wake_waiters meanwhile.
-        let called = seat.poll(context.waker());
-        if called.is_ready() || !self.bell.has_rung() {
-            return called;
+        // The waker is stored before `was_woken` is read, so that no wake-up is lost.
+        let grant = waiter.poll(context.waker());
+        if grant.is_ready() || !self.queue.was_woken() {
+            return grant;
         }
-        self.with(shared, |counter| counter.look(shared));
-        seat.poll(context.waker())
+        self.with_state(registry, |state| state.poll_pending(registry));
+        waiter.poll(context.waker())
     }
 
-    /// Somebody does not wait any more.
-    pub(super) fn leave(self: &Arc<Self>, shared: &LeaseRegistry, seat: &Waiter) {
-        match seat.leave() {
-            // He may have been woken to look, instead of all others.
+    /// Removes a waiter whose task is gone, and refunds its credit.
+    pub(super) fn cancel(self: &Arc<Self>, registry: &LeaseRegistry, waiter: &Waiter) {
+        match waiter.cancel() {
             WaiterState::Waiting(_) => {
-                self.with(shared, |counter| {
-                    counter.bell.has_lost_one();
-                    counter.look(shared);
-                });
+                self.queue.on_cancel();
+                // This task may have been the only one that was woken.
+                self.with_state(registry, |state| state.poll_pending(registry));
             }
-            WaiterState::Called(Grant::Served(permit)) => {
-                let (store, at) = (&*shared.store, permit.at());
-                seat.request().refund(store, 1, at, at).detach();
+            WaiterState::Granted(Grant::Credit(credit)) => {
+                credit.refund(&*registry.store).detach();
             }
-            WaiterState::Called(_) | WaiterState::Left => {}
+            WaiterState::Granted(_) | WaiterState::Finished => {}
         }
     }
 
-    /// Notes what was said to a request that was asked about by itself.
-    pub(super) fn heard(&self, usages: &[Usage], costs: impl Iterator<Item = u64>) {
-        self.counter().heard(usages, costs);
+    pub(super) fn on_decided(&self, usages: &Usages, costs: impl Iterator<Item = u64>) {
+        lock(&self.state).on_decided(usages, costs);
     }
 
-    /// Gives back what was not spent, if its time is over. Says whether it is to be seen to again:
-    /// what nobody waits for any more may still come.
-    pub(super) fn tidy(self: &Arc<Self>, shared: &LeaseRegistry, now: Timestamp) -> bool {
-        let (is_due_again, _) = self.with(shared, |counter| {
-            counter.tidy(shared, now);
-            counter.has_underway()
+    /// Refunds expired blocks. Returns whether one is pending, which will expire later.
+    pub(super) fn sweep(self: &Arc<Self>, registry: &LeaseRegistry, now: Timestamp) -> bool {
+        let (has_pending, _) = self.with_state(registry, |state| {
+            state.sweep(registry, now);
+            state.has_pending()
         });
-        is_due_again
+        has_pending
     }
 
-    /// Gives back what was not spent, whether its time is over or not, and what is still on its way.
-    /// Whoever waits for that asks by himself.
+    /// Refunds all blocks, and the pending one when it arrives. Waiters are decided by the store.
     pub(super) fn close(&self, store: &Arc<dyn Store>) -> StoreFuture<()> {
-        let mut counter = self.counter();
-        let (blocks, underway) = counter.clear();
-        let woken = mem::take(&mut counter.woken);
-        drop(counter);
-        woken.into_iter().for_each(Waker::wake);
-        let refund = |block: Block| block.end_early(&**store);
-        let blocks = blocks.into_iter().map(refund);
-        let underway = underway
-            .into_iter()
-            .map(|underway| StoreFuture::pending(underway.end(Arc::clone(store))));
-        StoreFuture::all(blocks.chain(underway))
-    }
-
-    /// Forgets what was not spent: the store has forgotten that it was charged. What is on its way
-    /// may have been charged before.
-    pub(super) fn forfeit(&self) {
-        let mut counter = self.counter();
-        let forfeited = counter.clear();
-        let woken = mem::take(&mut counter.woken);
-        drop(counter);
-        woken.into_iter().for_each(Waker::wake);
-        drop(forfeited);
+        let mut state = lock(&self.state);
+        let (blocks, pending): (VecDeque<Block>, Option<PendingBlock>) = state.clear();
+        let effects = mem::take(&mut state.effects);
+        drop(state);
+        effects.wakers.into_iter().for_each(Waker::wake);
+        let blocks = blocks.into_iter().map(|block| block.refund(&**store, None));
+        let cancel =
+            |pending: PendingBlock| StoreFuture::pending(pending.cancel(Arc::clone(store)));
+        StoreFuture::all(blocks.chain(pending.map(cancel)))
     }
 }
 
-/// A pool that is closed, since others are busier or the store is dropped, keeps nothing.
+/// The registry drops pools that are used less than others.
 impl Drop for LeasePool {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.upgrade() else {
-            return;
-        };
-        self.close(&shared.store).detach();
+        if let Some(registry) = self.registry.upgrade() {
+            self.close(&registry.store).detach();
+        }
+    }
+}
+
+/// Future of a request that waits for a block.
+pub(super) struct PendingGrant {
+    pub(super) registry: Arc<LeaseRegistry>,
+    pub(super) pool: Arc<LeasePool>,
+    pub(super) waiter: Arc<Waiter>,
+}
+
+impl PendingGrant {
+    pub(super) async fn resolve(self) -> Result<Usages, StoreError> {
+        let poll =
+            |context: &mut Context<'_>| self.pool.poll_grant(&self.registry, &self.waiter, context);
+        match std::future::poll_fn(poll).await {
+            Grant::Credit(credit) => Ok(credit.to_usages()),
+            Grant::Fail(error) => Err(error),
+            Grant::Decide => {
+                let (request, now) = (self.waiter.request(), self.waiter.queued_at());
+                let usages = request.decide(&*self.registry.store, 1, now).await?;
+                self.pool.on_decided(&usages, request.costs());
+                Ok(usages)
+            }
+        }
+    }
+}
+
+/// Has no effect on a waiter that has received its grant.
+impl Drop for PendingGrant {
+    fn drop(&mut self) {
+        self.pool.cancel(&self.registry, &self.waiter);
+    }
+}
+
+/// A request that is decided by the store, and from which the pool learns.
+pub(in crate::store) struct SingleDecision {
+    pool: Arc<LeasePool>,
+    costs: [u64; MAX_CHECKS],
+}
+
+impl SingleDecision {
+    pub(super) fn new(pool: Arc<LeasePool>, batch: &Batch<'_>) -> Self {
+        let mut costs = [0; MAX_CHECKS];
+        for (cost, check) in costs.iter_mut().zip(batch.checks()) {
+            *cost = Check::cost(check);
+        }
+        Self { pool, costs }
+    }
+
+    pub(in crate::store) fn complete(self, usages: &Usages) {
+        self.pool.on_decided(usages, self.costs.into_iter());
     }
 }

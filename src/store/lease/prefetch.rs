@@ -1,152 +1,82 @@
-//! How much is taken ahead: by how quickly it was spent.
+//! Size of the blocks and when the next one is requested: [`PrefetchPolicy`].
 
-/// How many blocks are kept ahead of what is hot, as long as they last for a round trip.
-const HOT: u64 = 2;
+/// A request charges at most this part of what remains, so that other processes get their share.
+const MAX_PART_OF_REMAINING: u64 = 4;
 
-/// How many blocks are kept ahead at most.
-const MOST: u64 = 32;
-
-/// More than two blocks are this part of what is left at most, so that near its end a limit is
-/// shared as finely as without them.
-const PART_OF_THE_REST: u64 = 16;
-
-/// A block is this part of what is left at most, so that there is something for the others.
-const PART_IN_A_BLOCK: u64 = 4;
-
-/// What one kind of request has shown to need.
+/// Adapts to how fast the blocks of one kind of request are spent.
 pub(super) struct PrefetchPolicy {
-    /// The largest block there may be.
+    max_block: u64,
+    /// Credits of the next block. Doubles when a block was spent in time, halves when one expired.
     block: u64,
-    /// How many credits the next block is for. It doubles whenever one was used up in time, and is
-    /// halved whenever one was not: only what is hot is leased.
-    size: u64,
-    /// How many blocks are kept ahead. One is taken when it is needed, and more before.
-    blocks: u64,
-    /// How many more credits there may be, by what the store has said last.
-    room: u64,
-    /// How many credits there were when the next were asked for.
-    left_when_asked: u64,
-    /// Whether somebody has had to wait since.
-    ran_dry: bool,
-    /// With how many credits left the next are asked for, and one more: nothing if they are asked
-    /// for when they are needed.
-    refill_below: u64,
+    /// Whether the last block was spent fast. If so, the next one is requested in advance.
+    is_hot: bool,
+    /// Credits that the counters had room for, by the last reply of the store.
+    remaining: u64,
 }
 
 impl PrefetchPolicy {
-    pub(super) const fn new(block: u64) -> Self {
+    pub(super) const fn new(max_block: u64) -> Self {
         Self {
-            block,
-            size: 0,
-            blocks: 1,
-            room: 0,
-            left_when_asked: 0,
-            ran_dry: false,
-            refill_below: 0,
+            max_block,
+            block: 0,
+            is_hot: false,
+            remaining: 0,
         }
     }
 
-    /// Whether more is to be asked for, with so many credits left.
+    /// Returns whether the next block is requested in advance, with so many credits left.
     #[inline]
-    pub(super) const fn wants_more(&self, ahead: u64) -> bool {
-        ahead < self.refill_below
+    pub(super) const fn wants_more(&self, credits: u64) -> bool {
+        self.is_hot && credits <= self.block
     }
 
-    /// How many credits are to be asked for, with so many left and so many who wait.
-    pub(super) fn missing(&self, ahead: u64, waiting: u64) -> u64 {
-        // Those who wait need theirs now.
-        let most = self.block.saturating_mul(self.blocks.min(HOT));
-        let wanted = self.to_hold().max(waiting.min(most));
-        wanted
-            .saturating_sub(ahead)
-            .min(self.room / PART_IN_A_BLOCK)
+    /// Returns how many credits to request: up to one block, or two if it is hot, in all. Waiters
+    /// can raise it to blocks of the maximum size.
+    pub(super) fn shortfall(&self, credits: u64, waiters: u64) -> u64 {
+        let blocks = if self.is_hot { 2 } else { 1 };
+        let needed = waiters.min(self.max_block.saturating_mul(blocks));
+        let wanted = self.block.saturating_mul(blocks).max(needed);
+        let missing = wanted.saturating_sub(credits);
+        missing.min(self.remaining / MAX_PART_OF_REMAINING)
     }
 
-    /// How many credits are to be there, or on their way.
-    fn to_hold(&self) -> u64 {
-        let two = self.size.saturating_mul(self.blocks.min(HOT));
-        let all = self.size.saturating_mul(self.blocks);
-        all.min(two.max(self.room / PART_OF_THE_REST))
+    pub(super) fn on_request(&mut self, credits: u64) {
+        self.remaining = self.remaining.saturating_sub(credits);
     }
 
-    /// So many credits were asked for, and so many were left.
-    pub(super) fn has_asked(&mut self, credits: u64, left: u64) {
-        self.room -= credits;
-        (self.left_when_asked, self.ran_dry) = (left, false);
-        self.weigh();
+    pub(super) fn on_arrival(&mut self, remaining: u64) {
+        self.remaining = remaining;
     }
 
-    /// Somebody has to wait for what was asked for. Of what is hot, that is because it takes more
-    /// than what was there to last for a round trip.
-    pub(super) fn has_run_dry(&mut self) {
-        if self.blocks >= HOT && !self.ran_dry {
-            self.blocks = self.blocks.saturating_mul(2).min(MOST);
-            self.ran_dry = true;
-            self.weigh();
-        }
-    }
-
-    /// What was asked for has come, while so much was left of what there was; and so many more
-    /// credits there may be.
-    pub(super) fn has_come(&mut self, left: u64, room: u64) {
-        self.room = room;
-        // With half as much ahead, half of what was left would have lasted, too.
-        let spent = self.left_when_asked.saturating_sub(left);
-        if self.blocks > HOT && spent < self.left_when_asked / 4 {
-            self.blocks = (self.blocks / 2).max(HOT);
-        }
-        self.weigh();
-    }
-
-    /// A block was spent, so quickly or not that the next ones are taken before they are needed.
     #[cold]
-    pub(super) fn was_spent(&mut self, quickly: bool) {
-        self.blocks = if quickly { self.blocks.max(HOT) } else { 1 };
+    pub(super) fn on_spent(&mut self, is_hot: bool) {
+        self.is_hot = is_hot;
         self.grow();
     }
 
-    /// A block was not spent in time.
-    pub(super) fn was_left_over(&mut self) {
-        (self.size, self.blocks) = (self.size / 2, 1);
-        self.weigh();
+    pub(super) fn on_unspent(&mut self) {
+        (self.block, self.is_hot) = (self.block / 2, false);
     }
 
-    /// There is not as much any more, or nobody knows how much.
-    pub(super) fn was_refused(&mut self) {
-        (self.room, self.size, self.blocks) = (0, 1, 1);
-        self.weigh();
+    /// The store has denied a block, or failed.
+    pub(super) fn on_refused(&mut self) {
+        (self.remaining, self.block, self.is_hot) = (0, 1, false);
     }
 
-    /// What is taken ahead from now on is taken when it is needed.
-    pub(super) fn has_lost_all(&mut self) {
-        self.blocks = 1;
-        self.weigh();
-    }
-
-    /// Somebody who was asked about by himself was admitted, and so many more credits there may be.
-    pub(super) fn was_admitted(&mut self, room: u64) {
-        self.room = room;
-        self.size = self.size.max(1);
+    /// A request without a lease was allowed.
+    pub(super) fn on_allowed(&mut self, remaining: u64) {
+        self.remaining = remaining;
+        self.block = self.block.max(1);
         self.grow();
     }
 
-    /// Somebody who was asked about by himself was denied.
-    pub(super) fn was_denied(&mut self) {
-        (self.room, self.size) = (0, 1);
-        self.weigh();
+    /// A request without a lease was denied.
+    pub(super) fn on_denied(&mut self) {
+        (self.remaining, self.block) = (0, 1);
     }
 
     fn grow(&mut self) {
-        self.size = self.size.saturating_mul(2).min(self.block);
-        self.weigh();
-    }
-
-    fn weigh(&mut self) {
-        self.refill_below = if self.blocks >= HOT {
-            self.to_hold() / 2 + 1
-        } else {
-            0
-        };
+        self.block = self.block.saturating_mul(2).min(self.max_block);
     }
 }
 
@@ -156,86 +86,37 @@ mod tests {
 
     const BLOCK: u64 = 10;
 
-    /// Hot, with so many credits left in the store.
-    fn hot(room: u64) -> PrefetchPolicy {
-        let mut demand = PrefetchPolicy::new(BLOCK);
-        demand.was_admitted(room);
-        for _ in 0..5 {
-            demand.was_spent(true);
-        }
-        demand
-    }
-
-    /// Spends what there is before the next comes.
-    fn run_dry(demand: &mut PrefetchPolicy, room: u64) {
-        demand.has_asked(demand.missing(0, 0), 0);
-        demand.has_run_dry();
-        demand.has_run_dry();
-        demand.has_come(0, room);
-    }
-
     #[test]
-    fn blocks_grow_while_they_are_spent_and_two_of_what_is_hot_are_kept() {
-        let mut demand = PrefetchPolicy::new(BLOCK);
-        assert_eq!(demand.missing(0, 0), 0, "nobody has asked yet");
+    fn blocks_grow_while_they_are_spent_and_a_hot_one_is_requested_in_advance() {
+        let mut policy = PrefetchPolicy::new(BLOCK);
+        assert_eq!(policy.shortfall(0, 0), 0, "no request was seen");
         let mut sizes = Vec::new();
-        demand.was_admitted(1_000);
+        policy.on_allowed(1_000);
         for _ in 0..4 {
-            sizes.push(demand.missing(0, 0));
-            demand.was_spent(false);
+            sizes.push(policy.shortfall(0, 0));
+            policy.on_spent(false);
         }
         assert_eq!(sizes, [2, 4, 8, 10]);
-        assert!(!demand.wants_more(0), "it is asked for when it is needed");
-        demand.was_spent(true);
-        assert_eq!(demand.missing(10, 0), 10);
-        assert!(demand.wants_more(10) && !demand.wants_more(11));
-        demand.was_left_over();
-        assert_eq!(demand.missing(0, 0), 5);
+        assert!(!policy.wants_more(0), "requested when needed");
+        policy.on_spent(true);
+        assert_eq!(policy.shortfall(10, 0), 10);
+        assert!(policy.wants_more(10) && !policy.wants_more(11));
+        policy.on_unspent();
+        assert_eq!(policy.shortfall(0, 0), 5);
     }
 
     #[test]
-    fn what_runs_dry_is_asked_for_twice_as_much_up_to_a_bound() {
-        let mut demand = hot(1_000_000);
-        let mut kept = Vec::new();
-        for _ in 0..6 {
-            kept.push(demand.missing(0, 0));
-            run_dry(&mut demand, 1_000_000);
+    fn at_most_two_blocks_and_a_quarter_of_what_remains_are_requested() {
+        let mut policy = PrefetchPolicy::new(BLOCK);
+        policy.on_allowed(1_000_000);
+        for _ in 0..5 {
+            policy.on_spent(true);
         }
-        assert_eq!(
-            kept,
-            [20, 40, 80, 160, 320, 320],
-            "once for each that comes"
-        );
-        assert!(demand.wants_more(160) && !demand.wants_more(161));
-        // It lasts for more than four round trips.
-        demand.has_asked(160, 160);
-        demand.has_come(121, 1_000_000);
-        assert_eq!(demand.missing(0, 0), 160);
-        demand.has_asked(80, 80);
-        demand.has_come(60, 1_000_000);
-        assert_eq!(demand.missing(0, 0), 160, "and for no more than four");
-    }
-
-    #[test]
-    fn near_the_end_of_a_limit_there_are_two_blocks_and_then_less() {
-        let mut demand = hot(1_000_000);
-        for _ in 0..6 {
-            run_dry(&mut demand, 1_000_000);
+        for (remaining, requested) in [(1_000_000, 20), (80, 20), (79, 19), (8, 2)] {
+            policy.on_arrival(remaining);
+            assert_eq!(policy.shortfall(0, 1_000), requested, "{remaining} remain");
         }
-        for (room, kept) in [
-            (5_120, 320),
-            (5_119, 319),
-            (1_600, 100),
-            (336, 21),
-            (320, 20),
-            (80, 20),
-            (79, 19),
-            (8, 2),
-        ] {
-            demand.has_come(0, room);
-            assert_eq!(demand.missing(0, 1_000), kept, "{room} are left");
-        }
-        demand.was_refused();
-        assert_eq!(demand.missing(0, 1_000), 0);
+        policy.on_refused();
+        assert_eq!(policy.shortfall(0, 1_000), 0);
     }
 }

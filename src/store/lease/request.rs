@@ -1,13 +1,14 @@
-//! A request that is kept, to be asked about again: so many times over, or in parts given back.
+//! Owned copy of a batch, charged and refunded in multiples: [`LeaseRequest`].
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
+use crate::error::StoreError;
 use crate::key::{Counter, OwnedSubject, Subject};
 use crate::quota::Quota;
 use crate::store::{Store, StoreFuture};
 use crate::usage::Usages;
 
-/// A batch that owns what it is about.
+/// A batch of live checks. A block of n credits charges n times its costs.
 #[derive(Clone)]
 pub(super) struct LeaseRequest {
     checks: Box<[OwnedCheck]>,
@@ -36,7 +37,7 @@ impl LeaseRequest {
         }
     }
 
-    /// What it costs each of its counters.
+    /// Returns the cost of one credit for each check.
     pub(super) fn costs(&self) -> impl Iterator<Item = u64> {
         self.checks.iter().map(|check| check.cost)
     }
@@ -45,7 +46,7 @@ impl LeaseRequest {
         self.checks.iter().map(|check| &check.quota)
     }
 
-    /// Asks for so many credits at once.
+    /// Charges `credits` in one call.
     pub(super) fn decide(
         &self,
         store: &dyn Store,
@@ -55,7 +56,7 @@ impl LeaseRequest {
         self.with_batch(credits, |batch| store.decide(batch, now))
     }
 
-    /// Gives so many credits back that were charged at `charged_at`.
+    /// Refunds `credits` that were charged at `charged_at`.
     pub(super) fn refund(
         &self,
         store: &dyn Store,
@@ -69,7 +70,7 @@ impl LeaseRequest {
     fn with_batch<T>(
         &self,
         credits: u64,
-        ask: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
+        call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
         let subjects: Vec<Subject<'_>> = self
             .checks
@@ -88,10 +89,8 @@ impl LeaseRequest {
             })
             .collect();
         match Batch::new(&checks) {
-            Ok(batch) => ask(&batch),
-            Err(invalid) => {
-                StoreFuture::ready(Err(crate::error::StoreError::refused(invalid.to_string())))
-            }
+            Ok(batch) => call(&batch),
+            Err(invalid) => StoreFuture::ready(Err(StoreError::refused(invalid.to_string()))),
         }
     }
 }

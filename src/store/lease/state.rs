@@ -1,338 +1,311 @@
-//! What is known of one kind of request: what is left of its blocks, and whether it is hot.
+//! Lease of one kind of request: its blocks and the policy for the next one.
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::block::{Block, PendingBlock, room};
+use super::block::{Block, Credit, PendingBlock, remaining_credits};
 use super::prefetch::PrefetchPolicy;
+use super::registry::LeaseRegistry;
 use super::request::LeaseRequest;
 use super::wait_queue::WaitQueue;
 use super::waiter::{Grant, Waiter};
-use super::{LeaseRegistry, Settings};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::store::Store;
-use crate::usage::{Usage, Usages};
+use crate::store::{Store, epoch_of};
+use crate::usage::Usages;
 
+/// State behind the lock of a [`LeasePool`](super::pool::LeasePool).
 pub(super) struct LeaseState {
-    /// Always the same, once a block was asked for.
+    /// Set when the first block is requested. Equal for all requests of the pool.
     request: Option<Arc<LeaseRequest>>,
-    /// In the order in which they came.
+    /// In order of arrival.
     blocks: VecDeque<Block>,
-    /// One at a time: what is missing meanwhile is asked for in one call, too.
-    underway: Option<PendingBlock>,
-    /// How many credits are left in all blocks, and on their way.
-    ahead: u64,
-    /// How many of them are to be there.
-    demand: PrefetchPolicy,
-    /// The last caller's instant.
+    /// One at a time, so that waiters share a call.
+    pending: Option<PendingBlock>,
+    policy: PrefetchPolicy,
+    /// Instant of the last request.
     now: Timestamp,
-    /// How many blocks were asked for.
-    asked: u64,
-    pub(super) bell: Arc<WaitQueue>,
-    /// Who is to be woken when this is unlocked.
-    pub(super) woken: Vec<Waker>,
+    pub(super) queue: Arc<WaitQueue>,
+    pub(super) effects: Effects,
 }
 
-/// What is to be done about a request.
+/// What remains to be done after the lock is released.
+#[derive(Default)]
+pub(super) struct Effects {
+    pub(super) wakers: Vec<Waker>,
+    /// Instant at which a block was requested.
+    pub(super) requested_at: Option<Timestamp>,
+}
+
+/// How a request proceeds.
 pub(super) enum NextStep {
-    /// It was served.
-    Served(Usages),
-    /// The same, and somebody has to have a turn to ask for the next block.
-    ServedWithQuestion(Usages),
-    /// A block is on its way.
+    Serve(Credit),
+    /// As `Serve`, after other tasks had a turn to send the request for the next block.
+    ServeAfterYield(Credit),
     Wait(Arc<Waiter>),
-    /// It is asked about by itself.
-    Ask,
-    /// The store could not answer.
+    /// The request is decided by the store.
+    Decide,
     Fail(StoreError),
 }
 
-/// What has come of asking for a block.
-enum Asked {
-    /// It is on its way.
-    PendingBlock,
-    /// It is there, or will never be.
-    Settled(Result<(), StoreError>),
-    /// There is too little left to ask for more than one.
-    Nothing,
+/// Result of a request for a block.
+enum BlockRequest {
+    Pending,
+    Completed(Result<(), StoreError>),
+    /// Fewer than two credits would be requested.
+    TooSmall,
 }
 
 impl LeaseState {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(max_block: u64) -> Self {
         Self {
             request: None,
             blocks: VecDeque::new(),
-            underway: None,
-            ahead: 0,
-            demand: PrefetchPolicy::new(settings.block),
+            pending: None,
+            policy: PrefetchPolicy::new(max_block),
             now: Timestamp::EPOCH,
-            asked: 0,
-            bell: Arc::default(),
-            woken: Vec::new(),
+            queue: Arc::default(),
+            effects: Effects::default(),
         }
     }
 
-    pub(super) const fn asked(&self) -> u64 {
-        self.asked
+    pub(super) const fn has_pending(&self) -> bool {
+        self.pending.is_some()
     }
 
-    pub(super) const fn now(&self) -> Timestamp {
-        self.now
+    /// Returns the unspent credits, including those of the pending block.
+    fn credits(&self) -> u64 {
+        let pending = self.pending.as_ref().map_or(0, PendingBlock::credits);
+        self.blocks.iter().map(Block::credits).sum::<u64>() + pending
     }
 
-    pub(super) const fn has_underway(&self) -> bool {
-        self.underway.is_some()
-    }
-
-    /// Serves a request, or starts what it takes.
+    /// Serves a request, or requests a block for it.
     #[inline]
     pub(super) fn next(
         &mut self,
-        shared: &LeaseRegistry,
+        registry: &LeaseRegistry,
         now: Timestamp,
         request: impl FnOnce() -> LeaseRequest,
     ) -> NextStep {
+        let store = &*registry.store;
         self.now = now;
-        if self.has_underway() && self.bell.has_rung() {
-            self.look(shared);
+        if self.has_pending() && self.queue.was_woken() {
+            self.poll_pending(registry);
         }
-        if let Some(block) = self.blocks.front() {
-            if block.is_to_come(now) {
-                self.end_blocks(&*shared.store, now);
-            }
-            if let Some(served) = self.spend(&*shared.store, now) {
-                if self.demand.wants_more(self.ahead) && !self.has_underway() {
-                    // Whatever comes of it: nobody waits for it yet.
-                    if let Asked::PendingBlock = self.ask(shared) {
-                        return NextStep::ServedWithQuestion(served);
-                    }
-                }
-                return NextStep::Served(served);
-            }
+        let front = self.blocks.front();
+        if front.is_some_and(|block| block.is_from_future(now)) {
+            while self.end_block(store, now) {}
         }
-        self.when_dry(shared, request)
+        let Some(credit) = self.take_credit(store, now) else {
+            return self.next_without_credit(registry, request);
+        };
+        if !self.has_pending()
+            && self.policy.wants_more(self.credits())
+            // An error concerns no request yet.
+            && let BlockRequest::Pending = self.request_block(registry)
+        {
+            return NextStep::ServeAfterYield(credit);
+        }
+        NextStep::Serve(credit)
     }
 
     #[cold]
-    fn when_dry(
+    fn next_without_credit(
         &mut self,
-        shared: &LeaseRegistry,
+        registry: &LeaseRegistry,
         request: impl FnOnce() -> LeaseRequest,
     ) -> NextStep {
-        if self.request.is_none() && self.missing() >= 2 {
+        if self.request.is_none() && self.shortfall() >= 2 {
             self.request = Some(Arc::new(request()));
         }
-        if self.has_underway() {
-            self.demand.has_run_dry();
-        } else {
-            if let Asked::Settled(Err(error)) = self.ask(shared) {
+        if !self.has_pending() {
+            if let BlockRequest::Completed(Err(error)) = self.request_block(registry) {
                 return NextStep::Fail(error);
             }
-            if let Some(served) = self.spend(&*shared.store, self.now) {
-                return NextStep::Served(served);
+            if let Some(credit) = self.take_credit(&*registry.store, self.now) {
+                return NextStep::Serve(credit);
             }
         }
         match &self.request {
-            Some(request) if self.has_underway() => {
-                let seat = Arc::new(Waiter::new(Arc::clone(request), self.now));
-                self.bell.enter(Arc::clone(&seat));
-                NextStep::Wait(seat)
+            Some(request) if self.has_pending() => {
+                let waiter = Arc::new(Waiter::new(Arc::clone(request), self.now));
+                self.queue.push(Arc::clone(&waiter));
+                NextStep::Wait(waiter)
             }
-            _ => NextStep::Ask,
+            _ => NextStep::Decide,
         }
     }
 
+    /// Takes a credit of the first block that has one. Ends the blocks before it.
     #[inline]
-    fn spend(&mut self, store: &dyn Store, now: Timestamp) -> Option<Usages> {
-        self.spend_by(store, now, |block| block.tell(now))
-    }
-
-    /// Spends a round, if there is one, and says of its block what is asked.
-    #[inline]
-    fn spend_by<T>(
-        &mut self,
-        store: &dyn Store,
-        now: Timestamp,
-        tell: impl Fn(&Block) -> T,
-    ) -> Option<T> {
+    fn take_credit(&mut self, store: &dyn Store, now: Timestamp) -> Option<Credit> {
+        let epoch = epoch_of(store);
         loop {
             let block = self.blocks.front_mut()?;
-            if block.take(now) {
-                let served = tell(block);
-                self.ahead -= 1;
-                if block.credits() == 0 {
-                    self.demand.was_spent(block.was_hot(now));
-                    self.blocks.pop_front();
-                }
-                return Some(served);
+            let Some(credit) = block.take_credit(epoch, now) else {
+                self.end_block(store, now);
+                continue;
+            };
+            if block.credits() == 0 {
+                self.policy.on_spent(block.is_hot(now));
+                self.blocks.pop_front();
             }
-            self.end_block(store, now);
+            return Some(credit);
         }
     }
 
-    /// How many credits would be asked for.
-    fn missing(&self) -> u64 {
-        self.demand.missing(self.ahead, self.bell.waiting() as u64)
+    fn shortfall(&self) -> u64 {
+        self.policy
+            .shortfall(self.credits(), self.queue.len() as u64)
     }
 
-    /// Asks for another block, if there is enough left for one.
     #[cold]
-    fn ask(&mut self, shared: &LeaseRegistry) -> Asked {
-        let credits = self.missing();
+    fn request_block(&mut self, registry: &LeaseRegistry) -> BlockRequest {
+        let credits = self.shortfall();
         let request = match &self.request {
             Some(request) if credits >= 2 => request,
-            _ => return Asked::Nothing,
+            _ => return BlockRequest::TooSmall,
         };
-        let mut new = PendingBlock::new(request, credits, &*shared.store, self.now);
-        self.asked += 1;
-        self.demand.has_asked(credits, self.ahead);
-        self.ahead += credits;
-        self.bell.expect(credits);
-        let bell = Waker::from(Arc::clone(&self.bell));
-        match new.poll(&mut Context::from_waker(&bell)) {
+        let mut block = PendingBlock::new(request, credits, &*registry.store, self.now);
+        self.effects.requested_at = Some(self.now);
+        self.policy.on_request(credits);
+        self.queue.expect_credits(credits);
+        let waker = Waker::from(Arc::clone(&self.queue));
+        match block.poll(&mut Context::from_waker(&waker)) {
             Poll::Pending => {
-                self.underway = Some(new);
-                Asked::PendingBlock
+                self.pending = Some(block);
+                BlockRequest::Pending
             }
-            Poll::Ready(answer) => Asked::Settled(self.came(new, answer, &shared.settings)),
+            Poll::Ready(reply) => BlockRequest::Completed(self.on_reply(block, reply, registry)),
         }
     }
 
-    /// Looks whether something has come, if the bell has rung, and calls those who wait for it.
+    /// Polls the pending block if the queue was woken, and assigns its credits to waiters.
     #[cold]
-    pub(super) fn look(&mut self, shared: &LeaseRegistry) {
-        if !self.bell.answer() {
+    pub(super) fn poll_pending(&mut self, registry: &LeaseRegistry) {
+        if !self.queue.take_wake() {
             return;
         }
-        let bell = Waker::from(Arc::clone(&self.bell));
-        let mut context = Context::from_waker(&bell);
-        let answer = match &mut self.underway {
-            Some(underway) => underway.poll(&mut context),
-            None => Poll::Pending,
-        };
-        let Poll::Ready(answer) = answer else {
+        let waker = Waker::from(Arc::clone(&self.queue));
+        let Some(mut block) = self.pending.take() else {
             return;
         };
-        let came = self.underway.take();
-        let trouble = came.and_then(|came| self.came(came, answer, &shared.settings).err());
-        self.hand_out(shared, trouble);
-    }
-
-    /// Calls those who wait, as far as there is something for them. If nothing is on its way any
-    /// more, more is asked for; if there is not enough, everybody asks by himself.
-    fn hand_out(&mut self, shared: &LeaseRegistry, mut trouble: Option<StoreError>) {
-        let mut has_asked = false;
-        while let Some(seat) = self.bell.first() {
-            let mut place = seat.place();
-            if place.is_waiting() {
-                let now = seat.now();
-                let permit = self.spend_by(&*shared.store, now, |block| block.permit(now));
-                let Some(permit) = permit else {
-                    drop(place);
-                    if self.has_underway() {
-                        return;
-                    }
-                    // For somebody who came later than the last one has said it is.
-                    self.now = self.now.max(now);
-                    let asked = if mem::replace(&mut has_asked, true) {
-                        Asked::Nothing
-                    } else {
-                        self.ask(shared)
-                    };
-                    match asked {
-                        Asked::PendingBlock => return,
-                        Asked::Settled(Ok(())) => continue,
-                        Asked::Settled(Err(error)) => trouble = Some(error),
-                        Asked::Nothing => {}
-                    }
-                    return self.turn_away(trouble.as_ref());
-                };
-                self.woken.extend(place.call(Grant::Served(permit)));
+        match block.poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => self.pending = Some(block),
+            Poll::Ready(reply) => {
+                let result = self.on_reply(block, reply, registry);
+                self.serve_waiters(registry, result.err());
             }
-            drop(place);
-            self.bell.remove_first();
         }
     }
 
-    /// Tells everybody that there is nothing to wait for.
-    fn turn_away(&mut self, trouble: Option<&StoreError>) {
-        while let Some(seat) = self.bell.first() {
-            let mut place = seat.place();
-            if place.is_waiting() {
-                let call = trouble.map_or(Grant::Ask, |error| Grant::Fail(error.again()));
-                self.woken.extend(place.call(call));
-            }
-            drop(place);
-            self.bell.remove_first();
-        }
-    }
-
-    /// What was on its way is there, or is not.
-    fn came(
+    fn on_reply(
         &mut self,
-        underway: PendingBlock,
-        answer: Result<Usages, StoreError>,
-        settings: &Settings,
+        pending: PendingBlock,
+        reply: Result<Usages, StoreError>,
+        registry: &LeaseRegistry,
     ) -> Result<(), StoreError> {
-        let credits = underway.credits();
-        let came = answer.map(|verdict| underway.came(&verdict, settings.max_ttl));
-        if let Ok(Some(block)) = came {
-            self.demand.has_come(self.ahead - credits, block.room());
+        let block = reply.map(|usages| pending.into_block(&usages, registry.settings.max_ttl));
+        if let Ok(Some(block)) = block {
+            self.policy.on_arrival(block.remaining());
             self.blocks.push_back(block);
             return Ok(());
         }
-        // There is not as much any more, or nobody knows how much. Whoever waits asks for what it
-        // needs.
-        self.ahead -= credits;
-        self.demand.was_refused();
-        came.map(drop)
+        self.policy.on_refused();
+        block.map(drop)
     }
 
-    /// Gives back what was not spent in time, of one block.
+    /// Assigns credits to waiters in FIFO order. Requests one more block for the others, if none is
+    /// pending. If there is none to request, all others are decided by the store, or fail with
+    /// `error`.
+    fn serve_waiters(&mut self, registry: &LeaseRegistry, mut error: Option<StoreError>) {
+        let mut has_requested = false;
+        while let Some(waiter) = self.queue.first() {
+            let mut state = waiter.state();
+            if state.is_waiting() {
+                let now = waiter.queued_at();
+                let Some(credit) = self.take_credit(&*registry.store, now) else {
+                    drop(state);
+                    if self.has_pending() {
+                        return;
+                    }
+                    // Waiters can be later than the last request that was served.
+                    self.now = self.now.max(now);
+                    let request = if mem::replace(&mut has_requested, true) {
+                        BlockRequest::TooSmall
+                    } else {
+                        self.request_block(registry)
+                    };
+                    match request {
+                        BlockRequest::Pending => return,
+                        BlockRequest::Completed(Ok(())) => continue,
+                        BlockRequest::Completed(Err(failed)) => error = Some(failed),
+                        BlockRequest::TooSmall => {}
+                    }
+                    return self.dismiss_waiters(error.as_ref());
+                };
+                self.effects
+                    .wakers
+                    .extend(state.grant(Grant::Credit(credit)));
+            }
+            drop(state);
+            self.queue.remove_first();
+        }
+    }
+
+    /// Ends the wait of all waiters: they are decided by the store, or fail with `error`.
+    fn dismiss_waiters(&mut self, error: Option<&StoreError>) {
+        while let Some(waiter) = self.queue.first() {
+            let mut state = waiter.state();
+            if state.is_waiting() {
+                let grant = error.map_or(Grant::Decide, |error| Grant::Fail(error.again()));
+                self.effects.wakers.extend(state.grant(grant));
+            }
+            drop(state);
+            self.queue.remove_first();
+        }
+    }
+
+    /// Removes the first block and refunds it in the background. Returns whether there was one.
     #[cold]
-    fn end_block(&mut self, store: &dyn Store, now: Timestamp) {
-        if let Some(block) = self.blocks.pop_front() {
-            self.ahead -= block.credits();
-            self.demand.was_left_over();
-            // Nobody waits for it. If it is lost, somebody gets a little less.
-            block.end(store, now).detach();
+    fn end_block(&mut self, store: &dyn Store, now: Timestamp) -> bool {
+        let Some(block) = self.blocks.pop_front() else {
+            return false;
+        };
+        self.policy.on_unspent();
+        // A lost refund makes the limit smaller until its window ends.
+        block.refund(store, Some(now)).detach();
+        true
+    }
+
+    /// Refunds expired blocks.
+    pub(super) fn sweep(&mut self, registry: &LeaseRegistry, now: Timestamp) {
+        self.poll_pending(registry);
+        while self
+            .blocks
+            .front()
+            .is_some_and(|block| block.is_expired(now))
+        {
+            self.end_block(&*registry.store, now);
         }
     }
 
-    #[cold]
-    fn end_blocks(&mut self, store: &dyn Store, now: Timestamp) {
-        while !self.blocks.is_empty() {
-            self.end_block(store, now);
-        }
-    }
-
-    /// Gives back what was not spent in time.
-    pub(super) fn tidy(&mut self, shared: &LeaseRegistry, now: Timestamp) {
-        self.look(shared);
-        while self.blocks.front().is_some_and(|block| block.is_over(now)) {
-            self.end_block(&*shared.store, now);
-        }
-    }
-
-    /// Keeps nothing: what there was, and what is on its way. Whoever waits for that asks by
-    /// himself.
+    /// Removes all blocks, which the caller refunds, and dismisses the waiters.
     pub(super) fn clear(&mut self) -> (VecDeque<Block>, Option<PendingBlock>) {
-        let all = (mem::take(&mut self.blocks), mem::take(&mut self.underway));
-        self.ahead = 0;
-        self.demand.has_lost_all();
-        self.turn_away(None);
-        all
+        self.policy.on_unspent();
+        self.dismiss_waiters(None);
+        (mem::take(&mut self.blocks), self.pending.take())
     }
 
-    /// Notes what was said to a request that was asked about by itself.
-    pub(super) fn heard(&mut self, usages: &[Usage], costs: impl Iterator<Item = u64>) {
-        if usages.iter().all(Usage::is_allowed) {
-            self.demand.was_admitted(room(usages.iter().zip(costs)));
+    /// Adapts the policy to a request that was decided by the store.
+    pub(super) fn on_decided(&mut self, usages: &Usages, costs: impl Iterator<Item = u64>) {
+        if usages.is_allowed() {
+            let remaining = remaining_credits(usages.usages(), costs);
+            self.policy.on_allowed(remaining);
         } else {
-            self.demand.was_denied();
+            self.policy.on_denied();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rings when the store has answered, and knows who waits for it.
+//! FIFO queue of the requests that wait for a block: [`WaitQueue`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,84 +8,84 @@ use std::task::{Wake, Waker};
 use super::waiter::Waiter;
 use crate::sync::{Mutex, lock};
 
-/// A future wakes whoever has polled it last, and nobody else. That one may be kept by somebody who
-/// does not come to poll it again for a long time, and all others would wait for him. So the future
-/// rings a bell, and those hear it who are served next.
+/// Waiters of a lease, and the waker that the pending block is polled with.
+///
+/// A future wakes only the task that has polled it last. That task may not be polled again for a
+/// long time, and all others would wait for it. The pending block therefore wakes the queue, and the
+/// queue wakes the tasks that the block serves.
 #[derive(Default)]
 pub(super) struct WaitQueue {
-    has_rung: AtomicBool,
+    /// Whether the pending block has to be polled.
+    was_woken: AtomicBool,
     queue: Mutex<Queue>,
 }
 
 #[derive(Default)]
 struct Queue {
-    seats: VecDeque<Arc<Waiter>>,
-    /// How many in the queue have left.
-    gone: usize,
-    /// How many permits are on their way.
+    waiters: VecDeque<Arc<Waiter>>,
+    /// Waiters in the queue that have stopped waiting.
+    cancelled: usize,
+    /// Credits of the pending block.
     expected: usize,
 }
 
 impl WaitQueue {
-    /// Whether it has rung, and nobody has looked since.
     #[inline]
-    pub(super) fn has_rung(&self) -> bool {
-        self.has_rung.load(Ordering::Acquire)
+    pub(super) fn was_woken(&self) -> bool {
+        self.was_woken.load(Ordering::Acquire)
     }
 
-    /// The same for somebody who looks now.
-    pub(super) fn answer(&self) -> bool {
-        self.has_rung.swap(false, Ordering::AcqRel)
+    /// Returns whether the pending block has to be polled, and resets it.
+    pub(super) fn take_wake(&self) -> bool {
+        self.was_woken.swap(false, Ordering::AcqRel)
     }
 
-    /// How many wait, those included who have left without a word.
-    pub(super) fn waiting(&self) -> usize {
-        lock(&self.queue).seats.len()
+    /// Returns the number of waiters, including cancelled ones that are still queued.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.queue).waiters.len()
     }
 
-    /// How many permits are on their way: so many are woken when they come.
-    pub(super) fn expect(&self, credits: u64) {
+    /// Sets how many waiters are woken when the pending block arrives.
+    pub(super) fn expect_credits(&self, credits: u64) {
         lock(&self.queue).expected = usize::try_from(credits).unwrap_or(usize::MAX);
     }
 
-    pub(super) fn enter(&self, seat: Arc<Waiter>) {
-        lock(&self.queue).seats.push_back(seat);
+    pub(super) fn push(&self, waiter: Arc<Waiter>) {
+        lock(&self.queue).waiters.push_back(waiter);
     }
 
-    /// Who is to be called next.
     pub(super) fn first(&self) -> Option<Arc<Waiter>> {
-        lock(&self.queue).seats.front().cloned()
+        lock(&self.queue).waiters.front().cloned()
     }
 
-    /// The first was called.
     pub(super) fn remove_first(&self) {
-        lock(&self.queue).seats.pop_front();
+        lock(&self.queue).waiters.pop_front();
     }
 
-    /// Somebody has left. They make room when they are half of the queue.
-    pub(super) fn has_lost_one(&self) {
+    /// Counts a cancelled waiter. Removes the cancelled ones when they are half of the queue.
+    pub(super) fn on_cancel(&self) {
         let mut queue = lock(&self.queue);
-        queue.gone += 1;
-        if queue.gone * 2 > queue.seats.len() {
-            queue.seats.retain(|seat| seat.place().is_waiting());
-            queue.gone = 0;
+        queue.cancelled += 1;
+        if queue.cancelled * 2 > queue.waiters.len() {
+            queue.waiters.retain(|waiter| waiter.state().is_waiting());
+            queue.cancelled = 0;
         }
     }
 
-    /// Wakes those who are served by what is expected: any of them looks for all. And the last one,
-    /// since the others may be kept by somebody who is busy with what he has asked for last.
+    /// Wakes as many waiters as the pending block has credits, and the last one: each of them
+    /// assigns the credits of all. The last is woken in case that none of the others is polled soon.
     pub(super) fn wake_waiters(&self) {
-        self.has_rung.store(true, Ordering::Release);
+        self.was_woken.store(true, Ordering::Release);
         let queue = lock(&self.queue);
         let (mut wakers, mut expected) = (Vec::new(), queue.expected);
-        if let Some(last) = queue.seats.back() {
-            last.rouse(&mut wakers);
+        if let Some(last) = queue.waiters.back() {
+            last.take_waker(&mut wakers);
         }
-        for seat in &queue.seats {
+        for waiter in &queue.waiters {
             if expected == 0 {
                 break;
             }
-            expected -= usize::from(seat.rouse(&mut wakers));
+            expected -= usize::from(waiter.take_waker(&mut wakers));
         }
         drop(queue);
         wakers.into_iter().for_each(Waker::wake);

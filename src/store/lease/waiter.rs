@@ -1,4 +1,4 @@
-//! Where somebody waits for a permit.
+//! A request that waits for a credit: [`Waiter`].
 
 use std::mem;
 use std::sync::Arc;
@@ -10,28 +10,32 @@ use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// What somebody is called for.
+/// What a waiter receives.
 pub(super) enum Grant {
-    /// There is a permit.
-    Served(Credit),
-    /// There is none to wait for: to be asked about by itself.
-    Ask,
-    /// The store could not answer.
+    Credit(Credit),
+    /// No block is coming: the request is decided by the store.
+    Decide,
     Fail(StoreError),
 }
 
-/// Whoever waits has a seat, and is called in turn. What he is called for lies there until he
-/// comes: nobody who comes later can take it from him.
+/// Entry in the FIFO wait queue of a lease.
+///
+/// A [`Grant`] is stored here as soon as it is assigned, even if the task has not been polled since.
+/// Credits are therefore assigned in arrival order: a later request never takes a credit that was
+/// assigned to an earlier one.
 pub(super) struct Waiter {
     request: Arc<LeaseRequest>,
-    now: Timestamp,
-    place: Mutex<WaiterState>,
+    queued_at: Timestamp,
+    /// Lock order: after the lock of the lease state or of the queue, never before.
+    state: Mutex<WaiterState>,
 }
 
 pub(super) enum WaiterState {
+    /// The waker is `None` before the first poll, and after it was taken to wake the task.
     Waiting(Option<Waker>),
-    Called(Grant),
-    Left,
+    Granted(Grant),
+    /// The grant was received, or the task has stopped waiting.
+    Finished,
 }
 
 impl WaiterState {
@@ -39,66 +43,67 @@ impl WaiterState {
         matches!(self, Self::Waiting(_))
     }
 
-    /// Says for what; and who is to be woken, unless he is awake already.
-    pub(super) fn call(&mut self, call: Grant) -> Option<Waker> {
-        match mem::replace(self, Self::Called(call)) {
+    /// Stores a grant and returns the waker of the task.
+    pub(super) fn grant(&mut self, grant: Grant) -> Option<Waker> {
+        match mem::replace(self, Self::Granted(grant)) {
             Self::Waiting(waker) => waker,
-            Self::Called(_) | Self::Left => None,
+            Self::Granted(_) | Self::Finished => None,
         }
     }
 }
 
 impl Waiter {
-    pub(super) fn new(request: Arc<LeaseRequest>, now: Timestamp) -> Self {
+    pub(super) fn new(request: Arc<LeaseRequest>, queued_at: Timestamp) -> Self {
         Self {
             request,
-            now,
-            place: Mutex::new(WaiterState::Waiting(None)),
+            queued_at,
+            state: Mutex::new(WaiterState::Waiting(None)),
         }
     }
 
-    pub(super) fn place(&self) -> MutexGuard<'_, WaiterState> {
-        lock(&self.place)
+    pub(super) fn state(&self) -> MutexGuard<'_, WaiterState> {
+        lock(&self.state)
     }
 
     pub(super) fn request(&self) -> &LeaseRequest {
         &self.request
     }
 
-    /// When it was asked.
-    pub(super) const fn now(&self) -> Timestamp {
-        self.now
+    pub(super) const fn queued_at(&self) -> Timestamp {
+        self.queued_at
     }
 
-    /// What he was called for, or whom to wake when he is.
+    /// Takes the grant, or stores the waker.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<Grant> {
-        let mut place = self.place();
-        match &mut *place {
-            WaiterState::Waiting(Some(known)) => known.clone_from(waker),
+        let mut state = self.state();
+        match &mut *state {
+            WaiterState::Waiting(Some(stored)) => stored.clone_from(waker),
             WaiterState::Waiting(none) => *none = Some(waker.clone()),
-            called => {
-                if let WaiterState::Called(call) = mem::replace(called, WaiterState::Left) {
-                    return Poll::Ready(call);
+            finished => {
+                if let WaiterState::Granted(grant) = mem::replace(finished, WaiterState::Finished) {
+                    return Poll::Ready(grant);
                 }
             }
         }
         Poll::Pending
     }
 
-    /// Whether he still waits. If so, he is to be woken to look whether something has come, unless
-    /// he is awake already.
-    pub(super) fn rouse(&self, wakers: &mut Vec<Waker>) -> bool {
-        match &mut *self.place() {
+    /// Takes the waker of a task that is waiting, and pushes it to `wakers`.
+    ///
+    /// Returns `false` if the waiter has a grant or has stopped waiting. The caller wakes the
+    /// collected wakers after it has released the queue lock.
+    pub(super) fn take_waker(&self, wakers: &mut Vec<Waker>) -> bool {
+        match &mut *self.state() {
             WaiterState::Waiting(waker) => {
                 wakers.extend(waker.take());
                 true
             }
-            WaiterState::Called(_) | WaiterState::Left => false,
+            WaiterState::Granted(_) | WaiterState::Finished => false,
         }
     }
 
-    /// He does not wait any more; what he was called for.
-    pub(super) fn leave(&self) -> WaiterState {
-        mem::replace(&mut self.place(), WaiterState::Left)
+    /// Stops waiting. Returns the state before.
+    pub(super) fn cancel(&self) -> WaiterState {
+        mem::replace(&mut self.state(), WaiterState::Finished)
     }
 }
