@@ -1,6 +1,41 @@
-//! The calendar in UTC, in integers that a script can follow.
+//! The calendar in UTC.
+//!
+//! Calendar windows use integers only, because the Redis scripts compute the same.
+
+use std::fmt;
+
+use serde::ser::{Serialize, Serializer};
+
+use crate::clock::Timestamp;
 
 pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// Instant that is written as `2025-10-30T14:00:00.000Z`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rfc3339Millis(pub(crate) Timestamp);
+
+impl Rfc3339Millis {
+    fn to_jiff(self) -> jiff::Timestamp {
+        let millis = i64::try_from(self.0.as_micros() / 1_000);
+        let instant = millis.map(jiff::Timestamp::from_millisecond);
+        instant
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or(jiff::Timestamp::MAX)
+    }
+}
+
+impl fmt::Display for Rfc3339Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3}", self.to_jiff())
+    }
+}
+
+impl Serialize for Rfc3339Millis {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
 
 /// Where the aligned block of `count` calendar months that contains `now` ends.
 ///

@@ -122,15 +122,6 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The text, if that is all there is: one dimension without a name.
-    #[inline]
-    pub(crate) const fn only_text(&self) -> Option<&'a str> {
-        match self.only() {
-            Some((name, Value::Text(text))) if name.is_empty() => Some(text),
-            _ => None,
-        }
-    }
-
     #[inline]
     fn known(&self) -> impl Iterator<Item = &Dimension<'a>> {
         self.dimensions.iter().map_while(Option::as_ref)

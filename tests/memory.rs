@@ -2,13 +2,15 @@
 //! allocator of its own; one test at a time, because the counts are of the whole process.
 
 use std::alloc::System;
+use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
+use tollgate::store::{CircuitBreaker, DenyCache};
 use tollgate::{
     Algorithm, Batch, Check, Counter, Limiter, ManualClock, MemoryStore, Quota, Store, StoreAdmin,
-    Subject, Timestamp, Window,
+    StoreError, StoreFuture, Subject, Timestamp, Usages, Window,
 };
 
 #[global_allocator]
@@ -127,7 +129,7 @@ fn matched_path(pattern: &str) -> axum::extract::MatchedPath {
     let request = http::Request::get("/items/7").body(Body::empty()).unwrap();
     let mut response = router.oneshot(request);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    let response = std::pin::Pin::new(&mut response).poll(&mut context);
+    let response = Pin::new(&mut response).poll(&mut context);
     let std::task::Poll::Ready(Ok(response)) = response else {
         panic!("axum answers at once");
     };
@@ -358,4 +360,88 @@ fn statistics_stay_as_large_as_they_are_whoever_comes() {
     let statistics = layer.statistics();
     assert_eq!(statistics.totals().denied(), u64::from(CALLERS) / 2);
     assert_eq!(statistics.totals().allowed(), u64::from(CALLERS) / 2);
+}
+
+/// Store that decides in memory and replies on the second poll.
+#[derive(Debug)]
+struct PendingStore(MemoryStore);
+
+impl PendingStore {
+    fn later<T: Send + 'static>(result: Result<T, StoreError>) -> StoreFuture<T> {
+        StoreFuture::pending(async move {
+            let mut has_yielded = false;
+            std::future::poll_fn(|_| match std::mem::replace(&mut has_yielded, true) {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            })
+            .await;
+            result
+        })
+    }
+}
+
+impl Store for PendingStore {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        Self::later(self.0.decide(batch, now).wait())
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        Self::later(self.0.peek(batch, now).wait())
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        Self::later(self.0.record(batch, now).wait())
+    }
+
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        Self::later(self.0.refund(batch, charged_at, now).wait())
+    }
+}
+
+/// Decorators add completion hooks to the future of the store instead of futures of their own.
+#[test]
+fn decorators_allocate_no_future_for_a_pending_decision() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let breaker = || {
+        let builder = CircuitBreaker::builder(PendingStore(MemoryStore::new()));
+        builder.without_deadline().build().unwrap()
+    };
+    let stacks: [(&str, Box<dyn Store>); 3] = [
+        ("store", Box::new(PendingStore(MemoryStore::new()))),
+        ("circuit breaker", Box::new(breaker())),
+        ("deny cache", Box::new(DenyCache::new(breaker()))),
+    ];
+    let counters: Vec<Counter> = (0..3)
+        .map(|rule| Counter::new(&format!("rule-{rule}"), "1000000/hour".parse().unwrap()).unwrap())
+        .collect();
+    let subject = Subject::from("alice");
+    let checks: Vec<Check<'_>> = counters
+        .iter()
+        .map(|counter| Check::new(&subject, counter))
+        .collect();
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for (name, store) in stacks {
+        for count in 1..=checks.len() {
+            let batch = Batch::new(&checks[..count]).unwrap();
+            let mut decide = || {
+                let mut future = store.decide(&batch, Timestamp::from_micros(1));
+                assert!(Pin::new(&mut future).poll(&mut context).is_pending());
+                let result = Pin::new(&mut future).poll(&mut context);
+                assert!(
+                    matches!(result, std::task::Poll::Ready(Ok(usages)) if usages.is_allowed())
+                );
+            };
+            decide();
+            let (allocations, reallocations) = least_allocated(|| {
+                let region = Region::new(ALLOCATOR);
+                decide();
+                region.change()
+            });
+            assert_eq!(
+                (allocations, reallocations),
+                (1, 0),
+                "{name}, {count} checks"
+            );
+        }
+    }
 }

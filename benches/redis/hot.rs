@@ -28,7 +28,7 @@ impl Hot {
     }
 
     pub fn leased(server: &Server, runtime: &Runtime, quota: &str, block: u64) -> Self {
-        let leased = Leased::builder(redis(server, runtime)).block(block);
+        let leased = Leased::builder(redis(server, runtime)).block_size(block);
         Self::of(leased.build().expect("a valid store"), quota)
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
+use crate::calendar::Rfc3339Millis;
 use crate::clock::Timestamp;
 
 /// A date with time and offset; written to the millisecond, in UTC.
@@ -20,10 +21,7 @@ impl Instant {
 
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.to_string();
-        // Six decimals and a `Z`, of which three and the `Z` stay.
-        let to_millis = text.get(..text.len().saturating_sub(4));
-        write!(f, "{}Z", to_millis.unwrap_or_default())
+        Rfc3339Millis(self.0).fmt(f)
     }
 }
 

@@ -1,9 +1,10 @@
 //! `RateLimit-Policy` and `RateLimit`, as draft-ietf-httpapi-ratelimit-headers-11 has them:
 //! Structured Field lists (RFC 9651) of strings with integer parameters.
 
+use std::fmt::Write as _;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::number::Decimal;
 use super::{Report, Standing};
 use crate::quota::Quota;
 
@@ -11,7 +12,7 @@ pub(super) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// The largest integer of Structured Fields.
-const MOST: u64 = 999_999_999_999_999;
+const MAX_INTEGER: u64 = 999_999_999_999_999;
 
 /// Writes both fields. Nothing of another set is there.
 pub(super) fn write<'a>(
@@ -29,51 +30,40 @@ pub(super) fn write<'a>(
 
 /// `"user:secrets:1h";q=500;w=3600, "user:global:1h";q=1000;w=3600`
 fn policies<'a>(visible: impl IntoIterator<Item = Standing<'a>>) -> Option<HeaderValue> {
-    let mut shown = visible.into_iter().filter(Standing::is_shown);
+    let mut shown = visible.into_iter().filter(Standing::is_shown).peekable();
     let first = shown.next()?;
-    let Some(second) = shown.next() else {
-        if first.usage().limit() == first.label().limit() {
-            return Some(first.label().ietf_policy().clone());
-        }
-        let mut list = Vec::new();
-        push(&mut list, &first);
-        return HeaderValue::try_from(list).ok();
-    };
-    let mut list = Vec::with_capacity(128);
+    if shown.peek().is_none() && first.usage().limit() == first.label().limit() {
+        return Some(first.label().ietf_policy().clone());
+    }
+    let mut list = String::with_capacity(128);
     push(&mut list, &first);
-    for standing in [second].into_iter().chain(shown) {
-        list.extend_from_slice(b", ");
+    for standing in shown {
+        list.push_str(", ");
         push(&mut list, &standing);
     }
     HeaderValue::try_from(list).ok()
 }
 
-fn push(list: &mut Vec<u8>, standing: &Standing<'_>) {
+fn push(list: &mut String, standing: &Standing<'_>) {
     let (label, limit) = (standing.label(), standing.usage().limit());
-    if limit == label.limit() {
-        list.extend_from_slice(label.ietf_policy().as_bytes());
-    } else {
-        push_policy(list, label.as_str(), label.quota(), limit);
-    }
+    push_policy(list, label.as_str(), label.quota(), limit);
 }
 
-/// One item of `RateLimit-Policy`; `limit` is the one in force. Without a window where there is
-/// none: a blocked quota.
-pub(super) fn push_policy(list: &mut Vec<u8>, name: &str, quota: &Quota, limit: u64) {
-    // The name has neither quotes nor backslashes: nothing to escape.
-    list.push(b'"');
-    list.extend_from_slice(name.as_bytes());
-    list.extend_from_slice(b"\";q=");
-    list.extend_from_slice(Decimal::new(per_window(quota, limit).min(MOST)).as_bytes());
+/// Appends one item of `RateLimit-Policy`; `limit` is the effective one. A blocked quota has no
+/// window.
+pub(super) fn push_policy(list: &mut String, name: &str, quota: &Quota, limit: u64) {
+    let amount = per_window(quota, limit).min(MAX_INTEGER);
+    // Names contain neither quotes nor backslashes, so nothing is escaped. Writing to a `String`
+    // is infallible.
+    let _ = write!(list, "\"{name}\";q={amount}");
     if !quota.counts_nothing() {
-        list.extend_from_slice(b";w=");
         let secs = quota.window_micros().div_ceil(1_000_000);
-        list.extend_from_slice(Decimal::new(secs).as_bytes());
+        let _ = write!(list, ";w={secs}");
     }
 }
 
-/// How much per window, if `limit` is what can be used at once: the same, unless it is the
-/// burst of a token bucket.
+/// Returns the amount per window. `limit` is what can be used at once, which is another number for a
+/// token bucket with a burst.
 fn per_window(quota: &Quota, limit: u64) -> u64 {
     if quota.amount() == quota.burst() {
         return limit;
@@ -84,17 +74,13 @@ fn per_window(quota: &Quota, limit: u64) -> u64 {
 }
 
 /// `"user:secrets:1h";r=499;t=3600`
-fn limit(report: &Report<'_>) -> Vec<u8> {
-    let name = report.binding.label().as_str().as_bytes();
-    let remaining = Decimal::new(report.binding.remaining().min(MOST));
-    let resets_in = report.binding.resets_in_secs(report.at).map(Decimal::new);
-    let resets_in = resets_in.as_ref().map_or(&b""[..], Decimal::as_bytes);
-    let parts: [&[u8]; 6] = match resets_in {
-        b"" => [b"\"", name, b"\";r=", remaining.as_bytes(), b"", b""],
-        secs => [b"\"", name, b"\";r=", remaining.as_bytes(), b";t=", secs],
-    };
-    // Exactly as long as needed: room to spare would cost a second allocation.
-    parts.concat()
+fn limit(report: &Report<'_>) -> String {
+    let name = report.binding.label().as_str();
+    let remaining = report.binding.remaining().min(MAX_INTEGER);
+    match report.binding.resets_in_secs(report.at) {
+        Some(secs) => format!("\"{name}\";r={remaining};t={secs}"),
+        None => format!("\"{name}\";r={remaining}"),
+    }
 }
 
 /// The least that is left according to the fields that are there; endless, if they cannot be

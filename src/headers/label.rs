@@ -5,7 +5,6 @@ use std::fmt;
 use http::HeaderValue;
 
 use super::ietf;
-use super::number::{Decimal, header_value};
 use crate::error::Invalid;
 use crate::key::{Counter, MAX_WHO, is_plain, policy_name};
 use crate::quota::{Quota, Window};
@@ -53,13 +52,13 @@ impl Label {
             HeaderValue::from_bytes(text)
                 .map_err(|_| Invalid::new("policy name", &name, "visible ASCII characters"))
         };
-        let mut item = Vec::new();
+        let mut item = String::new();
         ietf::push_policy(&mut item, &name, quota, quota.burst());
         Ok(Self {
             quota: *quota,
             policy: value(name.as_bytes())?,
-            limit: header_value(quota.burst()),
-            ietf_policy: value(&item)?,
+            limit: HeaderValue::from(quota.burst()),
+            ietf_policy: value(item.as_bytes())?,
             name: name.into(),
         })
     }
@@ -102,7 +101,7 @@ impl Label {
         if in_force == self.limit() {
             self.limit.clone()
         } else {
-            header_value(in_force)
+            HeaderValue::from(in_force)
         }
     }
 
@@ -120,11 +119,6 @@ impl fmt::Display for Label {
 
 impl fmt::Debug for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Label({}, {})",
-            self.name,
-            Decimal::new(self.limit()).as_str()
-        )
+        write!(f, "Label({}, {})", self.name, self.limit())
     }
 }

@@ -3,14 +3,13 @@
 use http::header::Entry;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::recent::{Told, recent_value};
 use super::{Report, ResetStyle};
 use crate::clock::Timestamp;
 
-pub(crate) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-pub(crate) const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-pub(crate) const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
-pub(crate) const POLICY: HeaderName = HeaderName::from_static("x-ratelimit-policy");
+pub(super) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+pub(super) const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+pub(super) const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+pub(super) const POLICY: HeaderName = HeaderName::from_static("x-ratelimit-policy");
 const WARNING: HeaderName = HeaderName::from_static("x-ratelimit-warning");
 
 const NEAR: HeaderValue = HeaderValue::from_static("Approaching rate limit");
@@ -18,7 +17,7 @@ const NEAR: HeaderValue = HeaderValue::from_static("Approaching rate limit");
 /// When the quota resets, as a number that `X-RateLimit-Reset` tells. None where waiting cannot
 /// help.
 #[inline]
-pub(crate) fn reset_number(report: &Report<'_>, style: ResetStyle) -> Option<u64> {
+fn reset_number(report: &Report<'_>, style: ResetStyle) -> Option<u64> {
     let binding = &report.binding;
     match style {
         ResetStyle::UnixSeconds => binding.reset_at().map(Timestamp::as_secs_rounded_up),
@@ -33,7 +32,7 @@ pub(super) fn write_if_alone(
     report: &Report<'_>,
     style: ResetStyle,
 ) -> bool {
-    let remaining = recent_value(Told::Amount, report.binding.remaining());
+    let remaining = HeaderValue::from(report.binding.remaining());
     // To put it next to what may be there, and to hear whether there was something, is less than
     // to look for it first.
     if headers.append(REMAINING, remaining) {
@@ -42,7 +41,7 @@ pub(super) fn write_if_alone(
     }
     headers.insert(LIMIT, report.limit_value());
     if let Some(reset) = reset_number(report, style) {
-        headers.insert(RESET, recent_value(Told::Time, reset));
+        headers.insert(RESET, HeaderValue::from(reset));
     }
     headers.insert(POLICY, report.policy_value());
     if report.warn {

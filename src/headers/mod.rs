@@ -58,11 +58,9 @@
 
 mod ietf;
 mod label;
-pub(crate) mod legacy;
-mod number;
+mod legacy;
 #[cfg(feature = "client")]
 mod read;
-mod recent;
 mod retry_after;
 mod style;
 
@@ -76,9 +74,6 @@ pub use self::label::Label;
 pub use self::read::{Limits, read_retry_after};
 pub use self::retry_after::retry_after_secs;
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
-
-pub(crate) use self::number::{Decimal, four_digits, header_value, leading_zeros, two_digits};
-pub(crate) use self::recent::{Told, recent_value};
 
 /// How one quota of a request stands, and what it is called.
 #[derive(Clone, Copy, Debug)]

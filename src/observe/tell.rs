@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::tally::{Place, Tally, remaining_share};
+use super::tally::{Stripe, Tally, remaining_share};
 use super::violations::Violation;
 use super::{Watch, event, metric};
 use crate::clock::Timestamp;
@@ -82,9 +82,9 @@ impl Watch {
         if !self.counts {
             return false;
         }
-        let place = Place::here();
-        allowed.endpoint.allow_with(place, allowed.usage);
-        let before = allowed.policy.allow(place, allowed.warns);
+        let stripe = Stripe::current();
+        allowed.endpoint.allow_with(stripe, allowed.usage);
+        let before = allowed.policy.allow(stripe, allowed.warns);
         metric::allowed(allowed.policy, || {
             let is_told = before.is_multiple_of(Self::TELLS_OF_REMAINING_EVERY);
             is_told.then(|| f64::from(remaining_share(allowed.usage)))

@@ -4,9 +4,8 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
-use super::finish::{answer, retry_after};
+use super::finish::{response_with_body, retry_after};
 use super::{Denial, DenialKind, Render};
-use crate::headers::header_value;
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -56,7 +55,8 @@ impl Grpc {
 impl Render for Grpc {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         let asked_in = Dialect::of(denial.head().headers()).unwrap_or(Dialect::Grpc);
-        let mut response = answer(StatusCode::OK, asked_in.content_type(), Bytes::new());
+        let content_type = asked_in.content_type();
+        let mut response = response_with_body(StatusCode::OK, content_type, Bytes::new());
         let headers = response.headers_mut();
         let status = match denial.kind() {
             DenialKind::Limited => "8",
@@ -82,7 +82,7 @@ fn pushback(denial: &Denial<'_>) -> HeaderValue {
         .retry_after()
         .map(|wait| wait.as_micros().div_ceil(1_000).max(1));
     match millis.map(u32::try_from) {
-        Some(Ok(millis @ ..=0x7fff_ffff)) => header_value(u64::from(millis)),
+        Some(Ok(millis @ ..=0x7fff_ffff)) => HeaderValue::from(millis),
         _ => HeaderValue::from_static("-1"),
     }
 }

@@ -1,8 +1,7 @@
-//! Which message a denial has.
+//! Message of a denial for people.
 
-use super::sink::Sink;
 use super::template::{Piece, fill};
-use super::{Denial, DenialKind, words};
+use super::{Denial, DenialKind, Template};
 
 const TOO_COSTLY: &[Piece] = &[
     Piece::literal("This request asks for more than the limit of "),
@@ -28,31 +27,25 @@ const AMBIGUOUS_CREDENTIALS: &[Piece] = &[Piece::literal(
     "This request carries several credentials that contradict each other. Please send one.",
 )];
 
-/// What most denials say, put together without a look at each piece.
-fn usual(denial: &Denial<'_>, out: &mut impl Sink) {
-    out.plain("Rate limit exceeded. Please try again in ");
-    if let Some(secs) = denial.retry_after_secs() {
-        words::wait(secs, out);
-    }
-    out.plain(".");
-}
+const LIMITED: &[Piece] = &[
+    Piece::literal("Rate limit exceeded. Please try again in "),
+    Piece::RetryIn,
+    Piece::literal("."),
+];
 
 /// Writes the message of a denial.
-pub(super) fn write(denial: &Denial<'_>, out: &mut impl Sink) {
+pub(super) fn write(denial: &Denial<'_>, out: &mut String) {
     let pieces = match denial.kind() {
-        // A rule's own message says when to come back, and would not be true.
+        // The message of the rule contains a time, and waiting does not help.
         DenialKind::Limited if denial.is_hopeless() => match denial.limit() {
             Some(0) => BLOCKED,
             _ => TOO_COSTLY,
         },
-        DenialKind::Limited => match denial.template() {
-            Some(template) => template.pieces(),
-            None => return usual(denial, out),
-        },
+        DenialKind::Limited => denial.template().map_or(LIMITED, Template::pieces),
         DenialKind::Unavailable => UNAVAILABLE,
         DenialKind::Unauthorized => UNAUTHORIZED,
         DenialKind::InvalidPath | DenialKind::PathTooLong => {
-            return out.text(denial.detail().unwrap_or_default());
+            return out.push_str(denial.detail().unwrap_or_default());
         }
         DenialKind::AmbiguousCredentials => AMBIGUOUS_CREDENTIALS,
     };

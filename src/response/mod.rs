@@ -41,7 +41,6 @@
 //! ```
 
 mod body;
-mod complete;
 mod denial;
 mod envelope;
 mod finish;
@@ -52,7 +51,6 @@ mod problem;
 mod rejection;
 mod render;
 mod request_id;
-mod sink;
 mod template;
 pub(crate) mod words;
 

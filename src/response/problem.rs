@@ -1,18 +1,15 @@
-//! Problem details (RFC 9457).
-
-use std::sync::LazyLock;
+//! [`ProblemJson`]: renders denials as problem details (RFC 9457).
 
 use bytes::Bytes;
 use http::{HeaderValue, Response};
+use serde::Serialize;
 
-use super::complete::Prepared;
-use super::finish::answer;
-use super::json::Json;
-use super::{Denial, DenialKind, Render, message};
-use crate::headers::HeaderStyle;
+use super::finish::response_with_body;
+use super::json::to_json;
+use super::{Denial, DenialKind, Render};
 
-/// Answers with `application/problem+json` (RFC 9457), of the types that the IETF draft of the
-/// rate limit fields registers:
+/// Renders a denial as `application/problem+json` (RFC 9457), with the problem types of the IETF
+/// draft for rate limit fields:
 ///
 /// ```json
 /// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",
@@ -22,8 +19,8 @@ use crate::headers::HeaderStyle;
 ///  "request-id":"req_7f8e9d0c1b2a3456"}
 /// ```
 ///
-/// A store that cannot answer is `#temporary-reduced-capacity`; wrong or ambiguous credentials
-/// and rejected paths are `about:blank`.
+/// An unavailable store is `#temporary-reduced-capacity`. Wrong or ambiguous credentials and
+/// rejected paths are `about:blank`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,19 +40,43 @@ pub struct ProblemJson;
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-static PREPARED: LazyLock<Prepared> = LazyLock::new(|| Prepared::new(PROBLEM_JSON));
-
 impl Render for ProblemJson {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
-        answer(denial.status(), PROBLEM_JSON, body(denial))
-    }
-
-    fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
-        PREPARED.complete(denial, style, body(denial))
+        let (problem_type, title) = problem(denial.kind());
+        let violated = denial.violated().map(|quota| quota.label().as_str());
+        let document = ProblemDocument {
+            problem_type,
+            title,
+            status: denial.status().as_u16(),
+            detail: &denial.message(),
+            violated_policies: violated.collect(),
+            retry_after: denial.retry_after_secs(),
+            suggestion: denial.suggestion(),
+            request_id: denial.request_id().as_str(),
+        };
+        response_with_body(denial.status(), PROBLEM_JSON, to_json(&document))
     }
 }
 
-/// Type and title.
+/// The fields are serialized in this order.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ProblemDocument<'a> {
+    #[serde(rename = "type")]
+    problem_type: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    violated_policies: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<&'a str>,
+    request_id: &'a str,
+}
+
+/// Returns type and title.
 const fn problem(kind: DenialKind) -> (&'static str, &'static str) {
     match kind {
         DenialKind::Limited => (
@@ -72,36 +93,4 @@ const fn problem(kind: DenialKind) -> (&'static str, &'static str) {
         DenialKind::InvalidPath => ("about:blank", "Bad Request"),
         DenialKind::PathTooLong => ("about:blank", "URI Too Long"),
     }
-}
-
-fn body(denial: &Denial<'_>) -> Bytes {
-    let (kind, title) = problem(denial.kind());
-    let mut json = Json::new();
-    json.raw(r#"{"type":""#)
-        .plain(kind.as_bytes())
-        .raw(r#"","title":""#)
-        .plain(title.as_bytes())
-        .raw(r#"","status":"#)
-        .number(u64::from(denial.status().as_u16()))
-        .raw(r#","detail":""#)
-        .inside(|out| message::write(denial, out))
-        .raw("\"");
-    let mut before = r#","violated-policies":[""#;
-    for standing in denial.violated() {
-        json.raw(before).plain(standing.label().as_str().as_bytes());
-        before = r#"",""#;
-    }
-    if before == r#"",""# {
-        json.raw("\"]");
-    }
-    if let Some(secs) = denial.retry_after_secs() {
-        json.raw(r#","retry-after":"#).number(secs);
-    }
-    if let Some(suggestion) = denial.suggestion() {
-        json.raw(r#","suggestion":"#).string(suggestion);
-    }
-    json.raw(r#","request-id":""#)
-        .plain(denial.request_id().as_bytes())
-        .raw("\"}");
-    json.finish()
 }

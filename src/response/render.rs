@@ -21,29 +21,18 @@ pub trait Render: fmt::Debug + Send + Sync + 'static {
     /// The response to a request that was turned away.
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes>;
 
-    /// The same with all its headers: what [`finish`] adds, and the rate limit headers of
-    /// `style`. This is what the layer calls.
-    ///
-    /// There is hardly a reason to write another one: those in this crate do because they know
-    /// beforehand which headers there will be, and put them on in one go.
+    /// Returns the response with all its headers: those that [`finish`] adds, and the rate limit
+    /// headers of `style`. The layer calls this method.
     fn respond(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
-        dress(self.render(denial), denial, style)
+        let mut response = self.render(denial);
+        finish(&mut response, denial);
+        if let Some(binding) = denial.binding() {
+            let report = Report::new(*binding, denial.at());
+            let quotas = denial.quotas().iter().copied();
+            annotate(style, response.headers_mut(), &report, quotas);
+        }
+        response
     }
-}
-
-/// A rendered response with all its headers.
-pub(super) fn dress(
-    mut response: Response<Bytes>,
-    denial: &Denial<'_>,
-    style: HeaderStyle,
-) -> Response<Bytes> {
-    finish(&mut response, denial);
-    if let Some(binding) = denial.binding() {
-        let report = Report::new(*binding, denial.at());
-        let quotas = denial.quotas().iter().copied();
-        annotate(style, response.headers_mut(), &report, quotas);
-    }
-    response
 }
 
 /// A renderer that is shared.

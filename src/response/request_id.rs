@@ -1,7 +1,7 @@
 //! What a request is called, in the answer and in logs: [`RequestId`].
 
-use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
+use std::io::Write as _;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -38,8 +38,7 @@ enum Source<'a> {
     New([u8; NEW]),
 }
 
-const PREFIX: [u8; 4] = *b"req_";
-const NEW: usize = PREFIX.len() + 16;
+const NEW: usize = "req_".len() + 16;
 const LONGEST: usize = 128;
 
 impl<'a> RequestId<'a> {
@@ -54,16 +53,14 @@ impl<'a> RequestId<'a> {
             .unwrap_or_else(Self::random)
     }
 
-    /// A new name, which nobody can guess.
+    /// Creates a new id that cannot be predicted.
     #[must_use]
     pub fn random() -> Self {
+        // Each `RandomState` has other keys, which are random and never leave the process.
+        let number = RandomState::new().hash_one(0_u8);
         let mut name = [0; NEW];
-        let (prefix, digits) = name.split_at_mut(PREFIX.len());
-        prefix.copy_from_slice(&PREFIX);
-        let bytes = unguessable().to_be_bytes();
-        for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(bytes) {
-            *pair = HEX[usize::from(byte)];
-        }
+        // Infallible: the buffer has the length of the text.
+        let _ = write!(&mut name[..], "req_{number:016x}");
         Self(Source::New(name))
     }
 
@@ -97,20 +94,6 @@ impl<'a> RequestId<'a> {
             _ => HeaderValue::from_bytes(self.as_bytes()).ok(),
         }
     }
-}
-
-/// `00`, `01` … `ff`.
-static HEX: [[u8; 2]; 256] = hex();
-
-const fn hex() -> [[u8; 2]; 256] {
-    let digits = *b"0123456789abcdef";
-    let mut hex = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < hex.len() {
-        hex[byte] = [digits[byte >> 4], digits[byte & 15]];
-        byte += 1;
-    }
-    hex
 }
 
 /// Whether one of the headers is there that name requests. To walk past a few is cheaper than to
@@ -161,15 +144,4 @@ fn trace_id(headers: &HeaderMap) -> Option<RequestId<'_>> {
     let complete = version != "00" || parts.next().is_none();
     let valid = hex(trace, 32) && !zero(trace) && hex(parent, 16) && !zero(parent);
     (known && complete && valid).then_some(RequestId(Source::Text(trace)))
-}
-
-/// A number that never comes twice in practice and that nobody can guess: a count, under a hash
-/// with a key that is random for each thread. Threads share nothing, so they never wait.
-fn unguessable() -> u64 {
-    thread_local! {
-        static KEY: RandomState = RandomState::new();
-        static COUNT: Cell<u64> = const { Cell::new(0) };
-    }
-    let count = COUNT.replace(COUNT.get().wrapping_add(1));
-    KEY.with(|key| key.hash_one(count))
 }

@@ -1,10 +1,9 @@
 //! Messages with places to fill in: [`Template`].
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use super::sink::Sink;
 use super::{Denial, words};
 use crate::error::Invalid;
 
@@ -120,13 +119,11 @@ impl Template {
     }
 }
 
-/// Writes the pieces one after the other, the places filled in.
-pub(super) fn fill(pieces: &[Piece], denial: &Denial<'_>, out: &mut impl Sink) {
+/// Writes the pieces with their placeholders filled in.
+pub(super) fn fill(pieces: &[Piece], denial: &Denial<'_>, out: &mut String) {
     for piece in pieces {
         match piece {
-            // Of this crate, which writes nothing that means something else in JSON.
-            Piece::Text(Cow::Borrowed(text)) => out.plain(text),
-            Piece::Text(Cow::Owned(text)) => out.text(text),
+            Piece::Text(text) => out.push_str(text),
             Piece::Limit => number(denial.limit(), out),
             Piece::Used => number(denial.used(), out),
             Piece::RetryAfter => number(denial.retry_after_secs(), out),
@@ -140,15 +137,16 @@ pub(super) fn fill(pieces: &[Piece], denial: &Denial<'_>, out: &mut impl Sink) {
                     words::window(window, out);
                 }
             }
-            Piece::Policy => out.text(denial.policy().unwrap_or_default()),
-            Piece::Tier => out.text(denial.tier().unwrap_or("default")),
+            Piece::Policy => out.push_str(denial.policy().unwrap_or_default()),
+            Piece::Tier => out.push_str(denial.tier().unwrap_or("default")),
         }
     }
 }
 
-fn number(number: Option<u64>, out: &mut impl Sink) {
+fn number(number: Option<u64>, out: &mut String) {
     if let Some(number) = number {
-        out.number(number);
+        // Infallible for a `String`.
+        let _ = write!(out, "{number}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Lengths of time as people say them.
 
-use super::sink::Sink;
+use std::fmt::Write as _;
+
 use crate::quota::Window;
 
 const MINUTE: u64 = 60;
@@ -20,9 +21,10 @@ impl Unit {
     }
 
     /// So many of it.
-    fn times(&self, count: u64, out: &mut impl Sink) {
-        out.number(count);
-        out.plain(if count == 1 { self.one } else { self.several });
+    fn times(&self, count: u64, out: &mut String) {
+        let unit = if count == 1 { self.one } else { self.several };
+        // Infallible for a `String`.
+        let _ = write!(out, "{count}{unit}");
     }
 }
 
@@ -41,7 +43,7 @@ static MICROS: Unit = Unit::new(0, " microsecond", " microseconds");
 /// Always rounded up, because who waits as long as told must be let in, and never by more than
 /// a tenth: from ten of a unit on that unit alone is close enough, below that the next smaller
 /// one is named too.
-pub(super) fn wait(secs: u64, out: &mut impl Sink) {
+pub(super) fn wait(secs: u64, out: &mut String) {
     let (unit, finer) = coarsest(secs);
     let grain = if secs >= 10 * unit.secs { unit } else { finer };
     let rounded = secs.div_ceil(grain.secs).saturating_mul(grain.secs);
@@ -49,7 +51,7 @@ pub(super) fn wait(secs: u64, out: &mut impl Sink) {
     let (count, rest) = (rounded / largest.secs, rounded % largest.secs);
     largest.times(count, out);
     if rest > 0 {
-        out.plain(" and ");
+        out.push_str(" and ");
         smaller.times(rest / smaller.secs, out);
     }
 }
@@ -81,7 +83,7 @@ const fn coarsest(secs: u64) -> (&'static Unit, &'static Unit) {
 }
 
 /// A window, to follow "in the past": `hour`, `15 minutes`, `month`.
-pub(super) fn window(window: Window, out: &mut impl Sink) {
+pub(super) fn window(window: Window, out: &mut String) {
     let micros = window.micros();
     let (count, unit) = if let Some(months) = months(window) {
         (u64::from(months), &MONTHS)
@@ -97,7 +99,7 @@ pub(super) fn window(window: Window, out: &mut impl Sink) {
         (micros, &MICROS)
     };
     match count {
-        1 => out.plain(unit.one.trim_start()),
+        1 => out.push_str(unit.one.trim_start()),
         _ => unit.times(count, out),
     }
 }

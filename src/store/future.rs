@@ -1,63 +1,98 @@
-//! A future that is usually no future at all.
+//! [`StoreFuture`]: result of a store call, ready or pending.
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::thread::{self, Thread};
 
+use pin_project_lite::pin_project;
+use smallvec::SmallVec;
+
+use super::hook::{CompletionHook, StoreReply};
 use crate::error::StoreError;
 
-/// An answer that is there already, or has to be waited for.
+/// Result of a store call. Usually ready; otherwise a future.
 ///
-/// `.await` it in a task, or [`wait`](StoreFuture::wait) for it where there is no runtime. An
-/// answer from memory is ready; neither costs it an allocation or a switch.
+/// `.await` it in a task, or call [`wait`](StoreFuture::wait) where there is no runtime. A memory
+/// store returns a ready result: neither allocates nor yields then.
 ///
-/// Asking is what counts, not waiting: a decision is on its way once it was asked for, and
-/// dropping the answer does not take a charge back. (To have it given back when it is dropped,
-/// [reserve](crate::Limiter::reserve).)
-#[must_use = "await the answer or wait for it"]
+/// # Cancellation
+///
+/// The call has started when this value is returned. Dropping it does not take a charge back; use
+/// [`Limiter::reserve`](crate::Limiter::reserve) for a charge that is refunded on drop.
+#[must_use = "await the result or wait for it"]
 pub struct StoreFuture<T, E = StoreError>(Inner<T, E>);
 
 enum Inner<T, E> {
     Ready(Option<Result<T, E>>),
-    Pending(Pin<Box<dyn Future<Output = Result<T, E>> + Send>>),
+    Pending(Pin<Box<DynPendingCall<T, E>>>),
+}
+
+type DynPendingCall<T, E> = PendingCall<T, E, dyn Future<Output = Result<T, E>> + Send>;
+
+/// A hook and the function that runs it with the result.
+type Hook<T, E> = (CompletionHook, fn(CompletionHook, &Result<T, E>));
+
+pin_project! {
+    /// Future of a store and the hooks that decorators have added, in one allocation.
+    ///
+    /// Two hooks are inline; a third one moves them to the heap. Dropped hooks do not run, but
+    /// release what they hold.
+    struct PendingCall<T, E, F: ?Sized> {
+        hooks: SmallVec<[Hook<T, E>; 2]>,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<T, E, F: Future<Output = Result<T, E>> + ?Sized> Future for PendingCall<T, E, F> {
+    type Output = Result<T, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let result = ready!(this.future.poll(cx));
+        for (hook, run) in this.hooks.drain(..) {
+            run(hook, &result);
+        }
+        Poll::Ready(result)
+    }
 }
 
 impl<T, E> StoreFuture<T, E> {
-    /// An answer that is there.
+    /// Wraps a result that is available.
     #[inline(always)]
     pub const fn ready(result: Result<T, E>) -> Self {
         Self(Inner::Ready(Some(result)))
     }
 
-    /// An answer that will come.
+    /// Boxes a future that resolves to the result.
     pub fn pending(future: impl Future<Output = Result<T, E>> + Send + 'static) -> Self {
-        Self(Inner::Pending(Box::pin(future)))
+        Self(Inner::Pending(Box::pin(PendingCall {
+            hooks: SmallVec::new(),
+            future,
+        })))
     }
 
-    /// The same answer in other words, now if it is there, else when it comes.
+    /// Maps the result: now if it is ready, otherwise on completion, which boxes another future.
     #[inline]
     pub fn map<U, F>(
         self,
-        say: impl FnOnce(Result<T, E>) -> Result<U, F> + Send + 'static,
+        map: impl FnOnce(Result<T, E>) -> Result<U, F> + Send + 'static,
     ) -> StoreFuture<U, F>
     where
         T: Unpin + Send + 'static,
         E: Unpin + Send + 'static,
     {
-        match self.0 {
-            Inner::Ready(Some(result)) => StoreFuture::ready(say(result)),
-            pending => {
-                let pending = Self(pending);
-                StoreFuture(Inner::Pending(Box::pin(async move { say(pending.await) })))
-            }
+        match self.try_ready() {
+            Ok(result) => StoreFuture::ready(map(result)),
+            Err(pending) => StoreFuture::pending(async move { map(pending.await) }),
         }
     }
 
-    /// The answer, if it is there.
+    /// Returns the result if it is ready.
     #[inline]
     pub const fn as_ready(&self) -> Option<&Result<T, E>> {
         match &self.0 {
@@ -66,7 +101,7 @@ impl<T, E> StoreFuture<T, E> {
         }
     }
 
-    /// The answer if it is there, or the future that brings it.
+    /// Returns the result if it is ready, otherwise the future as an error.
     #[inline]
     pub fn try_ready(self) -> Result<Result<T, E>, Self> {
         match self.0 {
@@ -75,8 +110,8 @@ impl<T, E> StoreFuture<T, E> {
         }
     }
 
-    /// The answer, blocking this thread until it is there. Needs no runtime, so it must not be
-    /// called from a task on one.
+    /// Blocks this thread until the result is available. Needs no runtime; must not be called in a
+    /// task of one.
     #[inline]
     pub fn wait(self) -> Result<T, E>
     where
@@ -90,10 +125,30 @@ impl<T, E> StoreFuture<T, E> {
     }
 }
 
+impl<T> StoreFuture<T> {
+    /// Runs a hook with the result: now if it is ready, otherwise on completion, after the hooks
+    /// that were added before. Allocates nothing for the first two hooks.
+    #[inline]
+    pub(super) fn with_hook(mut self, hook: CompletionHook) -> Self
+    where
+        T: StoreReply,
+    {
+        match &mut self.0 {
+            Inner::Ready(Some(result)) => hook.run(result),
+            Inner::Ready(None) => {}
+            Inner::Pending(call) => {
+                let hooks = call.as_mut().project().hooks;
+                hooks.push((hook, CompletionHook::run::<T>));
+            }
+        }
+        self
+    }
+}
+
 impl<T: Send + Unpin + 'static, E: Send + Unpin + 'static> StoreFuture<T, E> {
-    /// Sees to it that the answer comes although nobody waits for it, as far as that is possible
-    /// here: on a runtime, in a task. Without one it is polled once, which starts what had not
-    /// been started; most stores are at work from the moment they are asked.
+    /// Completes the call in the background. In a tokio runtime (feature `redis`) it becomes a
+    /// task. Otherwise it is polled once, which is enough for a store that works from the moment
+    /// of the call.
     pub(crate) fn detach(self) {
         let Err(mut pending) = self.try_ready() else {
             return;
@@ -109,23 +164,23 @@ impl<T: Send + Unpin + 'static, E: Send + Unpin + 'static> StoreFuture<T, E> {
 }
 
 impl<E: Send + Unpin + 'static> StoreFuture<(), E> {
-    /// All of them, waited for one after the other; the first error, if there is one.
-    pub(crate) fn all(answers: impl IntoIterator<Item = Self>) -> Self {
-        let (mut told, mut pending) = (Ok(()), Vec::new());
-        for answer in answers {
-            match answer.try_ready() {
-                Ok(result) => told = told.and(result),
-                Err(answer) => pending.push(answer),
+    /// Awaits all of them in order. Returns the first error, after all have completed.
+    pub(crate) fn all(futures: impl IntoIterator<Item = Self>) -> Self {
+        let (mut all, mut pending) = (Ok(()), Vec::new());
+        for future in futures {
+            match future.try_ready() {
+                Ok(result) => all = all.and(result),
+                Err(future) => pending.push(future),
             }
         }
         if pending.is_empty() {
-            return Self::ready(told);
+            return Self::ready(all);
         }
         Self::pending(async move {
-            for answer in pending {
-                told = told.and(answer.await);
+            for future in pending {
+                all = all.and(future.await);
             }
-            told
+            all
         })
     }
 }
@@ -137,10 +192,10 @@ impl<T: Unpin, E: Unpin> Future for StoreFuture<T, E> {
         match &mut self.get_mut().0 {
             Inner::Ready(result) => match result.take() {
                 Some(result) => Poll::Ready(result),
-                #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
-                None => panic!("an answer was polled after it was given"),
+                #[expect(clippy::panic, reason = "a future may panic here; pending would hang")]
+                None => panic!("`StoreFuture` polled after completion"),
             },
-            Inner::Pending(future) => future.as_mut().poll(cx),
+            Inner::Pending(call) => call.as_mut().poll(cx),
         }
     }
 }
@@ -154,11 +209,11 @@ impl<T, E> fmt::Debug for StoreFuture<T, E> {
     }
 }
 
-/// Runs a future on this thread, parking it in between.
+/// Runs a future on this thread. Parks the thread while the future is pending.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark {
         thread: Thread,
-        // Not only the thread's token, which the future itself might use up.
+        // The token of the thread alone is not enough: the future may consume it.
         woken: AtomicBool,
     }
 

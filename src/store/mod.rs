@@ -11,6 +11,7 @@ mod epoch;
 
 mod future;
 mod health;
+mod hook;
 mod lease;
 mod memory;
 mod memory_stats;

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use self::words::{WORD, WordHasher, hash_text, short_name};
 use super::siphash::SipHash;
-use crate::batch::{Batch, Check};
+use crate::batch::{Batch, Check, Group};
 use crate::key::{Counter, Subject, Value};
 use crate::who::Identity;
 
@@ -197,11 +197,6 @@ impl SubjectHasher {
     #[inline]
     pub(super) fn request_of(&self, batch: &Batch<'_>) -> RequestPrint {
         let checks = batch.checks();
-        if let [check] = checks
-            && let Some(text) = check.subject().only_text()
-        {
-            return self.request_of_text(text, check);
-        }
         let mut last: Option<(&Subject<'_>, Fingerprint)> = None;
         self.request_by(checks.iter().map(|check| {
             let print = match last {
@@ -222,31 +217,18 @@ impl SubjectHasher {
         for (check, print) in checks {
             let Tag { place, rest } = print.tag(check.counter());
             let quota = check.quota();
-            for word in [place, rest, check.cost(), quota.amount(), quota.burst()] {
+            let group = match check.group() {
+                Group::Live => 0,
+                Group::DryRun(number) => 1 + u64::from(number),
+            };
+            let (cost, amount, burst) = (check.cost(), quota.amount(), quota.burst());
+            for word in [place, rest, group, cost, amount, burst] {
                 hash = hash.absorb(word);
                 len += WORD;
             }
         }
         let (first, second) = hash.finish(len, 0);
         RequestPrint(first, second)
-    }
-
-    /// Hashes a batch of one check whose subject is a text without computing the fingerprint of the
-    /// subject first. The lengths at the end of a text are not 0, unlike the end of other requests, so
-    /// both cannot have the same words.
-    fn request_of_text(&self, text: &str, check: &Check<'_>) -> RequestPrint {
-        let (mut words, quota) = (WordHasher::new(self.request), check.quota());
-        words.dimension(b't', "", text.as_bytes());
-        for word in [
-            check.counter().id(),
-            check.cost(),
-            quota.amount(),
-            quota.burst(),
-        ] {
-            words.push(word);
-        }
-        let Fingerprint { place, rest } = words.finish();
-        RequestPrint(place, rest)
     }
 
     /// Returns a fingerprint that no subject has, except with a probability of 2^-128.

@@ -406,6 +406,39 @@ fn the_last_known_tier_outlives_failures() {
     assert_eq!(stage.look_up("alice", failure()), None);
 }
 
+/// All requests that wait for a look-up receive its failure, also those that do not poll it when it
+/// panics.
+#[test]
+fn a_panic_reaches_all_waiters() {
+    let (sender, receiver) = oneshot::channel::<()>();
+    let receiver = Arc::new(Mutex::new(Some(receiver)));
+    let clock = ManualClock::new();
+    let tiers = TierResolver::builder(move |_| {
+        let receiver = receiver.lock().unwrap().take().unwrap();
+        async move {
+            receiver.await.expect("a panic on purpose");
+            team()
+        }
+    })
+    .clock(clock.clone())
+    .build()
+    .unwrap();
+    let mut waiters: Vec<Task> = (0..3)
+        .map(|_| Task {
+            answer: tiers.tier(&user("alice"), clock.now()),
+            woken: Arc::default(),
+        })
+        .collect();
+    for waiter in &mut waiters {
+        assert!(waiter.is_pending());
+    }
+    drop(sender);
+    for waiter in &mut waiters {
+        assert!(waiter.was_woken());
+        assert_eq!(waiter.tier(), None);
+    }
+}
+
 #[test]
 fn panics_are_failures() {
     // In the closure itself, before any future, and in the future.

@@ -1,14 +1,13 @@
 //! What is counted of each endpoint and of each quota.
 
-mod place;
-mod spread;
+mod striped;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(super) use self::place::Place;
-use self::spread::Spread;
+pub(super) use self::striped::Stripe;
+use self::striped::StripedCounters;
 use crate::sync::locked;
 use crate::usage::Usage;
 
@@ -17,7 +16,7 @@ use crate::usage::Usage;
 pub(crate) struct Tally {
     name: Arc<str>,
     number: usize,
-    allowed: Spread<3>,
+    allowed: StripedCounters<3>,
     denied: AtomicU64,
     would_deny: AtomicU64,
     #[cfg(feature = "metrics")]
@@ -36,7 +35,7 @@ impl Tally {
         Self {
             name: name.into(),
             number,
-            allowed: Spread::default(),
+            allowed: StripedCounters::default(),
             denied: AtomicU64::new(0),
             would_deny: AtomicU64::new(0),
             #[cfg(feature = "metrics")]
@@ -53,22 +52,20 @@ impl Tally {
         self.number
     }
 
-    /// One more that is allowed. How many this thread had counted before.
+    /// Counts an allowed request. Returns how many this stripe had counted before.
     #[inline]
-    pub(super) fn allow(&self, place: Place, warns: bool) -> u64 {
-        let here = self.allowed.at(place);
+    pub(super) fn allow(&self, stripe: Stripe, warns: bool) -> u64 {
         if warns {
-            here.add(WARNED, 1);
+            self.allowed.add(stripe, WARNED, 1);
         }
-        here.add(ALLOWED, 1)
+        self.allowed.add(stripe, ALLOWED, 1)
     }
 
-    /// One more that is allowed, and how much it has left of its quota.
+    /// Counts an allowed request and the share that remains of its quota.
     #[inline]
-    pub(super) fn allow_with(&self, place: Place, usage: &Usage) {
-        let here = self.allowed.at(place);
-        here.add(ALLOWED, 1);
-        here.add(REMAINING, remaining_parts(usage));
+    pub(super) fn allow_with(&self, stripe: Stripe, usage: &Usage) {
+        self.allowed.add(stripe, ALLOWED, 1);
+        self.allowed.add(stripe, REMAINING, remaining_parts(usage));
     }
 
     pub(super) fn deny(&self) {
@@ -124,14 +121,14 @@ pub(super) fn remaining_share(usage: &Usage) -> f32 {
     }
 }
 
-/// How often something happened that every request may be.
+/// Counter of an event that every request can cause.
 #[derive(Debug, Default)]
-pub(super) struct Often(Spread<1>);
+pub(super) struct Often(StripedCounters<1>);
 
 impl Often {
     #[inline]
     pub(super) fn once_more(&self) {
-        self.0.here().add(0, 1);
+        self.0.add(Stripe::current(), 0, 1);
     }
 
     pub(super) fn sum(&self) -> u64 {

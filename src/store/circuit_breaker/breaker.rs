@@ -1,4 +1,4 @@
-//! A circuit breaker: a store that fails is left alone, and looked at now and then.
+//! State machine of the circuit breaker: [`Breaker`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,39 +11,44 @@ use crate::store::StoreHealth;
 use crate::store::chance::chance;
 use crate::sync::{Mutex, lock};
 
-/// Whether a store is asked.
+/// Decides which calls reach the store, from the results of earlier calls.
 pub(super) struct Breaker {
     clock: Arc<dyn Clock>,
-    opens_after: u32,
-    probes_every: Duration,
-    /// Whether there is something in `failing`, and whether that is much: most calls need to know
-    /// no more.
+    failure_threshold: u32,
+    probe_interval: Duration,
+    /// Whether `failing` is `Some`, readable without the lock. Written while it is held.
     is_failing: AtomicBool,
+    /// Whether calls other than probes are rejected, readable without the lock. Written while it
+    /// is held.
     is_open: AtomicBool,
     failing: Mutex<Option<Failing>>,
 }
 
-/// A store that has failed and not answered since.
+/// Failures since the last success.
 struct Failing {
     since: Timestamp,
     why: StoreError,
     failures: u32,
-    /// When the next call may find out whether it is back, once nobody else is let through.
+    /// From when on the open breaker admits the next half-open probe.
     probe_at: Timestamp,
-    /// Since when a call is under way that finds it out.
+    /// Start of the probe that is in flight.
     probed_since: Option<Timestamp>,
 }
 
-/// After so many intervals nobody waits for that call any more. Whoever keeps its answer may never
-/// look at it, and the store would be left alone for good.
-const MOST_INTERVALS: u32 = 10;
+/// A probe without a result blocks the next one for this many intervals. A future that is kept but
+/// never polled would otherwise keep the breaker open for ever.
+const MAX_PROBE_INTERVALS: u32 = 10;
 
 impl Breaker {
-    pub(super) fn new(clock: Arc<dyn Clock>, opens_after: u32, probes_every: Duration) -> Self {
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        failure_threshold: u32,
+        probe_interval: Duration,
+    ) -> Self {
         Self {
             clock,
-            opens_after,
-            probes_every,
+            failure_threshold,
+            probe_interval,
             is_failing: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
             failing: Mutex::new(None),
@@ -54,17 +59,17 @@ impl Breaker {
         &*self.clock
     }
 
-    /// Lets a call through, or says why not.
+    /// Admits a call. Returns the last error of the store if the breaker is open.
     #[inline]
-    pub(super) fn admit(self: &Arc<Self>) -> Result<Pass, StoreError> {
+    pub(super) fn admit(self: &Arc<Self>) -> Result<AdmittedCall, StoreError> {
         let is_probe = self.is_open.load(Ordering::Acquire) && self.admit_probe()?;
-        Ok(Pass {
+        Ok(AdmittedCall {
             breaker: Arc::clone(self),
             is_probe,
         })
     }
 
-    /// One at a time, and not too often.
+    /// Admits one probe at a time, at most one per interval.
     #[cold]
     fn admit_probe(&self) -> Result<bool, StoreError> {
         let mut failing = lock(&self.failing);
@@ -72,7 +77,7 @@ impl Breaker {
             return Ok(false);
         };
         let now = self.clock.now();
-        let long = self.probes_every * MOST_INTERVALS;
+        let long = self.probe_interval * MAX_PROBE_INTERVALS;
         let probed_since = failing.probed_since;
         let is_probed = probed_since.is_some_and(|since| now.duration_since(since) < long);
         if is_probed || now < failing.probe_at {
@@ -83,9 +88,9 @@ impl Breaker {
         Ok(true)
     }
 
-    /// Half of the interval at least, the rest by chance.
+    /// Returns half of the interval plus a random part of the other half.
     fn next_probe(&self, now: Timestamp) -> Timestamp {
-        let half = self.probes_every / 2;
+        let half = self.probe_interval / 2;
         now.saturating_add(half + half.mul_f64(chance()))
     }
 
@@ -117,14 +122,14 @@ impl Breaker {
         });
         failing.why = error.again();
         failing.failures = failing.failures.saturating_add(1);
-        if failing.failures == self.opens_after {
+        if failing.failures == self.failure_threshold {
             failing.probe_at = self.next_probe(now);
             self.is_open.store(true, Ordering::Release);
         }
         self.is_failing.store(true, Ordering::Release);
     }
 
-    /// Not well from the first failure on, until it has answered.
+    /// Returns `Degraded` from the first failure until the next success.
     pub(super) fn health(&self) -> StoreHealth {
         match &*lock(&self.failing) {
             Some(failing) => {
@@ -144,17 +149,17 @@ impl fmt::Debug for Breaker {
     }
 }
 
-/// A call that was let through. If it ends without a word, because nobody waits for the answer
-/// any more, it has shown nothing, and the next one may.
-pub(super) struct Pass {
+/// A call that the breaker has admitted. If a probe is dropped without a report, the next call may
+/// become the probe.
+pub(in crate::store) struct AdmittedCall {
     breaker: Arc<Breaker>,
     is_probe: bool,
 }
 
-impl Pass {
-    /// What came of it.
+impl AdmittedCall {
+    /// Reports the result of the call.
     #[inline]
-    pub(super) fn report<T>(&self, result: &Result<T, StoreError>) {
+    pub(in crate::store) fn report<T>(&self, result: &Result<T, StoreError>) {
         match result {
             Ok(_) => self.breaker.succeeded(),
             Err(error) => self.breaker.failed(error),
@@ -162,7 +167,7 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for AdmittedCall {
     fn drop(&mut self) {
         if self.is_probe
             && let Some(failing) = &mut *lock(&self.breaker.failing)

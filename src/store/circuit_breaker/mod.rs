@@ -1,4 +1,4 @@
-//! A store that fails costs a deadline a few times, and then nothing.
+//! [`CircuitBreaker`]: decorator with a deadline and a circuit breaker.
 
 mod breaker;
 
@@ -8,22 +8,24 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 
+pub(super) use self::breaker::AdmittedCall;
 use self::breaker::Breaker;
+use super::hook::{CompletionHook, StoreReply};
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::{Invalid, StoreError};
 use crate::usage::Usages;
 
-/// Puts a deadline and a circuit breaker around a store.
+/// Decorator that puts a deadline and a circuit breaker around a store.
 ///
 /// ```
 /// use std::time::Duration;
 /// use tollgate::store::CircuitBreaker;
 /// use tollgate::{Limiter, MemoryStore};
 ///
-/// # type StoreOfMyOwn = MemoryStore;
-/// let store = CircuitBreaker::builder(StoreOfMyOwn::new())
+/// # type CustomStore = MemoryStore;
+/// let store = CircuitBreaker::builder(CustomStore::new())
 ///     .deadline(Duration::from_millis(20))
 ///     .build()?;
 /// let limiter = Limiter::builder().quota("100/minute").store(store).build()?;
@@ -31,108 +33,101 @@ use crate::usage::Usages;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// - **A deadline.** Who has no answer after 50 milliseconds gets an error. Whether it was
-///   charged is not known, and so it is not asked again.
-/// - **A breaker.** After three failures in a row the store is left alone: whoever asks is told so
-///   at once. Twice a second or a little more often, by chance, one call goes through to find out
-///   whether the store is back; when it is, it is asked again from that moment on. No call waits in
-///   a queue meanwhile, so nothing stale arrives.
-/// - **It is seen.** [`Store::health`] says since when the store has not answered, and why.
+/// - **Deadline.** A call without a reply after 50 ms fails. It is not repeated, because the store
+///   may have charged it.
+/// - **Circuit breaker.** After three consecutive failures, calls fail without reaching the store.
+///   One half-open probe goes through every 250 to 500 ms, at random. Its success closes the
+///   breaker. Calls are not queued meanwhile.
+/// - **Health.** [`Store::health`] returns since when the store has failed, and the last error.
 ///
-/// # What becomes of requests
+/// # Effect on requests
 ///
-/// This store says that it cannot answer. What follows from that, each rule has said itself, with
-/// [`OnStoreFailure`](crate::policy::OnStoreFailure): by default requests are counted in the memory
-/// of each process, at [a share](crate::policy::PolicyBuilder::local_share) of the limits. A mistake
-/// that waiting does not mend ([`StoreErrorKind::Refused`](crate::StoreErrorKind::Refused)), such
-/// as a wrong password, lets nobody through uncounted.
+/// Calls return a [`StoreError`]. The rules of the policy decide what happens to the request
+/// ([`OnStoreFailure`](crate::policy::OnStoreFailure)). Default: requests are counted in the memory
+/// of each process, with [a share](crate::policy::PolicyBuilder::local_share) of the limits. A
+/// permanent error ([`StoreErrorKind::Refused`](crate::StoreErrorKind::Refused)), such as a wrong
+/// password, never lets a request pass uncounted.
 ///
-/// The deadline is for what requests wait for: decide, peek, record and give back. What operators
-/// do (reset, clear, count, overrides) takes the store's own time, and is tried whatever the
-/// breaker says.
+/// Deadline and breaker apply to `decide`, `peek`, `record` and `refund`. The operations of
+/// [`admin`](Store::admin) and [`overrides`](Store::overrides) reach the store in every state.
+///
+/// Without a deadline, a call adds no allocation: the breaker runs as a completion hook of the
+/// store's future. The deadline adds one boxed future and a timer to a call that is pending.
 pub struct CircuitBreaker {
     store: Arc<dyn Store>,
     breaker: Arc<Breaker>,
-    /// `None` if the store keeps one.
+    /// `None` if the store enforces one.
     deadline: Option<Duration>,
 }
 
 impl CircuitBreaker {
-    /// The usual deadline and breaker.
+    /// Creates a decorator with the default settings.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
         Self::builder(store).create()
     }
 
-    /// The same, with settings.
+    /// Returns a builder with the default settings.
     pub fn builder(store: impl Store) -> CircuitBreakerBuilder {
         CircuitBreakerBuilder {
             store: Arc::new(store),
             clock: Arc::new(SystemClock::new()),
             deadline: Some(Duration::from_millis(50)),
-            opens_after: 3,
-            probes_every: Duration::from_millis(500),
+            failure_threshold: 3,
+            probe_interval: Duration::from_millis(500),
         }
     }
 
-    /// Asks, if the store is asked at all, and notes what comes of it.
+    /// Calls the store if the breaker admits it, and reports the result to the breaker.
     #[inline]
-    fn ask<T: Unpin + Send + 'static>(
+    fn call<T: StoreReply + Unpin + Send + 'static>(
         &self,
-        ask: impl FnOnce(&dyn Store) -> StoreFuture<T>,
+        call: impl FnOnce(&dyn Store) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
-        let pass = match self.breaker.admit() {
-            Ok(pass) => pass,
-            Err(closed) => return StoreFuture::ready(Err(closed)),
-        };
-        match ask(&*self.store).try_ready() {
-            Ok(result) => {
-                pass.report(&result);
-                StoreFuture::ready(result)
-            }
-            Err(pending) => {
-                let too_late = self.too_late();
-                StoreFuture::pending(async move {
-                    let result = match too_late {
-                        None => pending.await,
-                        Some((deadline, too_late)) => match select(pending, too_late).await {
-                            Either::Left((result, _)) => result,
-                            Either::Right(_) => Err(StoreError::new(format!(
-                                "the store has not answered within {deadline:?}"
-                            ))),
-                        },
-                    };
-                    pass.report(&result);
-                    result
-                })
-            }
+        match self.breaker.admit() {
+            Ok(admitted) => self
+                .with_deadline(call(&*self.store))
+                .with_hook(CompletionHook::CircuitBreaker(admitted)),
+            Err(open) => StoreFuture::ready(Err(open)),
         }
     }
 
-    /// The deadline, and what completes when it is over.
-    fn too_late(&self) -> Option<(Duration, crate::clock::Sleep)> {
-        let deadline = self.deadline?;
+    fn with_deadline<T: Unpin + Send + 'static>(&self, call: StoreFuture<T>) -> StoreFuture<T> {
+        let Some(deadline) = self.deadline else {
+            return call;
+        };
+        let pending = match call.try_ready() {
+            Ok(result) => return StoreFuture::ready(result),
+            Err(pending) => pending,
+        };
         let clock = self.breaker.clock();
-        let end = clock.now().saturating_add(deadline);
-        Some((deadline, clock.sleep_until(end)))
+        let expired = clock.sleep_until(clock.now().saturating_add(deadline));
+        StoreFuture::pending(async move {
+            match select(pending, expired).await {
+                Either::Left((result, _)) => result,
+                Either::Right(_) => Err(StoreError::new(format!(
+                    "the store has not answered within {deadline:?}"
+                ))),
+            }
+        })
     }
 }
 
 impl Store for CircuitBreaker {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|store| store.decide(batch, now))
+        self.call(|store| store.decide(batch, now))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|store| store.peek(batch, now))
+        self.call(|store| store.peek(batch, now))
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|store| store.record(batch, now))
+        self.call(|store| store.record(batch, now))
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.ask(|store| store.refund(batch, charged_at, now))
+        self.call(|store| store.refund(batch, charged_at, now))
     }
 
     fn health(&self) -> StoreHealth {
@@ -173,46 +168,45 @@ pub struct CircuitBreakerBuilder {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     deadline: Option<Duration>,
-    opens_after: u32,
-    probes_every: Duration,
+    failure_threshold: u32,
+    probe_interval: Duration,
 }
 
 impl CircuitBreakerBuilder {
     const LONGEST_DEADLINE: Duration = Duration::from_mins(1);
 
-    /// How long an answer may take; 50 milliseconds by default.
+    /// Sets the time that a reply may take: up to 60 seconds. Default: 50 ms.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// For stores that keep a deadline themselves, as `RedisStore` does: one
-    /// timer is enough.
+    /// Removes the deadline. For a store that enforces one, such as `RedisStore`.
     pub fn without_deadline(mut self) -> Self {
         self.deadline = None;
         self
     }
 
-    /// After how many failures in a row the store is left alone; three by default.
-    pub fn opens_after(mut self, failures: u32) -> Self {
-        self.opens_after = failures;
+    /// Sets the number of consecutive failures that open the breaker: at least 1. Default: 3.
+    pub fn failure_threshold(mut self, failures: u32) -> Self {
+        self.failure_threshold = failures;
         self
     }
 
-    /// How often one call goes through to find out whether the store is back; every half a second
-    /// by default, or up to twice as often, by chance.
-    pub fn probes_every(mut self, interval: Duration) -> Self {
-        self.probes_every = interval;
+    /// Sets the longest time between half-open probes: up to 60 seconds. Default: 500 ms. The
+    /// actual time is between half of it and all of it, at random.
+    pub fn probe_interval(mut self, interval: Duration) -> Self {
+        self.probe_interval = interval;
         self
     }
 
-    /// The clock of deadline and breaker; the machine's, if not given.
+    /// Sets the clock of deadline and breaker. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Checks the settings and builds the store.
+    /// Validates the settings and creates the decorator.
     pub fn build(self) -> Result<CircuitBreaker, Invalid> {
         let too_long =
             |deadline: &Duration| deadline.is_zero() || *deadline > Self::LONGEST_DEADLINE;
@@ -220,19 +214,19 @@ impl CircuitBreakerBuilder {
             let found = format!("{wrong:?}");
             return Err(Invalid::new("store deadline", found, "up to 60 seconds"));
         }
-        if self.opens_after == 0 {
-            let expected = "at least one failure: a breaker that is always open asks nobody";
-            return Err(Invalid::new("breaker", self.opens_after, expected));
+        if self.failure_threshold == 0 {
+            let expected = "at least one failure";
+            return Err(Invalid::new("breaker", self.failure_threshold, expected));
         }
-        if self.probes_every.is_zero() || self.probes_every > Self::LONGEST_DEADLINE {
-            let found = format!("{:?}", self.probes_every);
+        if self.probe_interval.is_zero() || self.probe_interval > Self::LONGEST_DEADLINE {
+            let found = format!("{:?}", self.probe_interval);
             return Err(Invalid::new("probe interval", found, "up to 60 seconds"));
         }
         Ok(self.create())
     }
 
     fn create(self) -> CircuitBreaker {
-        let breaker = Breaker::new(self.clock, self.opens_after, self.probes_every);
+        let breaker = Breaker::new(self.clock, self.failure_threshold, self.probe_interval);
         CircuitBreaker {
             store: self.store,
             breaker: Arc::new(breaker),

@@ -1,129 +1,106 @@
-//! One denial that is remembered.
+//! A cached denial and how long it is valid: [`CachedDenial`].
 
 use std::time::Duration;
 
-use super::changes::Slot;
+use super::versions::VersionSlot;
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
 use crate::quota::Algorithm;
 use crate::usage::{Outcome, Usage, Usages};
 
-/// What the store has said, and for how long that holds.
+/// Reply of the store to a request that it has denied.
 #[derive(Debug)]
-pub(super) struct Denial {
-    usages: Box<[Usage]>,
-    /// The store's instant.
-    at: Timestamp,
-    /// The caller's: from when on time has passed, and from when on it is asked again.
-    asked: Timestamp,
-    until: Timestamp,
-    /// Epoch of the store when it was asked.
+pub(super) struct CachedDenial {
+    /// Usages of all groups. Those of dry runs are returned as they were.
+    pub(super) usages: Box<[Usage]>,
+    /// Instant of the decision, by the clock of the store.
+    pub(super) decided_at: Timestamp,
+    /// Instant of the call, by the clock of the caller.
+    pub(super) called_at: Timestamp,
+    /// Until when the denial is valid, by the clock of the caller.
+    pub(super) expires_at: Timestamp,
+    /// Epoch of the store before the call.
     pub(super) epoch: u64,
-    /// What it counts on: of each subject that was denied, how much had happened to it.
-    pub(super) counts_on: Box<[(Slot, u64)]>,
+    /// Versions of the subjects that were denied, before the call.
+    pub(super) versions: Box<[(VersionSlot, u64)]>,
 }
 
-impl Denial {
-    /// A denial that was asked for at `asked` and holds for `span`.
-    pub(super) fn new(
-        usages: &[Usage],
-        at: Timestamp,
-        (epoch, asked): (u64, Timestamp),
-        span: Duration,
-        counts_on: Box<[(Slot, u64)]>,
-    ) -> Self {
-        Self {
-            usages: usages.into(),
-            at,
-            asked,
-            until: asked.saturating_add(span),
-            epoch,
-            counts_on,
-        }
-    }
-
-    /// Whether it still holds. A clock that went back does not know.
+impl CachedDenial {
+    /// A clock that went back makes the age unknown, and the denial invalid.
     #[inline]
-    pub(super) fn holds(&self, now: Timestamp) -> bool {
-        self.asked <= now && now < self.until
+    pub(super) fn is_current(&self, epoch: u64, now: Timestamp) -> bool {
+        self.epoch == epoch && self.called_at <= now && now < self.expires_at
     }
 
-    /// The store's instant that it is by now, or a moment later: what passed on the way to the
-    /// store counts, too. So no denial is given past its time.
-    #[inline]
-    fn instant(&self, now: Timestamp) -> Timestamp {
-        self.at.saturating_add(now.duration_since(self.asked))
-    }
-
-    #[inline]
-    fn usage(&self, usage: &Usage, instant: Timestamp) -> Usage {
-        // Counters of which nothing is used are whole now, whenever that is.
-        if usage.reset_at() <= self.at {
-            Usage::new(usage.limit(), usage.used(), instant, usage.outcome())
-        } else {
-            *usage
-        }
-    }
-
-    /// What the store would say.
-    pub(super) fn verdict(&self, batch: &Batch<'_>, now: Timestamp) -> Usages {
-        let instant = self.instant(now);
-        let mut verdict = Usages::new(batch, instant);
+    /// Returns what the store would reply now.
+    ///
+    /// The instant is the store's, later by at most the time that the call took to reach it. A
+    /// denial is therefore never returned after its reset.
+    pub(super) fn to_usages(&self, batch: &Batch<'_>, now: Timestamp) -> Usages {
+        let age = now.duration_since(self.called_at);
+        let instant = self.decided_at.saturating_add(age);
+        let mut usages = Usages::new(batch, instant);
         for usage in &self.usages {
-            verdict.push(self.usage(usage, instant));
+            // The reset of an unused counter is the instant of the reply.
+            usages.push(if usage.reset_at() <= self.decided_at {
+                Usage::new(usage.limit(), usage.used(), instant, usage.outcome())
+            } else {
+                *usage
+            });
         }
-        verdict
+        usages
     }
 }
 
-/// When a check says the same as long as it is denied.
+/// Condition under which the usage of a denied check stays the same until its reset.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Steady {
-    /// Always: what is used goes down at the end of the window, and then all at once.
+pub(super) enum Stability {
+    /// Fixed window: `used` changes at the end of the window only.
     #[default]
     Always,
-    /// With just so much used. It goes down as time passes, and with one less there is room.
-    At(u64),
+    /// Other algorithms: `used` decreases over time. At this value the next decrease is the reset.
+    WhenUsed(u64),
 }
 
-impl Steady {
+impl Stability {
     pub(super) fn of(check: &Check<'_>) -> Self {
         let quota = check.quota();
         match quota.algorithm() {
             Algorithm::FixedWindow => Self::Always,
-            _ => Self::At(quota.burst().saturating_add(1).saturating_sub(check.cost())),
+            _ => Self::WhenUsed(quota.burst().saturating_add(1).saturating_sub(check.cost())),
         }
     }
 
-    fn is_steady(self, usage: &Usage) -> bool {
+    fn is_stable(self, usage: &Usage) -> bool {
         match self {
             Self::Always => true,
-            // What never fits is denied with whatever is used.
-            Self::At(used) => usage.outcome() == Outcome::Denied && usage.used() == used,
+            // `Outcome::Never` is denied at any value of `used`.
+            Self::WhenUsed(used) => usage.outcome() == Outcome::Denied && usage.used() == used,
         }
     }
 }
 
-/// A counter that fades while it denies is looked at again after this.
-const FADING: Duration = Duration::from_millis(10);
+/// Time to live of a denial whose `used` decreases before the reset.
+const UNSTABLE_TTL: Duration = Duration::from_millis(10);
 
-/// For how long what these say can be given again, if nothing happens; nothing if not at all.
-pub(super) fn span(
+/// Returns how long a denial is valid if its subjects do not change; zero if it must not be cached.
+/// `live` belongs to the first usages; those of dry runs have no influence on the outcome.
+pub(super) fn time_to_live(
     usages: &[Usage],
-    steady: &[Steady],
-    at: Timestamp,
-    longest: Duration,
+    live: impl Iterator<Item = Stability>,
+    decided_at: Timestamp,
+    max_ttl: Duration,
 ) -> Duration {
-    let mut span = longest;
-    for (usage, steady) in usages.iter().zip(steady) {
-        let is_open = usage.outcome() == Outcome::Allowed;
-        if !is_open && !steady.is_steady(usage) {
-            span = span.min(FADING);
-        }
-        // When something changes for certain: there is room, or a window ends.
-        if usage.reset_at() > at {
-            span = span.min(usage.reset_at().duration_since(at));
+    let mut ttl = max_ttl;
+    for (usage, stability) in usages.iter().zip(live) {
+        if !usage.is_allowed() && !stability.is_stable(usage) {
+            ttl = ttl.min(UNSTABLE_TTL);
         }
     }
-    span
+    for usage in usages {
+        if usage.reset_at() > decided_at {
+            ttl = ttl.min(usage.reset_at().duration_since(decided_at));
+        }
+    }
+    ttl
 }

@@ -1,28 +1,29 @@
-//! Denials that are known already are not asked about again.
+//! [`DenyCache`]: decorator that answers repeated denials without a store call.
 
-mod changes;
 mod denial;
-mod memory;
+mod table;
+mod versions;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::changes::Slot;
-use self::memory::Memory;
+use self::table::DenialTable;
+pub(super) use self::table::{CacheMiss, InvalidationGuard};
+use super::hook::CompletionHook;
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
 use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
 use crate::error::Invalid;
 use crate::usage::Usages;
 
-/// Remembers denials, so that those who hammer while they are blocked cost the store nothing.
+/// Decorator that caches denials, so that a blocked caller who keeps sending causes no store calls.
 ///
 /// ```
 /// use tollgate::store::DenyCache;
 /// use tollgate::{Limiter, ManualClock, MemoryStore};
 ///
-/// // Worth it around a store that is far away; memory is as quick by itself.
+/// // For remote stores. A memory store decides as fast without it.
 /// let store = DenyCache::new(MemoryStore::new());
 /// let limiter = Limiter::builder()
 ///     .quota("1/minute")
@@ -31,111 +32,83 @@ use crate::usage::Usages;
 ///     .build()?;
 /// assert!(limiter.check("alice").wait()?.is_allowed());
 /// for _ in 0..1_000 {
-///     // Asked about once, and answered from memory from then on.
+///     // The first denial is a store call, the others come from the cache.
 ///     assert!(limiter.check("alice").wait()?.is_denied());
 /// }
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 ///
-/// # What is remembered
+/// # What is cached
 ///
-/// The store's whole answer to a request that it has denied: the same counters, of the same
-/// subjects, at the same cost, under the same limits. It is given again until it can change:
-/// until one of the quotas that denied it has room, or somebody
+/// The usages of a request whose [live group](crate::Group::Live) was denied. The key is the whole
+/// request: subjects, counters, groups, costs and limits. The denial is returned until one of
+/// these happens:
 ///
-/// - gives back, records or resets what one of them counts,
-/// - sets or removes an [`Override`], or changes the limits by a reload or another tier,
-/// - is admitted at a smaller cost,
+/// - a quota that has denied it has room again,
+/// - a `record`, `refund`, reset, or a charge of another request, of a subject that was denied,
+/// - an override is set or removed,
+/// - [one second](DenyCacheBuilder::max_ttl) has passed.
 ///
-/// and not for longer than [a second](DenyCacheBuilder::longest). What is asked differently is
-/// asked of the store: a smaller cost may fit, and of a larger one the wait is not known.
+/// A request with another cost is another request: a smaller cost may be allowed, and a larger one
+/// may have to wait longer. An allowed request with a denied dry run is not cached.
 ///
-/// # What is exact
+/// # Accuracy
 ///
-/// Whatever happens through this store, what it denies is what the store would deny, with the
-/// same instant to come back at. Time is what has passed here since the answer, so the clocks of
-/// store and process need not agree.
+/// For operations that go through this process, the cache denies exactly what the store would
+/// deny, with the same reset. Age is measured by the clock of this process, so the clocks of store
+/// and process may differ.
 ///
-/// What happens elsewhere may be noticed late, by no longer than a second: if *another process*
-/// gives back or resets what a remembered denial is about, those it concerns are denied for up
-/// to that much longer. What another process charges makes the wait that is told too short by as
-/// much as it would be if it had charged it a moment after the answer.
+/// Changes by other processes are noticed after at most one second: a refund or reset there leaves
+/// callers denied for that long. A charge there makes the reset in a cached denial too early.
 ///
-/// Two figures may be old without being wrong about the outcome. A counter that is further over
-/// than the request needs (it costs more than one, or was recorded past the limit) fades while it
-/// denies: it is looked at again every 10 milliseconds, and [`Usage::used`] is up to that old.
-/// And what a denial says of quotas that *had* room is as old as the denial.
+/// Two numbers can be out of date although the outcome is right:
 ///
-/// # What it costs
+/// - [`Usage::used`](crate::Usage::used) of a counter that is further over its limit than the
+///   request needs, by up to 10 ms.
+/// - The usages of quotas that had room, and of dry runs, by the age of the denial.
 ///
-/// At most as many denials are kept as [there is room](DenyCacheBuilder::capacity) for, in some
-/// 200 bytes each; what is forgotten is asked about again.
+/// # Cost
+///
+/// About 200 bytes for each cached denial, at most [`capacity`](DenyCacheBuilder::capacity) of them.
+/// A call that is pending allocates nothing more than in the store.
 pub struct DenyCache {
     store: Arc<dyn Store>,
-    memory: Arc<Memory>,
+    table: Arc<DenialTable>,
 }
 
 impl DenyCache {
-    /// Remembers the denials of this store.
+    /// Creates a decorator with the default settings.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
         Self::builder(store).create()
     }
 
-    /// The same, with settings.
+    /// Returns a builder with the default settings.
     pub fn builder(store: impl Store) -> DenyCacheBuilder {
         DenyCacheBuilder {
             store: Arc::new(store),
             capacity: 65_536,
-            longest: Duration::from_secs(1),
+            max_ttl: Duration::from_secs(1),
         }
     }
 
-    /// How many requests were answered without asking the store.
+    /// Returns the number of requests that were denied from the cache.
     #[must_use]
-    pub fn answered(&self) -> u64 {
-        self.memory.answered()
-    }
-
-    /// Does what may make a remembered denial untrue.
-    fn change<T: Unpin + Send + 'static>(
-        &self,
-        slots: impl IntoIterator<Item = Slot>,
-        ask: impl FnOnce(&dyn Store) -> StoreFuture<T>,
-    ) -> StoreFuture<T> {
-        // Before it is asked, and after: a denial that is heard in between may be of either time.
-        let change = Memory::changing(&self.memory, slots);
-        match ask(&*self.store).try_ready() {
-            Ok(done) => {
-                drop(change);
-                StoreFuture::ready(done)
-            }
-            Err(pending) => StoreFuture::pending(async move {
-                let done = pending.await;
-                drop(change);
-                done
-            }),
-        }
+    pub fn hits(&self) -> u64 {
+        self.table.hits()
     }
 }
 
 impl Store for DenyCache {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        let prints = self.memory.fingerprints(batch);
-        let print = self.memory.request(batch.checks(), &prints);
-        let epoch = epoch_of(&*self.store);
-        if let Some(denial) = self.memory.recall(print, epoch, now) {
-            return StoreFuture::ready(Ok(denial.verdict(batch, now)));
+        let lookup = self.table.lookup(batch, epoch_of(&*self.store), now);
+        if let Some(denial) = self.table.get(&lookup) {
+            return StoreFuture::ready(Ok(denial.to_usages(batch, now)));
         }
-        let asked = self
-            .memory
-            .asked(batch.checks(), &prints, print, (epoch, now));
-        let memory = Arc::clone(&self.memory);
-        self.store.decide(batch, now).map(move |answer| {
-            let verdict = answer?;
-            memory.heard(&asked, &verdict);
-            Ok(verdict)
-        })
+        let miss = CacheMiss::new(&self.table, lookup, batch);
+        self.store
+            .decide(batch, now)
+            .with_hook(CompletionHook::DenyCache(miss))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
@@ -143,13 +116,17 @@ impl Store for DenyCache {
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        let slots = self.memory.slots(batch);
-        self.change(slots, |store| store.record(batch, now))
+        let guard = self.table.invalidate(batch);
+        self.store
+            .record(batch, now)
+            .with_hook(CompletionHook::Invalidate(guard))
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        let slots = self.memory.slots(batch);
-        self.change(slots, |store| store.refund(batch, charged_at, now))
+        let guard = self.table.invalidate(batch);
+        self.store
+            .refund(batch, charged_at, now)
+            .with_hook(CompletionHook::Invalidate(guard))
     }
 
     fn health(&self) -> StoreHealth {
@@ -174,8 +151,8 @@ impl fmt::Debug for DenyCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DenyCache")
             .field("store", &self.store)
-            .field("remembered", &self.memory.len())
-            .field("answered", &self.answered())
+            .field("denials", &self.table.len())
+            .field("hits", &self.hits())
             .finish_non_exhaustive()
     }
 }
@@ -186,35 +163,34 @@ impl fmt::Debug for DenyCache {
 pub struct DenyCacheBuilder {
     store: Arc<dyn Store>,
     capacity: usize,
-    longest: Duration,
+    max_ttl: Duration,
 }
 
 impl DenyCacheBuilder {
     const MAX_CAPACITY: usize = u32::MAX as usize;
     const LONGEST: Duration = Duration::from_mins(1);
 
-    /// How many denials are kept at most; 65,536 by default.
+    /// Sets how many denials are cached at most: at least 1. Default: 65,536.
     pub fn capacity(mut self, denials: usize) -> Self {
         self.capacity = denials;
         self
     }
 
-    /// For how long a denial is remembered at most; a second by default, which is also how soon
-    /// a fleet hears of overrides. It is how late this process may be to notice that another one
-    /// has given something back.
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.longest = longest;
+    /// Sets how long a denial is cached at most: up to 60 seconds. Default: 1 second. A refund or
+    /// reset by another process is noticed after at most this time.
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = max_ttl;
         self
     }
 
-    /// Checks the settings and builds the store.
+    /// Validates the settings and creates the decorator.
     pub fn build(self) -> Result<DenyCache, Invalid> {
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
             let expected = format!("1 to {} denials", Self::MAX_CAPACITY);
             return Err(Invalid::new("deny cache capacity", self.capacity, expected));
         }
-        if self.longest.is_zero() || self.longest > Self::LONGEST {
-            let found = format!("{:?}", self.longest);
+        if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST {
+            let found = format!("{:?}", self.max_ttl);
             return Err(Invalid::new("deny cache time", found, "up to 60 seconds"));
         }
         Ok(self.create())
@@ -223,7 +199,7 @@ impl DenyCacheBuilder {
     fn create(self) -> DenyCache {
         DenyCache {
             store: self.store,
-            memory: Arc::new(Memory::new(self.capacity, self.longest)),
+            table: Arc::new(DenialTable::new(self.capacity, self.max_ttl)),
         }
     }
 }

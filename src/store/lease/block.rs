@@ -1,219 +1,206 @@
-//! Permits that were charged ahead, and those that are about to be.
+//! Credits that were charged in advance: [`Block`], [`Credit`] and [`PendingBlock`].
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::request::Request;
-use super::terms::span;
+use super::eligibility::time_to_live;
+use super::request::LeaseRequest;
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::store::{Store, StoreFuture};
+use crate::store::{Store, StoreFuture, epoch_of};
 use crate::usage::{Usage, Usages};
 
-/// Requests that are asked about at once do not come in the order of their instants. One that is
-/// earlier than this comes from a clock that went back.
-const AT_ONCE: Duration = Duration::from_millis(1);
+/// Concurrent requests do not arrive in the order of their instants. An instant that is earlier
+/// than a block by more than this is from a clock that went back.
+const REORDERING: Duration = Duration::from_millis(1);
 
-/// What is spent in less than this part of its time is hot: twice as much of twice the size would
-/// be spent in time, too.
+/// A block is hot if it was spent within this part of its time to live: two blocks of twice the
+/// size would have been spent in time.
 const HOT_PART: u64 = 4;
 
-/// Permits that were charged and not yet spent.
-pub(super) struct Block {
-    request: Arc<Request>,
-    rounds: u64,
-    charge: Arc<Charge>,
-    /// Until when it can be spent, by the caller's clock.
-    until: Timestamp,
-}
-
-/// What the store has said when a block was charged.
+/// Charge of a block, as the store has confirmed it.
 struct Charge {
-    /// How each counter stood, and what a round costs it.
-    usages: Box<[(Usage, u64)]>,
-    at: Timestamp,
-    /// The same by the caller's clock: since when time has passed.
-    asked: Timestamp,
+    request: Arc<LeaseRequest>,
+    /// Usages after the charge of the whole block.
+    usages: Box<[Usage]>,
+    /// Instant of the charge, by the clock of the store.
+    charged_at: Timestamp,
+    /// Instant of the call, by the clock of the caller.
+    requested_at: Timestamp,
+    /// Epoch of the store before the call. Under another epoch the charge may have been reset, so
+    /// the block is void.
+    epoch: u64,
 }
 
 impl Charge {
-    /// When a round is spent, by the store's clock.
+    /// Returns the usages of a request that leaves `unspent` credits in the block.
     #[inline]
-    fn at(&self, now: Timestamp) -> Timestamp {
-        let passed = now.as_micros().saturating_sub(self.asked.as_micros());
-        Timestamp::end(self.at.as_micros() + passed)
+    fn usages(&self, unspent: u64, now: Timestamp) -> Usages {
+        let age = now
+            .as_micros()
+            .saturating_sub(self.requested_at.as_micros());
+        let spent_at = Timestamp::end(self.charged_at.as_micros() + age);
+        let mut usages = Usages::with_live(self.usages.len(), spent_at);
+        for (usage, cost) in self.usages.iter().zip(self.request.costs()) {
+            let used = usage.used().saturating_sub(cost.saturating_mul(unspent));
+            let usage = Usage::new(usage.limit(), used, usage.reset_at(), usage.outcome());
+            usages.push(usage);
+        }
+        usages
     }
 
-    /// What is told to somebody who spends a round and leaves so many.
-    #[inline]
-    fn tell(&self, left: u64, now: Timestamp) -> Usages {
-        let usages = self.usages.iter().map(|(usage, cost)| {
-            // What is left of the block was charged, and is used by nobody.
-            let used = usage.used().saturating_sub(cost.saturating_mul(left));
-            Usage::new(usage.limit(), used, usage.reset_at(), usage.outcome())
-        });
-        let mut told = Usages::with_live(self.usages.len(), self.at(now));
-        usages.for_each(|usage| told.push(usage));
-        told
+    /// Refunds credits. A void block never refunds: its charge is no longer in the counters.
+    fn refund(&self, store: &dyn Store, credits: u64, now: Timestamp) -> StoreFuture<()> {
+        if credits == 0 || epoch_of(store) != self.epoch {
+            return StoreFuture::ready(Ok(()));
+        }
+        self.request.refund(store, credits, self.charged_at, now)
     }
 }
 
-/// A round that was taken out of a block, for somebody who has yet to come for it.
-pub(super) struct Permit {
+/// One credit that was taken out of a block for a request.
+pub(super) struct Credit {
     charge: Arc<Charge>,
-    left: u64,
+    unspent: u64,
     now: Timestamp,
 }
 
-impl Permit {
-    pub(super) fn tell(&self) -> Usages {
-        self.charge.tell(self.left, self.now)
+impl Credit {
+    pub(super) fn to_usages(&self) -> Usages {
+        self.charge.usages(self.unspent, self.now)
     }
 
-    /// When it is spent, by the store's clock.
-    pub(super) fn at(&self) -> Timestamp {
-        self.charge.at(self.now)
+    /// Refunds the credit of a request that was dropped before it received it.
+    pub(super) fn refund(self, store: &dyn Store) -> StoreFuture<()> {
+        self.charge.refund(store, 1, self.now)
     }
+}
+
+/// Unspent credits of one charge.
+pub(super) struct Block {
+    charge: Arc<Charge>,
+    credits: u64,
+    /// By the clock of the caller.
+    expires_at: Timestamp,
 }
 
 impl Block {
-    /// Takes a round out of it, if one can be spent.
+    /// Takes a credit. Returns `None` if the block is empty, expired or void.
     #[inline]
-    pub(super) fn take(&mut self, now: Timestamp) -> bool {
-        let can_be_spent = self.rounds > 0 && now < self.until;
-        self.rounds -= u64::from(can_be_spent);
-        can_be_spent
-    }
-
-    /// What is told to whom it was taken for.
-    #[inline]
-    pub(super) fn tell(&self, now: Timestamp) -> Usages {
-        self.charge.tell(self.rounds, now)
-    }
-
-    /// The same for somebody who has yet to come.
-    pub(super) fn permit(&self, now: Timestamp) -> Permit {
-        Permit {
-            charge: Arc::clone(&self.charge),
-            left: self.rounds,
-            now,
-        }
-    }
-
-    pub(super) const fn rounds(&self) -> u64 {
-        self.rounds
-    }
-
-    /// How many more rounds there were when it was charged.
-    pub(super) fn room(&self) -> u64 {
-        room(
-            self.charge
-                .usages
-                .iter()
-                .map(|(usage, cost)| (usage, *cost)),
-        )
-    }
-
-    pub(super) fn is_over(&self, now: Timestamp) -> bool {
-        self.until <= now
-    }
-
-    /// Whether it was spent so quickly that the next one can be taken before it is needed.
-    pub(super) fn was_hot(&self, now: Timestamp) -> bool {
-        let asked = self.charge.asked.as_micros();
-        let (took, time) = (
-            now.as_micros().saturating_sub(asked),
-            self.until.as_micros().saturating_sub(asked),
-        );
-        took <= time / HOT_PART
-    }
-
-    /// Whether the clock has gone back since, so that it does not say how old this is.
-    pub(super) fn is_to_come(&self, now: Timestamp) -> bool {
-        now.saturating_add(AT_ONCE) < self.charge.asked
-    }
-
-    /// Gives back what was not spent.
-    pub(super) fn end(self, store: &dyn Store, now: Timestamp) -> StoreFuture<()> {
-        match self.rounds {
-            0 => StoreFuture::ready(Ok(())),
-            rounds => self.request.refund(store, rounds, self.charge.at, now),
-        }
-    }
-
-    /// The same when nobody says what time it is.
-    pub(super) fn end_early(self, store: &dyn Store) -> StoreFuture<()> {
-        let now = self.charge.asked;
-        self.end(store, now)
-    }
-}
-
-/// Permits that are on their way.
-pub(super) struct Underway {
-    answer: StoreFuture<Usages>,
-    request: Arc<Request>,
-    rounds: u64,
-    asked: Timestamp,
-}
-
-impl Underway {
-    pub(super) fn new(
-        request: &Arc<Request>,
-        rounds: u64,
-        store: &dyn Store,
-        asked: Timestamp,
-    ) -> Self {
-        Self {
-            answer: request.decide(store, rounds, asked),
-            request: Arc::clone(request),
-            rounds,
-            asked,
-        }
-    }
-
-    pub(super) const fn rounds(&self) -> u64 {
-        self.rounds
-    }
-
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Usages, StoreError>> {
-        Pin::new(&mut self.answer).poll(context)
-    }
-
-    /// What has come, if the store has charged it: for each counter.
-    pub(super) fn came(self, verdict: &Usages, longest: Duration) -> Option<Block> {
-        let usages = verdict.usages();
-        if !verdict.is_allowed() || usages.len() != self.request.costs().count() {
+    pub(super) fn take_credit(&mut self, epoch: u64, now: Timestamp) -> Option<Credit> {
+        if self.credits == 0 || self.is_expired(now) || self.charge.epoch != epoch {
             return None;
         }
-        let span = span(self.request.quotas(), usages, verdict.at(), longest);
-        Some(Block {
-            rounds: self.rounds,
-            charge: Arc::new(Charge {
-                usages: usages.iter().copied().zip(self.request.costs()).collect(),
-                at: verdict.at(),
-                asked: self.asked,
-            }),
-            until: self.asked.saturating_add(span),
-            request: self.request,
+        self.credits -= 1;
+        Some(Credit {
+            charge: Arc::clone(&self.charge),
+            unspent: self.credits,
+            now,
         })
     }
 
-    /// Gives back what comes.
-    pub(super) async fn end(self, store: Arc<dyn Store>) -> Result<(), StoreError> {
-        let verdict = self.answer.await?;
-        if !verdict.is_allowed() {
-            return Ok(());
-        }
-        let (rounds, asked) = (self.rounds, self.asked);
-        let given_back = self.request.refund(&*store, rounds, verdict.at(), asked);
-        given_back.await
+    pub(super) const fn credits(&self) -> u64 {
+        self.credits
+    }
+
+    /// Returns how many more credits the counters had room for after the charge.
+    pub(super) fn remaining(&self) -> u64 {
+        remaining_credits(&self.charge.usages, self.charge.request.costs())
+    }
+
+    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at <= now
+    }
+
+    /// Returns whether the block was spent fast enough to request the next one in advance.
+    pub(super) fn is_hot(&self, now: Timestamp) -> bool {
+        let requested_at = self.charge.requested_at.as_micros();
+        let age = now.as_micros().saturating_sub(requested_at);
+        age <= self.expires_at.as_micros().saturating_sub(requested_at) / HOT_PART
+    }
+
+    /// Returns whether the clock went back since the block was requested. Its age is unknown then.
+    pub(super) fn is_from_future(&self, now: Timestamp) -> bool {
+        now.saturating_add(REORDERING) < self.charge.requested_at
+    }
+
+    /// Refunds the unspent credits at `now`; `None` is the instant of the request for the block.
+    pub(super) fn refund(self, store: &dyn Store, now: Option<Timestamp>) -> StoreFuture<()> {
+        let now = now.unwrap_or(self.charge.requested_at);
+        self.charge.refund(store, self.credits, now)
     }
 }
 
-/// How many more rounds there are in what is left, of counters and what a round costs them.
-pub(super) fn room<'u>(counters: impl Iterator<Item = (&'u Usage, u64)>) -> u64 {
-    let rounds = counters.map(|(usage, cost)| usage.remaining() / cost.max(1));
-    rounds.min().unwrap_or(0)
+/// A block that was requested from the store.
+pub(super) struct PendingBlock {
+    reply: StoreFuture<Usages>,
+    request: Arc<LeaseRequest>,
+    credits: u64,
+    requested_at: Timestamp,
+    epoch: u64,
+}
+
+impl PendingBlock {
+    pub(super) fn new(
+        request: &Arc<LeaseRequest>,
+        credits: u64,
+        store: &dyn Store,
+        now: Timestamp,
+    ) -> Self {
+        // Read before the call: a reset between the call and the reply makes the block void.
+        let epoch = epoch_of(store);
+        Self {
+            reply: request.decide(store, credits, now),
+            request: Arc::clone(request),
+            credits,
+            requested_at: now,
+            epoch,
+        }
+    }
+
+    pub(super) const fn credits(&self) -> u64 {
+        self.credits
+    }
+
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Usages, StoreError>> {
+        Pin::new(&mut self.reply).poll(context)
+    }
+
+    /// Returns the block if the store has charged it.
+    pub(super) fn into_block(self, reply: &Usages, max_ttl: Duration) -> Option<Block> {
+        let usages = reply.usages();
+        if !reply.is_allowed() || usages.len() != self.request.costs().count() {
+            return None;
+        }
+        let ttl = time_to_live(self.request.quotas(), usages, reply.at(), max_ttl);
+        Some(Block {
+            charge: Arc::new(Charge {
+                usages: usages.into(),
+                charged_at: reply.at(),
+                requested_at: self.requested_at,
+                epoch: self.epoch,
+                request: self.request,
+            }),
+            credits: self.credits,
+            expires_at: self.requested_at.saturating_add(ttl),
+        })
+    }
+
+    /// Awaits the block and refunds it.
+    pub(super) async fn cancel(mut self, store: Arc<dyn Store>) -> Result<(), StoreError> {
+        let reply = (&mut self.reply).await?;
+        match self.into_block(&reply, Duration::ZERO) {
+            Some(block) => block.refund(&*store, None).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns how many more requests with these costs the counters have room for.
+pub(super) fn remaining_credits(usages: &[Usage], costs: impl Iterator<Item = u64>) -> u64 {
+    let credits = usages.iter().zip(costs);
+    let credits = credits.map(|(usage, cost)| usage.remaining() / cost.max(1));
+    credits.min().unwrap_or(0)
 }

@@ -1,69 +1,63 @@
 //! Settings of a [`Leased`].
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use super::{Leased, Settings, Shared};
+use super::Leased;
+use super::registry::{LeaseRegistry, Settings};
 use crate::error::Invalid;
-use crate::store::by_print::by_print;
-use crate::store::subject_hash::SubjectHasher;
-use crate::store::{Store, epoch_of};
-use crate::sync::Mutex;
+use crate::store::Store;
 
 /// Settings of a [`Leased`].
 #[derive(Debug)]
 #[must_use]
 pub struct LeasedBuilder {
     store: Arc<dyn Store>,
-    block: u64,
-    longest: Duration,
+    block_size: u64,
+    max_ttl: Duration,
     capacity: usize,
 }
 
 impl LeasedBuilder {
-    const LARGEST_BLOCK: u64 = 1_000_000;
-    const LONGEST: Duration = Duration::from_mins(1);
+    const MAX_BLOCK_SIZE: u64 = 1_000_000;
+    const LONGEST_TTL: Duration = Duration::from_mins(1);
 
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
-            block: 16,
-            longest: Duration::from_millis(250),
+            block_size: 16,
+            max_ttl: Duration::from_millis(250),
             capacity: 4_096,
         }
     }
 
-    /// How many requests of a kind are in a block at most; 16 by default, and 1 takes nothing ahead.
-    /// Of what is hot, twice as many may be taken and not spent; and up to 32 times as many of what
-    /// spends two blocks within a round trip, as long as sixteen times as much is left.
-    pub fn block(mut self, requests: u64) -> Self {
-        self.block = requests;
+    /// Sets how many requests a block is for at most: 1 to 1,000,000. Default: 16. A value of 1
+    /// turns leases off. A process holds up to two blocks of each kind of request.
+    pub fn block_size(mut self, requests: u64) -> Self {
+        self.block_size = requests;
         self
     }
 
-    /// For how long what was taken can be spent at most; a quarter of a second by default. What
-    /// is hot is spent much sooner.
-    pub fn longest(mut self, longest: Duration) -> Self {
-        self.longest = longest;
+    /// Sets how long credits can be spent at most: up to 60 seconds. Default: 250 ms.
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = max_ttl;
         self
     }
 
-    /// Of how many kinds of requests it is noted how hot they are; 4,096 by default.
+    /// Sets for how many kinds of requests leases are kept: at least 1. Default: 4,096.
     pub fn capacity(mut self, kinds: usize) -> Self {
         self.capacity = kinds;
         self
     }
 
-    /// Checks the settings and builds the store.
+    /// Validates the settings and creates the decorator.
     pub fn build(self) -> Result<Leased, Invalid> {
-        if !(1..=Self::LARGEST_BLOCK).contains(&self.block) {
-            let expected = format!("1 to {} requests", Self::LARGEST_BLOCK);
-            return Err(Invalid::new("lease block", self.block, expected));
+        if !(1..=Self::MAX_BLOCK_SIZE).contains(&self.block_size) {
+            let expected = format!("1 to {} requests", Self::MAX_BLOCK_SIZE);
+            return Err(Invalid::new("lease block", self.block_size, expected));
         }
-        if self.longest.is_zero() || self.longest > Self::LONGEST {
-            let found = format!("{:?}", self.longest);
+        if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST_TTL {
+            let found = format!("{:?}", self.max_ttl);
             return Err(Invalid::new("lease time", found, "up to 60 seconds"));
         }
         if self.capacity == 0 {
@@ -75,19 +69,11 @@ impl LeasedBuilder {
 
     pub(super) fn create(self) -> Leased {
         let settings = Settings {
-            block: self.block,
-            longest: self.longest,
+            block_size: self.block_size,
+            max_ttl: self.max_ttl,
         };
         Leased {
-            shared: Arc::new(Shared {
-                epoch: AtomicU64::new(epoch_of(&*self.store)),
-                store: self.store,
-                settings,
-                secret: SubjectHasher::random(),
-                desks: by_print(self.capacity),
-                taken: Mutex::new(VecDeque::new()),
-                is_closed: AtomicBool::new(false),
-            }),
+            registry: Arc::new(LeaseRegistry::new(self.store, settings, self.capacity)),
         }
     }
 }

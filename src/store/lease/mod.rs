@@ -1,339 +1,209 @@
-//! Permits that are taken ahead, so that a hot counter costs a call per block.
+//! [`Leased`]: decorator that charges blocks of credits in advance.
 
-mod bell;
 mod block;
 mod builder;
-mod counter;
-mod demand;
-mod desk;
+mod eligibility;
+mod pool;
+mod prefetch;
+mod registry;
 mod request;
-mod seat;
-mod terms;
+mod state;
+mod wait_queue;
+mod waiter;
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::Duration;
 use std::{fmt, mem};
 
 pub use self::builder::LeasedBuilder;
-use self::counter::Next;
-use self::desk::Desk;
-use self::request::Request;
-use self::seat::{Call, Seat};
-use self::terms::can_be_leased;
-use super::by_print::ByPrint;
-use super::subject_hash::{RequestPrint, SubjectHasher};
-use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
+use self::eligibility::can_be_leased;
+use self::pool::PendingGrant;
+pub(super) use self::pool::SingleDecision;
+use self::registry::LeaseRegistry;
+use self::request::LeaseRequest;
+use self::state::NextStep;
+use super::hook::CompletionHook;
+use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
 use crate::error::StoreError;
-use crate::sync::{Mutex, lock};
 use crate::usage::Usages;
 
-/// Takes permits ahead in small blocks, so that a request that comes again and again costs the
-/// store one call per block.
+/// Decorator that charges blocks of credits in advance, so that a frequent request costs one store
+/// call per block.
 ///
 /// ```
 /// use tollgate::store::Leased;
 /// use tollgate::{Limiter, ManualClock, MemoryStore};
 ///
-/// // Worth it around a store that is far away; memory is as quick by itself.
-/// let store = Leased::builder(MemoryStore::new()).block(100).build()?;
+/// // For remote stores. A memory store decides as fast without it.
+/// let store = Leased::builder(MemoryStore::new()).block_size(100).build()?;
 /// let limiter = Limiter::builder()
 ///     .quota("100000/minute")
 ///     .store(store)
 ///     .clock(ManualClock::new())
 ///     .build()?;
 /// for _ in 0..10_000 {
-///     assert!(limiter.check("everybody").wait()?.is_allowed());
+///     assert!(limiter.check("shared-key").wait()?.is_allowed());
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # How
+/// # How it works
 ///
-/// Whoever asks first is asked about by itself. If the same request comes again (the same
-/// counters, costs and limits), two are taken at once, then four, up to the
-/// [block](LeasedBuilder::block); never more than a quarter of what is left, so near its end a
-/// limit is counted one by one. While a block is on its way, those who need it wait for it, and are
-/// served in turn.
+/// The store decides the first request of a kind (the same subjects, counters, costs and limits).
+/// The next ones are leased in blocks of 2, then 4, up to the
+/// [block size](LeasedBuilder::block_size); each block is at most a quarter of what remains, so that
+/// the end of a limit is counted one by one. Requests that arrive while a block is pending wait for
+/// it and are served in FIFO order.
 ///
-/// Whatever is hot does not have to wait: if a block was spent within a quarter of its time, more is
-/// asked for as soon as no more than one block is left, and so much that there are two. Whoever does
-/// so lets other tasks have a turn before he goes on, so that the question is sent.
+/// If a block is spent within a quarter of its time to live, the next one is requested while one
+/// block is left. The task that requests it yields once, so that the call is sent.
 ///
-/// If two blocks do not last until the answer is there, and somebody has to wait for it, four are kept
-/// ahead, then eight, up to 32: as many as are spent in a round trip. They are asked for in one call,
-/// when half of them are spent. It is more than two only while that is no more than a sixteenth of
-/// what is left, by what the store has said last; and half as many again when less than a quarter of
-/// what was there is spent in a round trip.
+/// # Guarantees
 ///
-/// # What is promised
+/// **No more than the limit.** A credit is spent only while it makes no difference to the counter
+/// when it was charged: until a fixed or sliding window ends, or the bucket of sliding buckets. Every
+/// bound of [the algorithms](crate::docs::algorithms) holds. Requests with a token bucket or a
+/// sliding log are not leased, because these store the instant of each charge. Requests with a dry
+/// run are not leased either.
 ///
-/// **Never more than the limits.** What a lease has charged is spent while it makes no difference
-/// to the counter when that was: a fixed or sliding window until it ends, sliding buckets until
-/// the bucket ends. So everything that is admitted would have been admitted one by one, too, and
-/// every bound of [the algorithms](crate::docs::algorithms) holds as it is. Token buckets and
-/// sliding logs know the instant of each charge, and are passed on one by one; so is a request
-/// that has one of them among its quotas.
+/// **Temporarily less than the limit.** Unspent credits of one process are not available to others:
+/// for each kind of request up to one block, or two if it is frequent. They expire after
+/// [250 ms](LeasedBuilder::max_ttl) and are refunded with the next store call of any kind of
+/// request, by [`close`](Leased::close), or when the decorator is dropped, if a runtime is running.
+/// A process that crashes, or that sends no further requests, leaves them charged until their window
+/// ends.
 ///
-/// **A little less, for a moment.** What one process has taken and not spent, no other can have.
-/// For each kind of request in each process that is at most one block; two, if it is hot; and if two
-/// are spent within a round trip, up to 32, but no more than a sixteenth of what was left when they
-/// were asked for. So near its end a limit is shared by blocks as small as if nobody ever took more
-/// than two. They are not spent any more after
-/// [a quarter of a second](LeasedBuilder::longest), and given back with the next call to the store,
-/// whoever's that is; or by [`close`](Leased::close), or when the store is dropped, as far as a
-/// runtime is left to do it on. A process that ends without a word takes its blocks with it until
-/// their windows end, and one that has nothing more to do keeps them for as long.
+/// A reset or a changed override makes all leases of this process void: their credits are neither
+/// spent nor refunded. Leases of *other* processes are not affected: up to two blocks per process
+/// are admitted on top of the new limit.
 ///
-/// # What is not
+/// # Limitations
 ///
-/// What was told with a lease holds for all of its permits: [`Usage::used`] does not know what
-/// others have charged since. [`peek`](Store::peek) sees what is leased as used. A request whose
-/// answer is dropped while it waits for a block is not charged.
+/// [`Usage::used`](crate::Usage::used) does not contain what other processes have charged since the
+/// block was charged. [`peek`](Store::peek) counts unspent credits as used.
 ///
-/// If *another process* resets a counter, what this one has leased of it before does not know: so
-/// much is admitted on top of the new limit, for each process up to two blocks, and up to 32 if it
-/// spends two of them within a round trip.
+/// # Cancellation
+///
+/// A request that is dropped while it waits for a block is not charged.
 pub struct Leased {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    store: Arc<dyn Store>,
-    settings: Settings,
-    secret: SubjectHasher,
-    desks: ByPrint<Arc<Desk>>,
-    /// Desks in the order in which they took a lease, to see to those that nobody comes to.
-    taken: Mutex<VecDeque<(Timestamp, Weak<Desk>)>>,
-    is_closed: AtomicBool,
-    /// Epoch of the store under which the leases were taken.
-    epoch: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Settings {
-    block: u64,
-    longest: Duration,
+    registry: Arc<LeaseRegistry>,
 }
 
 impl Leased {
-    /// Takes up to 16 permits at once.
+    /// Creates a decorator with the default settings.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
         Self::builder(store).create()
     }
 
-    /// The same, with settings.
+    /// Returns a builder with the default settings.
     pub fn builder(store: impl Store) -> LeasedBuilder {
         LeasedBuilder::new(Arc::new(store))
     }
 
-    /// Gives back everything that was taken and not spent, and takes nothing ahead from now on.
-    /// For the end of a process.
+    /// Refunds all unspent credits and stops leasing. For the shutdown of a process.
     pub fn close(&self) -> StoreFuture<()> {
-        self.shared.is_closed.store(true, Ordering::Release);
-        let store = &self.shared.store;
-        StoreFuture::all(self.shared.desks().iter().map(|desk| desk.close(store)))
+        let registry = &self.registry;
+        registry.is_closed.store(true, Ordering::Release);
+        let pools = registry.all_pools();
+        StoreFuture::all(pools.iter().map(|pool| pool.close(&registry.store)))
     }
 
-    /// Returns unspent permits of leases that have expired at `now`. Requests do this as well; call it
-    /// where there may be none for a while.
+    /// Refunds unspent credits that have expired at `now`. Requests do this as well; for times
+    /// without requests.
     pub fn sweep(&self, now: Timestamp) {
-        for desk in self.shared.desks() {
-            desk.tidy(&self.shared, now);
+        for pool in self.registry.all_pools() {
+            pool.sweep(&self.registry, now);
         }
-    }
-
-    fn desk(&self, print: RequestPrint) -> Arc<Desk> {
-        let new = || Arc::new(Desk::new(&self.shared));
-        if let Some(desk) = self.shared.desks.get(&print) {
-            return desk;
-        }
-        let desk = new();
-        self.shared.desks.insert(print, Arc::clone(&desk));
-        desk
-    }
-
-    /// Serves a request from what was taken ahead, or asks for what it takes.
-    #[inline]
-    fn serve(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        let shared = &self.shared;
-        if !can_be_leased(batch) || shared.is_closed.load(Ordering::Acquire) {
-            return shared.store.decide(batch, now);
-        }
-        shared.void_old_leases();
-        let desk = self.desk(shared.secret.request_of(batch));
-        let (next, has_asked) = desk.next(shared, now, || Request::new(batch));
-        // Whenever the store is asked, also if it has answered at once: else those that are to be
-        // seen to would add up.
-        if has_asked || matches!(next, Next::Ask) {
-            shared.tidy(now);
-        }
-        match next {
-            Next::Served(told) => StoreFuture::ready(Ok(told)),
-            Next::ServedWithQuestion(told) => StoreFuture::pending(after_the_others(told)),
-            Next::Fail(error) => StoreFuture::ready(Err(error)),
-            Next::Ask => self.ask(desk, batch, now),
-            Next::Wait(seat) => {
-                let waiting = Waiting {
-                    shared: Arc::clone(shared),
-                    desk,
-                    seat,
-                    is_over: false,
-                };
-                StoreFuture::pending(waiting.called())
-            }
-        }
-    }
-
-    /// Asks about a request by itself.
-    fn ask(&self, desk: Arc<Desk>, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        let mut costs = [0; crate::batch::MAX_CHECKS];
-        for (place, check) in costs.iter_mut().zip(batch.checks()) {
-            *place = check.cost();
-        }
-        self.shared.store.decide(batch, now).map(move |answer| {
-            let told = answer?;
-            desk.heard(told.usages(), costs.into_iter());
-            Ok(told)
-        })
     }
 }
 
-/// Lets the others have a turn. Whoever has asked for the next block goes on with this one, and if
-/// he never waited, those who are to send the question would not come to it before the block is
-/// spent: a runtime has them wait in the line of this very thread.
-async fn after_the_others<T>(told: T) -> Result<T, StoreError> {
-    let mut had_a_turn = false;
+/// Lets other tasks of this thread run once. The call for the next block is sent by one of them, and
+/// a task that never yields would spend the current block before.
+async fn after_yield(usages: Usages) -> Result<Usages, StoreError> {
+    let mut has_yielded = false;
     poll_fn(|context| {
-        if mem::replace(&mut had_a_turn, true) {
+        if mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
         context.waker().wake_by_ref();
         Poll::Pending
     })
     .await;
-    Ok(told)
-}
-
-impl Shared {
-    /// All desks there are.
-    fn desks(&self) -> Vec<Arc<Desk>> {
-        self.desks.iter().map(|(_, desk)| desk).collect()
-    }
-
-    /// Voids all leases if the store's epoch has changed since they were taken. Their charges may have
-    /// been reset, so they are not refunded.
-    #[inline]
-    fn void_old_leases(&self) {
-        let epoch = epoch_of(&*self.store);
-        if self.epoch.load(Ordering::Acquire) != epoch {
-            self.epoch.store(epoch, Ordering::Release);
-            self.desks().iter().for_each(|desk| desk.forfeit());
-        }
-    }
-
-    /// Notes that there is a lease to be seen to, when its time is over.
-    fn see_to(&self, desk: &Arc<Desk>, now: Timestamp) {
-        let until = now.saturating_add(self.settings.longest);
-        lock(&self.taken).push_back((until, Arc::downgrade(desk)));
-    }
-
-    /// Sees to some leases whose time is over.
-    fn tidy(&self, now: Timestamp) {
-        const SOME: usize = 4;
-        for _ in 0..SOME {
-            let mut taken = lock(&self.taken);
-            let is_due = taken.front().is_some_and(|(until, _)| *until <= now);
-            let Some((_, desk)) = taken.pop_front_if(|_| is_due) else {
-                return;
-            };
-            drop(taken);
-            if let Some(desk) = desk.upgrade()
-                && desk.tidy(self, now)
-            {
-                self.see_to(&desk, now);
-            }
-        }
-    }
-}
-
-/// Somebody who waits for a block.
-struct Waiting {
-    shared: Arc<Shared>,
-    desk: Arc<Desk>,
-    seat: Arc<Seat>,
-    is_over: bool,
-}
-
-impl Waiting {
-    /// Waits to be called, and goes on with what for.
-    async fn called(mut self) -> Result<Usages, StoreError> {
-        let call = poll_fn(|context| self.desk.poll(&self.shared, &self.seat, context)).await;
-        self.is_over = true;
-        match call {
-            Call::Served(permit) => Ok(permit.tell()),
-            Call::Fail(error) => Err(error),
-            Call::Ask => {
-                let (request, now) = (self.seat.request(), self.seat.now());
-                let verdict = request.decide(&*self.shared.store, 1, now).await?;
-                self.desk.heard(verdict.usages(), request.costs());
-                Ok(verdict)
-            }
-        }
-    }
-}
-
-/// Whoever goes without having been called leaves.
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.desk.leave(&self.shared, &self.seat);
-        }
-    }
+    Ok(usages)
 }
 
 impl Store for Leased {
+    #[inline]
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.serve(batch, now)
+        let registry = &self.registry;
+        if !can_be_leased(batch) || registry.is_closed.load(Ordering::Acquire) {
+            return registry.store.decide(batch, now);
+        }
+        let pool = registry.pool(registry.hasher.request_of(batch));
+        let (step, has_requested) = pool.next(registry, now, || LeaseRequest::new(batch));
+        // With every store call, so that the schedule does not grow.
+        if has_requested || matches!(step, NextStep::Decide) {
+            registry.sweep_some(now);
+        }
+        match step {
+            NextStep::Serve(credit) => StoreFuture::ready(Ok(credit.to_usages())),
+            NextStep::ServeAfterYield(credit) => {
+                StoreFuture::pending(after_yield(credit.to_usages()))
+            }
+            NextStep::Fail(error) => StoreFuture::ready(Err(error)),
+            NextStep::Decide => {
+                let decision = SingleDecision::new(pool, batch);
+                let future = registry.store.decide(batch, now);
+                future.with_hook(CompletionHook::Lease(decision))
+            }
+            NextStep::Wait(waiter) => {
+                let registry = Arc::clone(registry);
+                let grant = PendingGrant {
+                    registry,
+                    pool,
+                    waiter,
+                };
+                StoreFuture::pending(grant.resolve())
+            }
+        }
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.shared.store.peek(batch, now)
+        self.registry.store.peek(batch, now)
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.shared.store.record(batch, now)
+        self.registry.store.record(batch, now)
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.shared.store.refund(batch, charged_at, now)
+        self.registry.store.refund(batch, charged_at, now)
     }
 
     fn health(&self) -> StoreHealth {
-        self.shared.store.health()
+        self.registry.store.health()
     }
 
     fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
-        self.shared.store.use_clock(clock)
+        self.registry.store.use_clock(clock)
     }
 
     fn admin(&self) -> Option<&dyn StoreAdmin> {
-        self.shared.store.admin()
+        self.registry.store.admin()
     }
 
     #[inline]
     fn overrides(&self) -> Option<&dyn OverrideStore> {
-        self.shared.store.overrides()
+        self.registry.store.overrides()
     }
 }
 
-/// What was not spent is given back, as far as there is a runtime left to do it on.
+/// Refunds unspent credits in the background, if a runtime is running.
 impl Drop for Leased {
     fn drop(&mut self) {
         self.close().detach();
@@ -343,9 +213,9 @@ impl Drop for Leased {
 impl fmt::Debug for Leased {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leased")
-            .field("store", &self.shared.store)
-            .field("settings", &self.shared.settings)
-            .field("kinds_of_requests", &self.shared.desks.len())
+            .field("store", &self.registry.store)
+            .field("settings", &self.registry.settings)
+            .field("kinds_of_requests", &self.registry.pools.len())
             .finish_non_exhaustive()
     }
 }
@@ -357,10 +227,11 @@ mod tests {
     use crate::key::{Counter, Subject};
     use crate::store::MemoryStore;
 
-    /// A store that answers at once is asked for one lease after the other, and nobody ever waits.
+    /// A store that replies synchronously receives one request for a block after the other, and no
+    /// request ever waits.
     #[test]
-    fn leases_that_are_over_do_not_add_up() {
-        let store = Leased::builder(MemoryStore::new()).block(2);
+    fn expired_leases_are_removed_from_the_schedule() {
+        let store = Leased::builder(MemoryStore::new()).block_size(2);
         let store = store.build().expect("valid");
         let quota = "1000000/hour".parse().expect("valid");
         let (subject, counter) = (
@@ -371,10 +242,10 @@ mod tests {
             let now = Timestamp::from_micros(millis * 1_000);
             let check = Check::new(&subject, &counter);
             let batch = Batch::new(std::slice::from_ref(&check)).expect("valid");
-            let answer = store.decide(&batch, now).wait().expect("memory");
-            assert!(answer.is_allowed());
+            let usages = store.decide(&batch, now).wait().expect("memory");
+            assert!(usages.is_allowed());
         }
-        let kept = lock(&store.shared.taken).len();
-        assert!(kept <= 130, "{kept} of a quarter of a second");
+        let scheduled = store.registry.scheduled_expiries();
+        assert!(scheduled <= 130, "{scheduled} within 250 ms");
     }
 }

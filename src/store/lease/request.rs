@@ -1,15 +1,16 @@
-//! A request that is kept, to be asked about again: so many times over, or in parts given back.
+//! Owned copy of a batch, charged and refunded in multiples: [`LeaseRequest`].
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
+use crate::error::StoreError;
 use crate::key::{Counter, OwnedSubject, Subject};
 use crate::quota::Quota;
 use crate::store::{Store, StoreFuture};
 use crate::usage::Usages;
 
-/// A batch that owns what it is about.
+/// A batch of live checks. A block of n credits charges n times its costs.
 #[derive(Clone)]
-pub(super) struct Request {
+pub(super) struct LeaseRequest {
     checks: Box<[OwnedCheck]>,
 }
 
@@ -21,7 +22,7 @@ struct OwnedCheck {
     cost: u64,
 }
 
-impl Request {
+impl LeaseRequest {
     pub(super) fn new(batch: &Batch<'_>) -> Self {
         let owned = |check: &Check<'_>| OwnedCheck {
             subject: OwnedSubject::from(check.subject()),
@@ -34,7 +35,7 @@ impl Request {
         }
     }
 
-    /// What it costs each of its counters.
+    /// Returns the cost of one credit for each check.
     pub(super) fn costs(&self) -> impl Iterator<Item = u64> {
         self.checks.iter().map(|check| check.cost)
     }
@@ -43,31 +44,31 @@ impl Request {
         self.checks.iter().map(|check| &check.quota)
     }
 
-    /// Asks for so many rounds at once.
+    /// Charges `credits` in one call.
     pub(super) fn decide(
         &self,
         store: &dyn Store,
-        rounds: u64,
+        credits: u64,
         now: Timestamp,
     ) -> StoreFuture<Usages> {
-        self.with_batch(rounds, |batch| store.decide(batch, now))
+        self.with_batch(credits, |batch| store.decide(batch, now))
     }
 
-    /// Gives so many rounds back that were charged at `charged_at`.
+    /// Refunds `credits` that were charged at `charged_at`.
     pub(super) fn refund(
         &self,
         store: &dyn Store,
-        rounds: u64,
+        credits: u64,
         charged_at: Timestamp,
         now: Timestamp,
     ) -> StoreFuture<()> {
-        self.with_batch(rounds, |batch| store.refund(batch, charged_at, now))
+        self.with_batch(credits, |batch| store.refund(batch, charged_at, now))
     }
 
     fn with_batch<T>(
         &self,
-        rounds: u64,
-        ask: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
+        credits: u64,
+        call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
         let subjects: Vec<Subject<'_>> = self
             .checks
@@ -81,14 +82,12 @@ impl Request {
             .map(|(check, subject)| {
                 Check::new(subject, &check.counter)
                     .with_quota(&check.quota)
-                    .with_cost(check.cost.saturating_mul(rounds))
+                    .with_cost(check.cost.saturating_mul(credits))
             })
             .collect();
         match Batch::new(&checks) {
-            Ok(batch) => ask(&batch),
-            Err(invalid) => {
-                StoreFuture::ready(Err(crate::error::StoreError::refused(invalid.to_string())))
-            }
+            Ok(batch) => call(&batch),
+            Err(invalid) => StoreFuture::ready(Err(StoreError::refused(invalid.to_string()))),
         }
     }
 }

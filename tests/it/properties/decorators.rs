@@ -162,8 +162,8 @@ proptest! {
             .collect();
         let store = Arc::new(MemoryStore::new());
         let processes = [(); 3].map(|()| {
-            let leased = Leased::builder(Arc::clone(&store)).block(block);
-            leased.longest(Duration::from_millis(400)).build().unwrap()
+            let leased = Leased::builder(Arc::clone(&store)).block_size(block);
+            leased.max_ttl(Duration::from_millis(400)).build().unwrap()
         });
         let mut states: Vec<State> = counters
             .iter()

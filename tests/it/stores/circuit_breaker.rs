@@ -259,8 +259,8 @@ fn settings_that_make_no_sense_are_refused() {
     let wrong = [
         (new().deadline(Duration::ZERO), "store deadline"),
         (new().deadline(Duration::from_secs(61)), "store deadline"),
-        (new().opens_after(0), "breaker"),
-        (new().probes_every(Duration::ZERO), "probe interval"),
+        (new().failure_threshold(0), "breaker"),
+        (new().probe_interval(Duration::ZERO), "probe interval"),
     ];
     for (builder, field) in wrong {
         assert_eq!(builder.build().unwrap_err().field(), field);

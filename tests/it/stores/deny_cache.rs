@@ -1,10 +1,11 @@
-//! Denials that are remembered: what is asked of the store, and what is not.
+//! Denials that are denials: what is asked of the store, and what is not.
 
 use std::time::Duration;
 
 use tollgate::store::DenyCache;
 use tollgate::{Batch, Check, Outcome, Override, Store as _, Subject, Usage};
 
+use super::held::Held;
 use super::{Counted, START, at, counter, take, user};
 use crate::support::store_ext::StoreExt as _;
 
@@ -30,7 +31,7 @@ fn those_who_hammer_cost_the_store_nothing() {
         assert_eq!((usage, when), (first, now));
         assert_eq!((usage.outcome(), usage.remaining()), (Outcome::Denied, 0));
     }
-    assert_eq!((inner.decisions(), store.answered()), (4, 1_000));
+    assert_eq!((inner.decisions(), store.hits()), (4, 1_000));
 }
 
 /// Another process may have given something back: nothing is remembered for longer than a second.
@@ -95,10 +96,27 @@ fn what_frees_a_counter_is_noticed_at_once() {
         for _ in 0..3 {
             assert!(!take(&store, check, START).is_allowed());
         }
-        assert_eq!(store.answered(), 2);
+        assert_eq!(store.hits(), 2);
         free(&store);
         assert!(take(&store, check, START).is_allowed(), "{how}");
     }
+}
+
+/// The reset takes effect between the decision of the store and its reply.
+#[test]
+fn a_denial_that_was_decided_before_a_reset_is_not_cached() {
+    let inner = Held::new();
+    let store = DenyCache::new(inner.clone());
+    let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
+    let check = Check::new(&alice, &hour);
+    assert!(take(&store, check, START).is_allowed());
+    inner.answers(false);
+    let denied = store.decide_one(&check, at(START));
+    store.clear().wait().unwrap();
+    inner.answers(true);
+    assert!(!denied.wait().unwrap().0.is_allowed());
+    assert!(take(&store, check, START).is_allowed());
+    assert_eq!(store.hits(), 0);
 }
 
 /// A denial is about one limit, one cost and one counter, and says nothing about others.
@@ -230,7 +248,7 @@ fn it_keeps_no_more_than_it_has_room_for() {
         }
     }
     let shown = format!("{store:?}");
-    let kept = shown.split("remembered: ").nth(1).unwrap();
+    let kept = shown.split("denials: ").nth(1).unwrap();
     let kept: usize = kept.split(',').next().unwrap().parse().unwrap();
     assert!((1..=128).contains(&kept), "{shown}");
 }
@@ -243,7 +261,7 @@ fn settings_that_make_no_sense_are_refused() {
         "deny cache capacity"
     );
     for wrong in [Duration::ZERO, Duration::from_secs(61)] {
-        let refused = new().longest(wrong).build().unwrap_err();
+        let refused = new().max_ttl(wrong).build().unwrap_err();
         assert_eq!(refused.field(), "deny cache time");
     }
 }

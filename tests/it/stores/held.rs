@@ -36,7 +36,11 @@ impl Held {
         let checks = [Check::new(subject, counter)];
         let batch = Batch::new(&checks).unwrap();
         let verdict = self.counted.peek(&batch, at(START)).wait().unwrap();
-        verdict.usages()[0].used() - self.given_back.load(Ordering::SeqCst)
+        verdict.usages()[0].used() - self.refunded()
+    }
+
+    pub(crate) fn refunded(&self) -> u64 {
+        self.given_back.load(Ordering::SeqCst)
     }
 }
 

@@ -19,7 +19,10 @@ const HOLD: u64 = 250_000;
 type Reset<'a> = &'a dyn Fn(&Leased) -> StoreFuture<()>;
 
 fn leased(inner: &Counted, block: u64) -> Leased {
-    Leased::builder(inner.clone()).block(block).build().unwrap()
+    Leased::builder(inner.clone())
+        .block_size(block)
+        .build()
+        .unwrap()
 }
 
 fn used(store: &dyn Store, subject: &Subject<'_>, counter: &Counter, now: u64) -> u64 {
@@ -287,7 +290,7 @@ impl Store for Far {
 async fn a_crowd_shares_its_blocks() {
     let inner = Counted::default();
     let leased = Leased::builder(Far(inner.clone()))
-        .block(100)
+        .block_size(100)
         .build()
         .unwrap();
     let store = Arc::new(leased);
@@ -329,7 +332,10 @@ async fn a_crowd_shares_its_blocks() {
 #[test]
 fn a_store_that_fails_is_told_of_and_found_again() {
     let inner = Faulty::default();
-    let store = Leased::builder(inner.clone()).block(4).build().unwrap();
+    let store = Leased::builder(inner.clone())
+        .block_size(4)
+        .build()
+        .unwrap();
     let (alice, hour) = (user("alice"), counter("rule", "1000/hour"));
     let check = Check::new(&alice, &hour);
     for _ in 0..20 {
@@ -349,9 +355,9 @@ fn a_store_that_fails_is_told_of_and_found_again() {
 fn settings_that_make_no_sense_are_refused() {
     let new = || Leased::builder(MemoryStore::new());
     for (builder, field) in [
-        (new().block(0), "lease block"),
-        (new().block(1_000_001), "lease block"),
-        (new().longest(Duration::ZERO), "lease time"),
+        (new().block_size(0), "lease block"),
+        (new().block_size(1_000_001), "lease block"),
+        (new().max_ttl(Duration::ZERO), "lease time"),
         (new().capacity(0), "lease capacity"),
     ] {
         assert_eq!(builder.build().unwrap_err().field(), field);

@@ -23,7 +23,7 @@ fn hour() -> Counter {
 }
 
 fn leased(inner: &(impl Store + Clone)) -> Leased {
-    let leased = Leased::builder(inner.clone()).block(BLOCK);
+    let leased = Leased::builder(inner.clone()).block_size(BLOCK);
     leased.build().unwrap()
 }
 

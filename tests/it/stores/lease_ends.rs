@@ -26,7 +26,10 @@ fn hour() -> Counter {
 /// A store that has admitted three and takes two blocks ahead, which it is not told yet.
 async fn about_to_lease() -> (Held, Leased) {
     let inner = Held::new();
-    let store = Leased::builder(inner.clone()).block(4).build().unwrap();
+    let store = Leased::builder(inner.clone())
+        .block_size(4)
+        .build()
+        .unwrap();
     for number in 1..=3 {
         // The last of the first block asks for the next two.
         inner.answers(number < 3);
@@ -90,7 +93,10 @@ async fn nobody_waits_for_somebody_who_does_not_look() {
 fn a_lease_of_a_later_instant_is_not_spent() {
     const LATER: u64 = START + 10_000_000;
     let inner = Counted::default();
-    let store = Leased::builder(inner.clone()).block(8).build().unwrap();
+    let store = Leased::builder(inner.clone())
+        .block_size(8)
+        .build()
+        .unwrap();
     let (alice, hour) = (alice(), hour());
     let check = Check::new(&alice, &hour);
     for _ in 0..4 {
@@ -101,4 +107,39 @@ fn a_lease_of_a_later_instant_is_not_spent() {
     assert_eq!(inner.decisions(), before, "who came a moment before spends");
     assert_eq!(take(&store, check, START).used(), 6);
     assert_eq!(inner.decisions(), before + 1, "the clock has gone back");
+}
+
+/// The charge of a block that was requested before a reset may be gone. It is neither spent nor
+/// refunded: a refund would lower a counter of the new window.
+#[tokio::test]
+async fn a_block_that_was_requested_before_a_reset_is_never_refunded() {
+    let (inner, store) = about_to_lease().await;
+    store.clear().await.unwrap();
+    let fourth = tokio::spawn(store.decide_one(&Check::new(&alice(), &hour()), at(START)));
+    let closed = store.close();
+    inner.answers(true);
+    timeout(PATIENCE, closed).await.unwrap().unwrap();
+    let fourth = timeout(PATIENCE, fourth).await.unwrap().unwrap();
+    assert_eq!(fourth.unwrap().0.used(), 1);
+    assert_eq!((inner.used(&alice(), &hour()), inner.refunded()), (1, 0));
+}
+
+/// As above, for a credit that was assigned before the reset to a task that is dropped after it.
+#[tokio::test]
+async fn a_credit_that_was_assigned_before_a_reset_is_never_refunded() {
+    let (inner, store) = about_to_lease().await;
+    let mut context = Context::from_waker(Waker::noop());
+    let mut waiters = [(); 4].map(|()| store.decide_one(&Check::new(&alice(), &hour()), at(START)));
+    for waiter in &mut waiters {
+        // The first one takes the last credit of the block.
+        let _ = Pin::new(waiter).poll(&mut context);
+    }
+    inner.answers(true);
+    let [.., dropped, polled] = waiters;
+    assert!(polled.await.unwrap().0.is_allowed());
+    store.clear().await.unwrap();
+    drop(dropped);
+    store.close().await.unwrap();
+    tokio::task::yield_now().await;
+    assert_eq!((inner.used(&alice(), &hour()), inner.refunded()), (0, 0));
 }

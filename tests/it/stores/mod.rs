@@ -6,11 +6,15 @@ mod deny_cache;
 pub(crate) mod faulty;
 #[cfg(feature = "tracing")]
 mod gate;
+mod groups;
 mod held;
 mod lease;
 mod lease_ahead;
 mod lease_ends;
-mod lease_reach;
+mod lease_limits;
+#[expect(dead_code, reason = "the example has a `main`")]
+#[path = "../../../examples/custom_store.rs"]
+mod map_store;
 #[cfg(feature = "redis")]
 mod stack;
 
