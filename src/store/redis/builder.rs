@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::desk::Setup;
+use super::dispatcher::Setup;
 use super::key::Prefix;
-use super::lanes::Pace;
 use super::overrides::Seen;
 use super::servers::Servers;
+use super::slot_queues::CoalescingLimits;
 use super::tls::Tls;
 use super::url::Target;
 use super::{RedisStore, Shared};
@@ -43,14 +43,14 @@ impl RedisStoreBuilder {
     const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
     /// Two calls: one that the server works at, one that is on its way to or from it. More would
     /// only make each smaller. And no call so long that others wait for it for a millisecond.
-    const TOGETHER: Pace = Pace {
+    const TOGETHER: CoalescingLimits = CoalescingLimits {
         per_call: 64,
-        per_lane: 2,
+        per_slot: 2,
         in_all: 512,
     };
-    const EACH_ALONE: Pace = Pace {
+    const EACH_ALONE: CoalescingLimits = CoalescingLimits {
         per_call: 1,
-        per_lane: 512,
+        per_slot: 512,
         in_all: 512,
     };
 

@@ -8,10 +8,10 @@ use futures_util::future::{Either, select};
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
 use tokio::time::sleep;
 
-use super::lanes::Manner;
-use super::link::{Line, Link};
+use super::connection::{Connection, ConnectionHandle};
+use super::error::RedisStoreError;
 use super::script::Script;
-use super::trouble::Trouble;
+use super::slot_queues::SendMode;
 
 /// What a server is asked.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct ScriptCall<'a> {
     pub(super) arguments: &'a [&'a [u8]],
 }
 
-impl Link {
+impl ConnectionHandle {
     /// Asks something, and notes what that says about the connection. The time that it takes to get
     /// one counts. Whether it was done is not known if no answer comes, so there is no second
     /// attempt.
@@ -36,22 +36,22 @@ impl Link {
         &self,
         question: Question<'_>,
         deadline: Duration,
-        manner: Manner,
-    ) -> Result<Value, Trouble> {
+        mode: SendMode,
+    ) -> Result<Value, RedisStoreError> {
         let mut too_late = pin!(sleep(deadline));
         let mut line = match select(pin!(self.line()), too_late.as_mut()).await {
             Either::Left((line, _)) => line?,
-            Either::Right(_) => return Err(Trouble::not_yet(self.place(), deadline)),
+            Either::Right(_) => return Err(RedisStoreError::not_yet(self.place(), deadline)),
         };
         let health = line.health.clone();
         health.asked();
-        match select(pin!(question.put(&mut line, manner)), too_late).await {
+        match select(pin!(question.put(&mut line, mode)), too_late).await {
             Either::Left((Ok(answer), _)) => {
                 health.answered();
                 Ok(answer)
             }
             Either::Left((Err(error), _)) => {
-                let trouble = Trouble::calling(self.place(), error);
+                let trouble = RedisStoreError::calling(self.place(), error);
                 if trouble.is_answer() {
                     health.answered();
                 }
@@ -61,7 +61,7 @@ impl Link {
                 Err(trouble)
             }
             Either::Right(_) => {
-                let trouble = Trouble::late(self.place(), deadline);
+                let trouble = RedisStoreError::late(self.place(), deadline);
                 health.missed(&trouble);
                 Err(trouble)
             }
@@ -70,18 +70,18 @@ impl Link {
 }
 
 impl Question<'_> {
-    async fn put(self, line: &mut Line, manner: Manner) -> Result<Value, RedisError> {
+    async fn put(self, line: &mut Connection, mode: SendMode) -> Result<Value, RedisError> {
         let call = match self {
-            Self::Command(command) => return ask(line, command, manner).await,
+            Self::Command(command) => return ask(line, command, mode).await,
             Self::Script(call) => call,
         };
         let known = call.command("EVALSHA", &call.script.hash);
-        match ask(line, &known, manner).await {
+        match ask(line, &known, mode).await {
             // Nothing has run: a server that has restarted, or whose scripts were flushed. Whoever
             // sends the text makes it known again.
             Err(error) if is_unknown_script(&error) => {
                 let whole = call.command("EVAL", &call.script.text);
-                ask(line, &whole, manner).await
+                ask(line, &whole, mode).await
             }
             other => other,
         }
@@ -101,11 +101,11 @@ impl ScriptCall<'_> {
 
 /// Asks something on a line.
 pub(super) async fn ask(
-    line: &mut Line,
+    line: &mut Connection,
     command: &Cmd,
-    manner: Manner,
+    mode: SendMode,
 ) -> Result<Value, RedisError> {
-    if manner != Manner::Asking {
+    if mode != SendMode::Asking {
         return command.query_async(&mut line.connection).await;
     }
     // Next to each other on the line, or it would be somebody else who is let in.
@@ -123,8 +123,11 @@ pub(super) async fn ask(
 }
 
 /// An answer as what it should be.
-pub(super) fn read<T: FromRedisValue>(answer: Value, place: &Arc<str>) -> Result<T, Trouble> {
-    T::from_redis_value(answer).map_err(|error| Trouble::calling(place, error.into()))
+pub(super) fn read<T: FromRedisValue>(
+    answer: Value,
+    place: &Arc<str>,
+) -> Result<T, RedisStoreError> {
+    T::from_redis_value(answer).map_err(|error| RedisStoreError::calling(place, error.into()))
 }
 
 /// Whether nothing has run, because the server does not know the script.

@@ -15,14 +15,14 @@ use tokio::time::{sleep, timeout};
 use super::address::{Address, Endpoint};
 use super::backoff::Backoff;
 use super::call::Question;
-use super::desk::{Desk, Setup};
-use super::lanes::{Manner, Reply};
-use super::link::Link;
+use super::connection::ConnectionHandle;
+use super::dispatcher::{RequestQueue, Setup};
+use super::error::{Redirect, RedisStoreError};
 use super::request::Request;
-use super::slots::{Owners, slot_of};
+use super::slot_queues::{Reply, SendMode};
+use super::slots::{SlotMap, slot_of};
 use super::source::Source;
 use super::topology::{self, Range};
-use super::trouble::{Trouble, Way};
 use crate::clock::Timestamp;
 use crate::sync::locked;
 
@@ -38,16 +38,16 @@ const CALM: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 struct Node {
     address: Address,
-    desk: Desk,
+    desk: RequestQueue,
 }
 
 #[derive(Clone, Debug)]
 enum Map {
     /// It is on its way, and worth waiting for.
     Looking,
-    Known(Arc<Owners<Arc<Node>>>),
+    Known(Arc<SlotMap<Arc<Node>>>),
     /// There is none yet. Nobody has to wait for it.
-    Unknown(Trouble),
+    Unknown(RedisStoreError),
 }
 
 /// A cluster.
@@ -96,7 +96,10 @@ impl Cluster {
     }
 
     /// The connections to all primaries.
-    pub(super) async fn primaries(&self, within: Duration) -> Result<Vec<Link>, Trouble> {
+    pub(super) async fn primaries(
+        &self,
+        within: Duration,
+    ) -> Result<Vec<ConnectionHandle>, RedisStoreError> {
         let owners = self.owners(within).await?;
         Ok(owners
             .nodes()
@@ -113,12 +116,12 @@ impl Cluster {
         due: Timestamp,
     ) -> impl Future<Output = Reply> + Send + use<> {
         let slot = request.keys.first().map_or(0, |key| slot_of(key));
-        let hand_in = move |node: &Node, request: &Request, manner| {
+        let enqueue = move |node: &Node, request: &Request, mode| {
             let request = request.clone();
-            node.desk.hand_in(request, (slot, manner), due)
+            node.desk.enqueue(request, (slot, mode), due)
         };
         let known = self.known_owner(slot);
-        let sent = known.map(|node| (hand_in(&node, &request, Manner::Together), node));
+        let sent = known.map(|node| (enqueue(&node, &request, SendMode::Together), node));
         let cluster = Arc::clone(self);
         async move {
             let (mut answer, mut node) = if let Some(sent) = sent {
@@ -126,19 +129,19 @@ impl Cluster {
             } else {
                 let left = due.duration_since(cluster.setup.now());
                 let node = cluster.owner(slot, left).await?;
-                (hand_in(&node, &request, Manner::Together), node)
+                (enqueue(&node, &request, SendMode::Together), node)
             };
             for _ in 0..MOST_HOPS {
                 let trouble = match answer.await {
                     Ok(Ok(answer)) => return Ok(answer),
                     Ok(Err(trouble)) => trouble,
-                    Err(_) => return Err(Trouble::no_runtime(&cluster.place)),
+                    Err(_) => return Err(RedisStoreError::no_runtime(&cluster.place)),
                 };
-                let (next, manner) = cluster.way_on(&node, slot, trouble).await?;
-                answer = hand_in(&next, &request, manner);
+                let (next, mode) = cluster.way_on(&node, slot, trouble).await?;
+                answer = enqueue(&next, &request, mode);
                 node = next;
             }
-            Err(Trouble::scattered(&cluster.place, slot))
+            Err(RedisStoreError::scattered(&cluster.place, slot))
         }
     }
 
@@ -148,17 +151,17 @@ impl Cluster {
         key: &str,
         question: Question<'_>,
         deadline: Duration,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, RedisStoreError> {
         let slot = slot_of(key);
         let mut node = self.owner(slot, deadline).await?;
-        let mut manner = Manner::Together;
+        let mut mode = SendMode::Together;
         for _ in 0..MOST_HOPS {
-            match node.desk.link().ask(question, deadline, manner).await {
+            match node.desk.link().ask(question, deadline, mode).await {
                 Ok(answer) => return Ok(answer),
-                Err(trouble) => (node, manner) = self.way_on(&node, slot, trouble).await?,
+                Err(trouble) => (node, mode) = self.way_on(&node, slot, trouble).await?,
             }
         }
-        Err(Trouble::scattered(&self.place, slot))
+        Err(RedisStoreError::scattered(&self.place, slot))
     }
 
     /// Where to go after this trouble, if it says; nothing has run then.
@@ -166,11 +169,11 @@ impl Cluster {
         &self,
         from: &Arc<Node>,
         slot: u16,
-        trouble: Trouble,
-    ) -> Result<(Arc<Node>, Manner), Trouble> {
+        trouble: RedisStoreError,
+    ) -> Result<(Arc<Node>, SendMode), RedisStoreError> {
         let to = |host: &str, port| self.node(&from.address.endpoint.told(host, port));
         match trouble.way() {
-            Some(Way::Moved { host, port }) => {
+            Some(Redirect::Moved { host, port }) => {
                 let node = to(host, *port);
                 self.map.send_modify(|map| {
                     if let Map::Known(owners) = map {
@@ -178,13 +181,13 @@ impl Cluster {
                     }
                 });
                 self.doubt.notify_one();
-                Ok((node, Manner::Together))
+                Ok((node, SendMode::Together))
             }
             // It has moved already, and its slot has not.
-            Some(Way::Ask { host, port }) => Ok((to(host, *port), Manner::Asking)),
-            Some(Way::TryAgain) => {
+            Some(Redirect::Ask { host, port }) => Ok((to(host, *port), SendMode::Asking)),
+            Some(Redirect::TryAgain) => {
                 sleep(MOMENT).await;
-                Ok((Arc::clone(from), Manner::Alone))
+                Ok((Arc::clone(from), SendMode::Alone))
             }
             None => {
                 if trouble.doubts_the_map() {
@@ -204,24 +207,24 @@ impl Cluster {
     }
 
     /// Who has a slot. Waits for the map if it is on its way.
-    async fn owner(&self, slot: u16, within: Duration) -> Result<Arc<Node>, Trouble> {
+    async fn owner(&self, slot: u16, within: Duration) -> Result<Arc<Node>, RedisStoreError> {
         let owners = self.owners(within).await?;
         owners.of(slot).map(Arc::clone).ok_or_else(|| {
             self.doubt.notify_one();
-            Trouble::scattered(&self.place, slot)
+            RedisStoreError::scattered(&self.place, slot)
         })
     }
 
-    async fn owners(&self, within: Duration) -> Result<Arc<Owners<Arc<Node>>>, Trouble> {
+    async fn owners(&self, within: Duration) -> Result<Arc<SlotMap<Arc<Node>>>, RedisStoreError> {
         let mut map = self.map.subscribe();
         let known = map.wait_for(|map| !matches!(map, Map::Looking));
         match timeout(within, known).await {
             Ok(Ok(map)) => match &*map {
                 Map::Known(owners) => Ok(Arc::clone(owners)),
                 Map::Unknown(trouble) => Err(trouble.clone()),
-                Map::Looking => Err(Trouble::not_yet(&self.place, within)),
+                Map::Looking => Err(RedisStoreError::not_yet(&self.place, within)),
             },
-            _ => Err(Trouble::not_yet(&self.place, within)),
+            _ => Err(RedisStoreError::not_yet(&self.place, within)),
         }
     }
 
@@ -269,7 +272,7 @@ impl Cluster {
 
     /// Asks one after the other, beginning with another one each time: one of them may have been
     /// left behind by the others.
-    async fn look(&self, turn: usize) -> Result<Vec<Range>, Trouble> {
+    async fn look(&self, turn: usize) -> Result<Vec<Range>, RedisStoreError> {
         let mut addresses: Vec<Address> = match &*self.map.borrow() {
             Map::Known(owners) => {
                 let nodes = owners.nodes().iter();
@@ -290,14 +293,14 @@ impl Cluster {
                 Err(trouble) => why = Some(trouble),
             }
         }
-        Err(why.unwrap_or_else(|| Trouble::scattered(&self.place, 0)))
+        Err(why.unwrap_or_else(|| RedisStoreError::scattered(&self.place, 0)))
     }
 
     fn install(&self, ranges: Vec<Range>) {
         let ranges = ranges
             .into_iter()
             .map(|(first, last, endpoint)| (first, last, self.node(&endpoint)));
-        let owners = Owners::new(ranges, Arc::ptr_eq);
+        let owners = SlotMap::new(ranges, Arc::ptr_eq);
         let mut nodes = locked(&self.nodes);
         // One that is about to get its first slot is not in the map yet, and is in use.
         nodes.retain(|_, node| {

@@ -6,11 +6,11 @@ mod builder;
 mod call;
 mod cluster;
 mod connect;
-mod desk;
-mod health;
+mod connection;
+mod dispatcher;
+mod error;
 mod key;
-mod lanes;
-mod link;
+mod liveness;
 mod overrides;
 mod parcel;
 mod parts;
@@ -18,13 +18,13 @@ mod request;
 mod script;
 mod sentinel;
 mod servers;
+mod slot_queues;
 mod slots;
 mod source;
 mod stack;
 #[cfg_attr(not(feature = "redis-tls"), path = "no_tls.rs")]
 mod tls;
 mod topology;
-mod trouble;
 mod upkeep;
 mod url;
 
@@ -35,13 +35,13 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use self::error::RedisStoreError;
 use self::key::Prefix;
-use self::lanes::Manner;
 use self::overrides::Seen;
 use self::request::{Reading, Request};
 use self::script::Verb;
 use self::servers::Servers;
-use self::trouble::Trouble;
+use self::slot_queues::SendMode;
 use super::epoch::Epoch;
 use super::wall::WallTime;
 use super::{Override, OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, TimeSource};
@@ -200,12 +200,12 @@ impl RedisStore {
         let place = Arc::clone(self.shared.servers.place());
         let read = move |answer: &[u8]| {
             let read = read(&reading, answer);
-            read.ok_or_else(|| Trouble::nonsense(&place))
+            read.ok_or_else(|| RedisStoreError::unexpected_reply(&place))
         };
         match &self.shared.servers {
             Servers::One(desk) => {
-                let answer = desk.hand_in(request, (0, Manner::Together), due);
-                let no_runtime = Trouble::no_runtime(self.shared.servers.place());
+                let answer = desk.enqueue(request, (0, SendMode::Together), due);
+                let no_runtime = RedisStoreError::no_runtime(self.shared.servers.place());
                 StoreFuture::pending(async move {
                     match answer.await {
                         Ok(answer) => Ok(read(&answer?)?),
@@ -236,7 +236,7 @@ impl RedisStore {
     /// after it, also if the future is dropped.
     fn spawn_change<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+        work: impl Future<Output = Result<T, RedisStoreError>> + Send + 'static,
     ) -> StoreFuture<T> {
         let change = self.shared.epoch.begin_change();
         self.spawn(async move {
@@ -249,10 +249,10 @@ impl RedisStore {
     /// Does something on the store's runtime.
     fn spawn<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+        work: impl Future<Output = Result<T, RedisStoreError>> + Send + 'static,
     ) -> StoreFuture<T> {
         let task = self.runtime.spawn(work);
-        let no_runtime = Trouble::no_runtime(self.shared.servers.place());
+        let no_runtime = RedisStoreError::no_runtime(self.shared.servers.place());
         StoreFuture::pending(async move {
             match task.await {
                 Ok(done) => done.map_err(StoreError::from),

@@ -7,18 +7,18 @@ use redis::{Cmd, FromRedisValue};
 
 use super::call::{self, Question, ScriptCall};
 use super::cluster::Cluster;
-use super::desk::{Desk, Setup};
-use super::lanes::Manner;
-use super::link::Link;
+use super::connection::ConnectionHandle;
+use super::dispatcher::{RequestQueue, Setup};
+use super::error::RedisStoreError;
 use super::sentinel::Sentinels;
+use super::slot_queues::SendMode;
 use super::source::Source;
-use super::trouble::Trouble;
 use super::url::Target;
 
 /// Where calls go.
 #[derive(Clone, Debug)]
 pub(super) enum Servers {
-    One(Desk),
+    One(RequestQueue),
     Cluster(Arc<Cluster>),
 }
 
@@ -59,7 +59,7 @@ impl Servers {
         &self,
         call: ScriptCall<'_>,
         deadline: Duration,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, RedisStoreError> {
         let key = call.keys.first().map_or("", String::as_str);
         self.ask(key, Question::Script(call), deadline).await
     }
@@ -70,7 +70,7 @@ impl Servers {
         key: &str,
         command: &Cmd,
         deadline: Duration,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, RedisStoreError> {
         self.ask(key, Question::Command(command), deadline).await
     }
 
@@ -79,11 +79,11 @@ impl Servers {
         key: &str,
         question: Question<'_>,
         deadline: Duration,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, RedisStoreError> {
         let answer = match self {
             Self::One(desk) => {
                 let link = desk.link();
-                link.ask(question, deadline, Manner::Together).await?
+                link.ask(question, deadline, SendMode::Together).await?
             }
             Self::Cluster(cluster) => cluster.ask_about(key, question, deadline).await?,
         };
@@ -91,7 +91,10 @@ impl Servers {
     }
 
     /// The connections to all who keep keys.
-    pub(super) async fn primaries(&self, within: Duration) -> Result<Vec<Link>, Trouble> {
+    pub(super) async fn primaries(
+        &self,
+        within: Duration,
+    ) -> Result<Vec<ConnectionHandle>, RedisStoreError> {
         match self {
             Self::One(desk) => Ok(vec![desk.link().clone()]),
             Self::Cluster(cluster) => cluster.primaries(within).await,

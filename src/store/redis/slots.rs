@@ -26,13 +26,13 @@ fn crc16(bytes: &[u8]) -> u16 {
 
 /// Who has which slot.
 #[derive(Clone, Debug)]
-pub(super) struct Owners<T> {
+pub(super) struct SlotMap<T> {
     nodes: Vec<T>,
     /// For every slot the number of its node; one past the last if nobody has it.
     of_slot: Vec<u16>,
 }
 
-impl<T: Clone> Owners<T> {
+impl<T: Clone> SlotMap<T> {
     const NOBODY: u16 = u16::MAX;
 
     /// From ranges, both ends included, and who has them.
@@ -110,7 +110,7 @@ mod tests {
     fn slots_change_hands() {
         let same = |one: &char, other: &char| one == other;
         let ranges = [(0, 99, 'a'), (100, 199, 'b'), (16_383, 16_383, 'a')];
-        let owners = Owners::new(ranges, same);
+        let owners = SlotMap::new(ranges, same);
         assert_eq!(owners.nodes(), ['a', 'b']);
         let found = [0, 99, 100, 199, 200, 16_383].map(|slot| owners.of(slot).copied());
         let [a, b] = [Some('a'), Some('b')];

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::address::{Address, Endpoint};
 use super::connect;
-use super::trouble::Trouble;
+use super::error::RedisStoreError;
 
 /// How long one server is asked. There are others.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -17,23 +17,23 @@ pub(super) type Range = (u16, u16, Endpoint);
 
 /// Asks a server, on a connection for this one question: who is asked, and whether he is still
 /// there, changes just when there is something to ask.
-pub(super) async fn ask(address: &Address) -> Result<Vec<Range>, Trouble> {
+pub(super) async fn ask(address: &Address) -> Result<Vec<Range>, RedisStoreError> {
     let place = address.place();
     let answer = timeout(PATIENCE, async {
         let (mut connection, driver) = connect::open(address)
             .await
-            .map_err(|error| Trouble::connecting(&place, error))?;
+            .map_err(|error| RedisStoreError::connecting(&place, error))?;
         let driver = tokio::spawn(driver);
         let mut command = Cmd::new();
         command.arg("CLUSTER").arg("SLOTS");
         let answer = command.query_async::<Value>(&mut connection).await;
         driver.abort();
-        answer.map_err(|error| Trouble::calling(&place, error))
+        answer.map_err(|error| RedisStoreError::calling(&place, error))
     });
     let Ok(answer) = answer.await else {
-        return Err(Trouble::late(&place, PATIENCE));
+        return Err(RedisStoreError::late(&place, PATIENCE));
     };
-    read(&address.endpoint, answer?).ok_or_else(|| Trouble::nonsense(&place))
+    read(&address.endpoint, answer?).ok_or_else(|| RedisStoreError::unexpected_reply(&place))
 }
 
 /// `[[first, last, [host, port, …], replicas …], …]`

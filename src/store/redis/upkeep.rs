@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::RedisStore;
 use super::call::{self, Question, ScriptCall};
-use super::lanes::Manner;
-use super::link::Link;
+use super::connection::ConnectionHandle;
+use super::error::RedisStoreError;
 use super::script;
 use super::servers::Servers;
-use super::trouble::Trouble;
+use super::slot_queues::SendMode;
 use crate::batch::Batch;
 use crate::clock::Timestamp;
 use crate::key::Subject;
@@ -97,7 +97,7 @@ impl RedisStore {
 }
 
 impl Servers {
-    async fn upkeep(&self, keys: &[String], arguments: &[&[u8]]) -> Result<u64, Trouble> {
+    async fn upkeep(&self, keys: &[String], arguments: &[&[u8]]) -> Result<u64, RedisStoreError> {
         let script = script::upkeep();
         let call = ScriptCall {
             script,
@@ -127,13 +127,16 @@ impl<'a> Pages<'a> {
     }
 
     /// Some more keys, of which there is at least one; `None` if there are no more.
-    async fn next(&mut self, link: &Link) -> Result<Option<Vec<String>>, Trouble> {
+    async fn next(
+        &mut self,
+        link: &ConnectionHandle,
+    ) -> Result<Option<Vec<String>>, RedisStoreError> {
         while let Some(cursor) = self.cursor {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(self.pattern);
             scan.arg("COUNT").arg(PAGE);
             let question = Question::Command(&scan);
-            let answer = link.ask(question, DEADLINE, Manner::Together).await?;
+            let answer = link.ask(question, DEADLINE, SendMode::Together).await?;
             let (next, keys): (u64, Vec<String>) = call::read(answer, link.place())?;
             self.cursor = (next != 0).then_some(next);
             if !keys.is_empty() {

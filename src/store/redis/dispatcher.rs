@@ -16,25 +16,27 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Sleep, sleep};
 
 use super::call;
-use super::lanes::{Call, Lanes, Manner, Overdue, Pace, Reply, Ticket};
-use super::link::{Line, Link, State};
+use super::connection::{Connection, ConnectionHandle, State};
+use super::error::RedisStoreError;
 use super::parcel::{self, Known};
 use super::request::Request;
+use super::slot_queues::{
+    CoalescedCall, CoalescingLimits, Overdue, QueuedRequest, Reply, SendMode, SlotQueues,
+};
 use super::source::Source;
-use super::trouble::Trouble;
 use crate::clock::{Clock as _, SystemClock, Timestamp};
 
 /// Where requests are handed in.
 #[derive(Clone, Debug)]
-pub(super) struct Desk {
-    inbox: mpsc::Sender<Ticket>,
-    link: Link,
+pub(super) struct RequestQueue {
+    inbox: mpsc::Sender<QueuedRequest>,
+    link: ConnectionHandle,
 }
 
 /// What all desks of a store have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
-    pub(super) pace: Pace,
+    pub(super) pace: CoalescingLimits,
     /// How long a connection may be silent while it owes an answer.
     pub(super) patience: Duration,
     pub(super) deadline: Duration,
@@ -44,24 +46,24 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Opens a desk. It closes when the last of its kind is dropped and everybody was answered.
-    pub(super) fn desk(&self, source: Source) -> Desk {
-        let link = Link::start(source, self.patience, &self.runtime);
-        let (inbox, arrivals) = mpsc::channel(Lanes::MOST);
-        let clerk = Clerk {
+    pub(super) fn desk(&self, source: Source) -> RequestQueue {
+        let link = ConnectionHandle::start(source, self.patience, &self.runtime);
+        let (inbox, arrivals) = mpsc::channel(SlotQueues::MOST);
+        let clerk = Dispatcher {
             link: link.clone(),
             arrivals,
             is_open: true,
-            lanes: Lanes::new(self.pace),
+            queues: SlotQueues::new(self.pace),
             under_way: FuturesUnordered::new(),
             waits_for_line: false,
             line: None,
-            turn: Turn::default(),
+            turn: FlushState::default(),
             is_overdue: false,
             deadline: self.deadline,
             clock: self.clock.clone(),
         };
         self.runtime.spawn(clerk.serve());
-        Desk { inbox, link }
+        RequestQueue { inbox, link }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -69,36 +71,38 @@ impl Setup {
     }
 }
 
-impl Desk {
+impl RequestQueue {
     /// Hands in a request. It is on its way when this returns, whatever becomes of the answer.
-    pub(super) fn hand_in(
+    pub(super) fn enqueue(
         &self,
         request: Request,
-        (lane, manner): (u16, Manner),
+        (slot, mode): (u16, SendMode),
         due: Timestamp,
     ) -> oneshot::Receiver<Reply> {
         let (reply, answer) = oneshot::channel();
-        let ticket = Ticket {
+        let ticket = QueuedRequest {
             request,
-            lane,
-            manner,
+            slot,
+            mode,
             due,
             reply,
         };
         if let Err(mpsc::error::TrySendError::Full(ticket)) = self.inbox.try_send(ticket) {
-            let _ = ticket.reply.send(Err(Trouble::crowded(self.link.place())));
+            let _ = ticket
+                .reply
+                .send(Err(RedisStoreError::crowded(self.link.place())));
         }
         answer
     }
 
-    pub(super) fn link(&self) -> &Link {
+    pub(super) fn link(&self) -> &ConnectionHandle {
         &self.link
     }
 }
 
 /// What may happen while the clerk waits.
 enum Event {
-    Answered(Call, Known, Result<Value, RedisError>, Line),
+    Answered(CoalescedCall, Known, Result<Value, RedisError>, Connection),
     /// There is a line now, or there is none.
     LineSettled,
     /// The time is up for somebody.
@@ -112,7 +116,7 @@ enum Event {
 /// from then on the server has nothing to do while we have, and we while it has. So whoever has made
 /// a call lets the connection have a turn, which writes it, before he makes another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Turn {
+enum FlushState {
     #[default]
     Ours,
     /// A call was made.
@@ -124,25 +128,25 @@ enum Turn {
 type UnderWay = Pin<Box<dyn Future<Output = Event> + Send>>;
 
 /// Who serves at the desk, in a task of his own.
-struct Clerk {
-    link: Link,
-    arrivals: mpsc::Receiver<Ticket>,
+struct Dispatcher {
+    link: ConnectionHandle,
+    arrivals: mpsc::Receiver<QueuedRequest>,
     /// Whether somebody may still come.
     is_open: bool,
-    lanes: Lanes,
+    queues: SlotQueues,
     under_way: FuturesUnordered<UnderWay>,
     /// Whether one of those under way is not a call, but waits for the line.
     waits_for_line: bool,
     /// That of the last call.
-    line: Option<Line>,
-    turn: Turn,
+    line: Option<Connection>,
+    turn: FlushState,
     /// Whether somebody has waited for too long for a call that is under way.
     is_overdue: bool,
     deadline: Duration,
     clock: SystemClock,
 }
 
-impl Clerk {
+impl Dispatcher {
     /// How many arrivals are taken in one go.
     const PAGE: usize = 512;
     /// How often a line is looked at that owes an answer.
@@ -151,7 +155,7 @@ impl Clerk {
     async fn serve(mut self) {
         let mut arrived = Vec::new();
         let (mut timer, mut rings_at) = (pin!(sleep(Duration::ZERO)), None);
-        while self.is_open || !self.lanes.is_empty() {
+        while self.is_open || !self.queues.is_empty() {
             self.set(timer.as_mut(), &mut rings_at);
             let event = poll_fn(|cx| {
                 let rings = rings_at.map(|_| timer.as_mut());
@@ -159,20 +163,20 @@ impl Clerk {
             });
             match event.await {
                 Some(Event::Answered(call, known, answer, line)) => {
-                    self.pass_on(call, known, answer, &line);
+                    self.complete_call(call, known, answer, &line);
                 }
                 Some(Event::LineSettled) => self.waits_for_line = false,
                 Some(Event::Rang) => rings_at = None,
                 None => {}
             }
             for ticket in arrived.drain(..) {
-                if let Err(ticket) = self.lanes.enter(ticket) {
-                    let crowded = Trouble::crowded(self.link.place());
+                if let Err(ticket) = self.queues.enter(ticket) {
+                    let crowded = RedisStoreError::crowded(self.link.place());
                     let _ = ticket.reply.send(Err(crowded));
                 }
             }
-            self.send_home();
-            self.send_off();
+            self.expire_overdue();
+            self.dispatch_ready();
         }
     }
 
@@ -182,7 +186,7 @@ impl Clerk {
         let look = self
             .is_overdue
             .then(|| now.saturating_add(Self::LOOK_EVERY));
-        let Some(next) = self.lanes.next_due().into_iter().chain(look).min() else {
+        let Some(next) = self.queues.next_due().into_iter().chain(look).min() else {
             return;
         };
         if rings_at.is_none_or(|at| next < at) {
@@ -196,12 +200,12 @@ impl Clerk {
     fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
-        arrived: &mut Vec<Ticket>,
+        arrived: &mut Vec<QueuedRequest>,
         timer: Option<Pin<&mut Sleep>>,
     ) -> Poll<Option<Event>> {
-        let mut goes_on = self.turn == Turn::Theirs;
+        let mut goes_on = self.turn == FlushState::Theirs;
         if goes_on {
-            self.turn = Turn::Ours;
+            self.turn = FlushState::Ours;
         }
         if self.is_open
             && let Poll::Ready(count) = self.arrivals.poll_recv_many(cx, arrived, Self::PAGE)
@@ -218,24 +222,24 @@ impl Clerk {
         if goes_on {
             return Poll::Ready(None);
         }
-        if self.turn == Turn::Over {
-            self.turn = Turn::Theirs;
+        if self.turn == FlushState::Over {
+            self.turn = FlushState::Theirs;
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
     /// Makes as many calls as there can be.
-    fn send_off(&mut self) {
-        while self.lanes.has_next() && self.turn == Turn::Ours {
+    fn dispatch_ready(&mut self) {
+        while self.queues.has_next() && self.turn == FlushState::Ours {
             match self.link.state() {
                 State::Open(line) => {
-                    let Some(call) = self.lanes.next() else {
+                    let Some(call) = self.queues.next() else {
                         return;
                     };
                     self.send(call, Known::ByHash, line);
-                    if self.lanes.travel_together() {
-                        self.turn = Turn::Over;
+                    if self.queues.travel_together() {
+                        self.turn = FlushState::Over;
                     }
                 }
                 State::Opening => {
@@ -250,30 +254,30 @@ impl Clerk {
                     }
                     return;
                 }
-                State::Closed(trouble) => self.lanes.turn_away(&trouble),
+                State::Closed(trouble) => self.queues.turn_away(&trouble),
             }
         }
     }
 
-    fn send(&mut self, call: Call, known: Known, line: Line) {
+    fn send(&mut self, call: CoalescedCall, known: Known, line: Connection) {
         let requests = call.members.iter().map(|member| &member.request);
         let command = parcel::command(requests, known);
         line.health.asked();
         self.line = Some(line.clone());
         self.under_way.push(Box::pin(async move {
             let mut line = line;
-            let answer = call::ask(&mut line, &command, call.manner).await;
+            let answer = call::ask(&mut line, &command, call.mode).await;
             Event::Answered(call, known, answer, line)
         }));
     }
 
     /// Tells everybody in a call what has come of it.
-    fn pass_on(
+    fn complete_call(
         &mut self,
-        mut call: Call,
+        mut call: CoalescedCall,
         known: Known,
         answer: Result<Value, RedisError>,
-        line: &Line,
+        line: &Connection,
     ) {
         let answers = match answer {
             // Nothing has run: a server that has restarted, or whose scripts were flushed. Whoever
@@ -281,9 +285,9 @@ impl Clerk {
             Err(error) if known == Known::ByHash && call::is_unknown_script(&error) => {
                 line.health.answered();
                 call.members
-                    .retain(|member| self.lanes.is_waited_for(member));
+                    .retain(|member| self.queues.is_waited_for(member));
                 if call.members.is_empty() {
-                    self.lanes.end(call.lane);
+                    self.queues.end(call.slot);
                 } else {
                     self.send(call, Known::ByText, line.clone());
                 }
@@ -296,42 +300,43 @@ impl Clerk {
                 parcel::unpack(requests, answer, self.link.place())
             }
             Err(error) => {
-                let trouble = Trouble::calling(self.link.place(), error);
+                let trouble = RedisStoreError::calling(self.link.place(), error);
                 if trouble.is_answer() {
                     line.health.answered();
                 }
                 vec![Err(trouble); call.members.len()]
             }
         };
-        self.lanes.end(call.lane);
+        self.queues.end(call.slot);
         for (member, answer) in call.members.iter().zip(answers) {
             if let Err(trouble) = &answer
                 && trouble.calls_for_another_connection()
             {
                 line.health.condemn(trouble);
             }
-            self.lanes.answer(member, answer);
+            self.queues.answer(member, answer);
         }
     }
 
     /// Tells those who have waited for too long that it has been too long.
-    fn send_home(&mut self) {
+    fn expire_overdue(&mut self) {
         let (now, place) = (self.clock.now(), self.link.place());
-        while let Some(Overdue { reply, sent }) = self.lanes.overdue(now) {
+        while let Some(Overdue { reply, sent }) = self.queues.overdue(now) {
             let _ = reply.send(Err(if sent {
                 self.is_overdue = true;
-                Trouble::late(place, self.deadline)
+                RedisStoreError::late(place, self.deadline)
             } else if self.waits_for_line {
-                Trouble::not_yet(place, self.deadline)
+                RedisStoreError::not_yet(place, self.deadline)
             } else {
-                Trouble::unsent(place, self.deadline)
+                RedisStoreError::unsent(place, self.deadline)
             }));
         }
-        if self.lanes.calls_in_flight() == 0 {
+        if self.queues.calls_in_flight() == 0 {
             self.is_overdue = false;
         }
         if let Some(line) = self.line.as_ref().filter(|_| self.is_overdue) {
-            line.health.look(&Trouble::late(place, self.deadline));
+            line.health
+                .look(&RedisStoreError::late(place, self.deadline));
         }
     }
 }

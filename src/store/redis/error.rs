@@ -11,7 +11,7 @@ use crate::error::{StoreError, StoreErrorKind};
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
+pub(super) struct RedisStoreError {
     place: Arc<str>,
     cause: Cause,
 }
@@ -45,20 +45,20 @@ enum Cause {
     /// No sentinel knows a primary of this name.
     UnknownPrimary(Box<str>),
     /// What was asked for is elsewhere. Nothing has run.
-    Elsewhere(Way, RedisError),
+    Elsewhere(Redirect, RedisError),
     /// No server of the cluster has this slot, or each says that another has it.
     Scattered(u16),
     /// It answered with an error.
     Failed(RedisError),
     /// It answered something else than it was asked.
-    Nonsense,
+    UnexpectedReply,
     /// The runtime that the store was made on is gone.
     NoRuntime,
 }
 
 /// Where a server says that a key is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Redirect {
     /// There, from now on.
     Moved { host: String, port: u16 },
     /// There, this time.
@@ -67,7 +67,7 @@ pub(super) enum Way {
     TryAgain,
 }
 
-impl Way {
+impl Redirect {
     fn of(error: &RedisError) -> Option<Self> {
         let ErrorKind::Server(kind) = error.kind() else {
             return None;
@@ -87,7 +87,7 @@ impl Way {
     }
 }
 
-impl Trouble {
+impl RedisStoreError {
     fn new(place: &Arc<str>, cause: Cause) -> Self {
         Self {
             place: Arc::clone(place),
@@ -115,7 +115,7 @@ impl Trouble {
             Cause::Forbidden(error)
         } else if is_code(&error, ServerErrorKind::ReadOnly, "READONLY") {
             Cause::ReadOnly(error)
-        } else if let Some(way) = Way::of(&error) {
+        } else if let Some(way) = Redirect::of(&error) {
             Cause::Elsewhere(way, error)
         } else if error.is_io_error() {
             Cause::Lost(error)
@@ -157,8 +157,8 @@ impl Trouble {
         Self::new(place, Cause::Scattered(slot))
     }
 
-    pub(super) fn nonsense(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::Nonsense)
+    pub(super) fn unexpected_reply(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::UnexpectedReply)
     }
 
     pub(super) fn no_runtime(place: &Arc<str>) -> Self {
@@ -179,7 +179,7 @@ impl Trouble {
             | Cause::Refused(_)
             | Cause::Forbidden(_)
             | Cause::UnknownPrimary(_)
-            | Cause::Nonsense
+            | Cause::UnexpectedReply
             | Cause::NoRuntime => StoreErrorKind::Refused,
             Cause::Failed(error) if !is_for_a_while(error) => StoreErrorKind::Refused,
             Cause::Unreachable(_)
@@ -198,7 +198,7 @@ impl Trouble {
     }
 
     /// Where the server says that it is instead.
-    pub(super) const fn way(&self) -> Option<&Way> {
+    pub(super) const fn way(&self) -> Option<&Redirect> {
         match &self.cause {
             Cause::Elsewhere(way, _) => Some(way),
             _ => None,
@@ -226,7 +226,7 @@ impl Trouble {
             | Cause::Refused(_)
             | Cause::Forbidden(_)
             | Cause::UnknownPrimary(_)
-            | Cause::Nonsense
+            | Cause::UnexpectedReply
             | Cause::NoRuntime => false,
         }
     }
@@ -279,7 +279,7 @@ fn is_for_a_while(error: &RedisError) -> bool {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for RedisStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = &self.place;
         match &self.cause {
@@ -330,7 +330,7 @@ impl fmt::Display for Trouble {
                 "no server of the Redis cluster at {place} has slot {slot}; it may be about to move"
             ),
             Cause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
-            Cause::Nonsense => write!(f, "Redis at {place} gave an answer of another shape"),
+            Cause::UnexpectedReply => write!(f, "Redis at {place} gave an answer of another shape"),
             Cause::NoRuntime => write!(
                 f,
                 "the runtime on which the store for Redis at {place} was built has ended"
@@ -339,8 +339,8 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
+impl From<RedisStoreError> for StoreError {
+    fn from(trouble: RedisStoreError) -> Self {
         let told = Self::of_kind(trouble.kind(), trouble.to_string());
         match trouble.cause {
             Cause::Unreachable(error)
@@ -359,7 +359,7 @@ impl From<Trouble> for StoreError {
             | Cause::Demoted
             | Cause::UnknownPrimary(_)
             | Cause::Scattered(_)
-            | Cause::Nonsense
+            | Cause::UnexpectedReply
             | Cause::NoRuntime => told,
         }
     }

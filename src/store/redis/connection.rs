@@ -13,9 +13,9 @@ use tokio::time::sleep;
 
 use super::backoff::Backoff;
 use super::connect::Driver;
-use super::health::Health;
+use super::error::RedisStoreError;
+use super::liveness::Liveness;
 use super::source::Source;
-use super::trouble::Trouble;
 use crate::clock::SystemClock;
 
 /// A connection that was of use for this long has earned an attempt without a wait.
@@ -26,31 +26,31 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub(super) enum State {
     /// A connection is on its way, and worth waiting for.
     Opening,
-    Open(Line),
+    Open(Connection),
     /// There is none. The task tries again by itself; nobody has to wait for that.
-    Closed(Trouble),
+    Closed(RedisStoreError),
 }
 
 /// A connection, as calls use it.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) connection: MultiplexedConnection,
-    pub(super) health: Arc<Health>,
+    pub(super) health: Arc<Liveness>,
 }
 
 /// Where calls find the connection.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
+pub(super) struct ConnectionHandle {
     state: watch::Receiver<State>,
     place: Arc<str>,
 }
 
-impl Link {
+impl ConnectionHandle {
     /// Starts the task that keeps the connection. It ends when the last link is dropped.
     pub(super) fn start(source: Source, patience: Duration, runtime: &Handle) -> Self {
         let (sender, state) = watch::channel(State::Opening);
         let place = source.place();
-        let keeper = Keeper {
+        let keeper = ConnectionTask {
             source,
             place: Arc::clone(&place),
             patience,
@@ -62,7 +62,7 @@ impl Link {
     }
 
     /// The connection. Waits if one is on its way, and for no other.
-    pub(super) async fn line(&self) -> Result<Line, Trouble> {
+    pub(super) async fn line(&self) -> Result<Connection, RedisStoreError> {
         // Most of the time it is there.
         if let State::Open(line) = &*self.state.borrow() {
             return Ok(line.clone());
@@ -75,7 +75,7 @@ impl Link {
                 State::Opening => {}
             }
             if state.changed().await.is_err() {
-                return Err(Trouble::no_runtime(&self.place));
+                return Err(RedisStoreError::no_runtime(&self.place));
             }
         }
     }
@@ -105,7 +105,7 @@ impl Link {
 }
 
 /// Keeps the connection open.
-struct Keeper {
+struct ConnectionTask {
     source: Source,
     place: Arc<str>,
     patience: Duration,
@@ -113,7 +113,7 @@ struct Keeper {
     clock: SystemClock,
 }
 
-impl Keeper {
+impl ConnectionTask {
     async fn keep(mut self) {
         let mut backoff = Backoff::default();
         // The first attempt comes at once, and so does the one after a connection that had lasted.
@@ -124,8 +124,8 @@ impl Keeper {
             }
             let trouble = match self.source.open().await {
                 Ok((connection, driver)) => {
-                    let health = Arc::new(Health::new(self.clock.clone(), self.patience));
-                    let line = Line {
+                    let health = Arc::new(Liveness::new(self.clock.clone(), self.patience));
+                    let line = Connection {
                         connection,
                         health: Arc::clone(&health),
                     };
@@ -136,7 +136,7 @@ impl Keeper {
                     if health.has_lasted(SETTLED) {
                         backoff.reset();
                     }
-                    let hung_up = || Trouble::hung_up(&self.place);
+                    let hung_up = || RedisStoreError::hung_up(&self.place);
                     health.why().unwrap_or_else(hung_up)
                 }
                 Err(trouble) => trouble,
@@ -152,7 +152,7 @@ impl Keeper {
 
     /// Lets the bytes of a connection move until it ends or is condemned. Says whether there is
     /// still somebody who needs one.
-    async fn drive(&mut self, driver: Driver, health: &Health) -> bool {
+    async fn drive(&mut self, driver: Driver, health: &Liveness) -> bool {
         // In a task of its own, so that it is not in this one's way.
         let mut driver = tokio::spawn(driver);
         let condemned = pin!(health.condemned());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::trouble::Trouble;
+use super::error::RedisStoreError;
 use crate::clock::{Clock as _, SystemClock};
 use crate::sync::locked;
 
@@ -16,7 +16,7 @@ use crate::sync::locked;
 /// calls for ever and answers none. One late answer proves nothing; silence for longer than
 /// `patience`, while there was something to answer, does.
 #[derive(Debug)]
-pub(super) struct Health {
+pub(super) struct Liveness {
     clock: SystemClock,
     patience: Duration,
     opened_at: u64,
@@ -25,10 +25,10 @@ pub(super) struct Health {
     waiting: AtomicUsize,
     has_answered: AtomicBool,
     condemned: Notify,
-    why: Mutex<Option<Trouble>>,
+    why: Mutex<Option<RedisStoreError>>,
 }
 
-impl Health {
+impl Liveness {
     /// The health of a connection that was opened now.
     pub(super) fn new(clock: SystemClock, patience: Duration) -> Self {
         Self {
@@ -65,14 +65,14 @@ impl Health {
     }
 
     /// It was not answered in time, and nobody waits for it any more.
-    pub(super) fn missed(&self, trouble: &Trouble) {
+    pub(super) fn missed(&self, trouble: &RedisStoreError) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         self.look(trouble);
     }
 
     /// An answer is late, and may still come. Gives the connection up if nothing was heard for too
     /// long.
-    pub(super) fn look(&self, trouble: &Trouble) {
+    pub(super) fn look(&self, trouble: &RedisStoreError) {
         let since = self.silent_since.load(Ordering::Relaxed);
         if since > 0 && self.time_since(since) >= self.patience {
             self.condemn(trouble);
@@ -80,7 +80,7 @@ impl Health {
     }
 
     /// The connection is of no use any more.
-    pub(super) fn condemn(&self, trouble: &Trouble) {
+    pub(super) fn condemn(&self, trouble: &RedisStoreError) {
         locked(&self.why).get_or_insert_with(|| trouble.clone());
         self.condemned.notify_one();
     }
@@ -91,7 +91,7 @@ impl Health {
     }
 
     /// Why it was condemned, if it was.
-    pub(super) fn why(&self) -> Option<Trouble> {
+    pub(super) fn why(&self) -> Option<RedisStoreError> {
         locked(&self.why).clone()
     }
 
