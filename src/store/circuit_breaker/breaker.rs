@@ -5,48 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::store::StoreHealth;
+use crate::store::breaker::BreakerState;
 use crate::store::chance::chance;
 use crate::sync::{Mutex, lock};
 
-/// Whether a store is asked.
+/// Shared circuit breaker of a store.
 pub(super) struct Breaker {
     clock: Arc<dyn Clock>,
-    opens_after: u32,
-    probes_every: Duration,
-    /// Whether there is something in `failing`, and whether that is much: most calls need to know
-    /// no more.
+    /// Whether `state` has a failure, and whether it rejects calls. Most calls read no more.
     is_failing: AtomicBool,
     is_open: AtomicBool,
-    failing: Mutex<Option<Failing>>,
+    state: Mutex<BreakerState<StoreError>>,
 }
-
-/// A store that has failed and not answered since.
-struct Failing {
-    since: Timestamp,
-    why: StoreError,
-    failures: u32,
-    /// When the next call may find out whether it is back, once nobody else is let through.
-    probe_at: Timestamp,
-    /// Since when a call is under way that finds it out.
-    probed_since: Option<Timestamp>,
-}
-
-/// After so many intervals nobody waits for that call any more. Whoever keeps its answer may never
-/// look at it, and the store would be left alone for good.
-const MOST_INTERVALS: u32 = 10;
 
 impl Breaker {
     pub(super) fn new(clock: Arc<dyn Clock>, opens_after: u32, probes_every: Duration) -> Self {
         Self {
             clock,
-            opens_after,
-            probes_every,
             is_failing: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
-            failing: Mutex::new(None),
+            state: Mutex::new(BreakerState::new(opens_after, probes_every)),
         }
     }
 
@@ -54,7 +35,7 @@ impl Breaker {
         &*self.clock
     }
 
-    /// Lets a call through, or says why not.
+    /// Lets a call pass, or returns the error that it is rejected with.
     #[inline]
     pub(super) fn admit(self: &Arc<Self>) -> Result<Pass, StoreError> {
         let is_probe = self.is_open.load(Ordering::Acquire) && self.admit_probe()?;
@@ -64,29 +45,14 @@ impl Breaker {
         })
     }
 
-    /// One at a time, and not too often.
     #[cold]
     fn admit_probe(&self) -> Result<bool, StoreError> {
-        let mut failing = lock(&self.failing);
-        let Some(failing) = &mut *failing else {
-            return Ok(false);
-        };
-        let now = self.clock.now();
-        let long = self.probes_every * MOST_INTERVALS;
-        let probed_since = failing.probed_since;
-        let is_probed = probed_since.is_some_and(|since| now.duration_since(since) < long);
-        if is_probed || now < failing.probe_at {
-            return Err(failing.why.again());
+        let mut state = lock(&self.state);
+        if state.start_probe(self.clock.now(), chance()) {
+            return Ok(true);
         }
-        failing.probed_since = Some(now);
-        failing.probe_at = self.next_probe(now);
-        Ok(true)
-    }
-
-    /// Half of the interval at least, the rest by chance.
-    fn next_probe(&self, now: Timestamp) -> Timestamp {
-        let half = self.probes_every / 2;
-        now.saturating_add(half + half.mul_f64(chance()))
+        let rejection = state.rejection().map(StoreError::again);
+        rejection.map_or(Ok(false), Err)
     }
 
     #[inline]
@@ -98,38 +64,26 @@ impl Breaker {
 
     #[cold]
     fn close(&self) {
-        let mut failing = lock(&self.failing);
-        *failing = None;
+        let mut state = lock(&self.state);
+        state.record_success();
         self.is_open.store(false, Ordering::Release);
         self.is_failing.store(false, Ordering::Release);
     }
 
     #[cold]
     fn failed(&self, error: &StoreError) {
-        let mut failing = lock(&self.failing);
-        let now = self.clock.now();
-        let failing = failing.get_or_insert_with(|| Failing {
-            since: now,
-            why: error.again(),
-            failures: 0,
-            probe_at: now,
-            probed_since: None,
-        });
-        failing.why = error.again();
-        failing.failures = failing.failures.saturating_add(1);
-        if failing.failures == self.opens_after {
-            failing.probe_at = self.next_probe(now);
+        let mut state = lock(&self.state);
+        if state.record_failure(error.again(), self.clock.now(), chance()) {
             self.is_open.store(true, Ordering::Release);
         }
         self.is_failing.store(true, Ordering::Release);
     }
 
-    /// Not well from the first failure on, until it has answered.
+    /// Degraded from the first failure until the next success.
     pub(super) fn health(&self) -> StoreHealth {
-        match &*lock(&self.failing) {
-            Some(failing) => {
-                let since = failing.since.offset_by(self.clock.wall_offset());
-                StoreHealth::degraded(since, &failing.why)
+        match lock(&self.state).failing() {
+            Some((since, error)) => {
+                StoreHealth::degraded(since.offset_by(self.clock.wall_offset()), error)
             }
             None => StoreHealth::Healthy,
         }
@@ -164,10 +118,8 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        if self.is_probe
-            && let Some(failing) = &mut *lock(&self.breaker.failing)
-        {
-            failing.probed_since = None;
+        if self.is_probe {
+            lock(&self.breaker.state).end_probe();
         }
     }
 }
