@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::dispatcher::Setup;
 use super::key::Prefix;
 use super::overrides::Seen;
+use super::queue::QueueSettings;
 use super::servers::Servers;
 use super::slot_queues::CoalescingLimits;
 use super::tls::Tls;
@@ -16,6 +16,7 @@ use super::{RedisStore, Shared};
 use crate::clock::SystemClock;
 use crate::error::Invalid;
 use crate::store::Overrides;
+use crate::store::chance::chance;
 use crate::store::epoch::Epoch;
 use crate::store::wall::WallTime;
 
@@ -139,23 +140,24 @@ impl RedisStoreBuilder {
                 "a tokio runtime: build the store in `#[tokio::main]`, or in `Runtime::block_on`",
             )
         })?;
-        let patience = (self.deadline * Self::SILENT_DEADLINES)
+        let max_silence = (self.deadline * Self::SILENT_DEADLINES)
             .clamp(Self::SHORTEST_PATIENCE, Self::LONGEST_PATIENCE);
-        let pace = if self.coalescing {
+        let limits = if self.coalescing {
             Self::TOGETHER
         } else {
             Self::EACH_ALONE
         };
         let clock = SystemClock::new();
-        let setup = Setup {
-            pace,
-            patience,
+        let settings = QueueSettings {
+            limits,
+            max_silence,
             deadline: self.deadline,
             runtime: runtime.clone(),
             clock: clock.clone(),
+            random: chance,
         };
         let shared = Arc::new(Shared {
-            servers: Servers::start(target, setup),
+            servers: Servers::start(target, settings),
             clock,
             prefix,
             deadline: self.deadline,

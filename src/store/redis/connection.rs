@@ -1,172 +1,162 @@
-//! The connection to Redis: kept open by a task, lent to calls.
+//! Connection to one server, opened and reopened by a task of its own.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use redis::aio::MultiplexedConnection;
-use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::backoff::Backoff;
 use super::connect::Driver;
 use super::error::RedisStoreError;
 use super::liveness::Liveness;
+use super::queue::QueueSettings;
 use super::source::Source;
 use crate::clock::SystemClock;
 
-/// A connection that was of use for this long has earned an attempt without a wait.
-const SETTLED: Duration = Duration::from_secs(2);
+/// A connection that replied and lasted this long resets the back-off.
+const STABLE_AFTER: Duration = Duration::from_secs(2);
 
-/// What there is at present.
+/// State of the connection.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// A connection is on its way, and worth waiting for.
+    /// An attempt runs that is worth waiting for: the first one, or the one right after a stable
+    /// connection was lost.
     Opening,
     Open(Connection),
-    /// There is none. The task tries again by itself; nobody has to wait for that.
+    /// Back-off. Attempts go on, and requests fail at once.
     Closed(RedisStoreError),
 }
 
-/// A connection, as calls use it.
+/// An open connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    pub(super) connection: MultiplexedConnection,
-    pub(super) health: Arc<Liveness>,
+    pub(super) multiplexed: MultiplexedConnection,
+    pub(super) liveness: Arc<Liveness>,
 }
 
-/// Where calls find the connection.
-#[derive(Clone, Debug)]
+/// Receives the states of the connection. The connection closes when this is dropped.
+#[derive(Debug)]
 pub(super) struct ConnectionHandle {
-    state: watch::Receiver<State>,
+    state: State,
+    changes: mpsc::Receiver<State>,
     place: Arc<str>,
 }
 
 impl ConnectionHandle {
-    /// Starts the task that keeps the connection. It ends when the last link is dropped.
-    pub(super) fn start(source: Source, patience: Duration, runtime: &Handle) -> Self {
-        let (sender, state) = watch::channel(State::Opening);
+    /// Starts the task that keeps the connection open.
+    pub(super) fn start(source: Source, settings: &QueueSettings) -> Self {
+        let (sender, changes) = mpsc::channel(1);
         let place = source.place();
-        let keeper = ConnectionTask {
+        let task = ConnectionTask {
             source,
             place: Arc::clone(&place),
-            patience,
+            max_silence: settings.max_silence,
             sender,
-            clock: SystemClock::new(),
+            clock: settings.clock.clone(),
+            random: settings.random,
         };
-        runtime.spawn(keeper.keep());
-        Self { state, place }
-    }
-
-    /// The connection. Waits if one is on its way, and for no other.
-    pub(super) async fn line(&self) -> Result<Connection, RedisStoreError> {
-        // Most of the time it is there.
-        if let State::Open(line) = &*self.state.borrow() {
-            return Ok(line.clone());
-        }
-        let mut state = self.state.clone();
-        loop {
-            match &*state.borrow_and_update() {
-                State::Open(line) => return Ok(line.clone()),
-                State::Closed(trouble) => return Err(trouble.clone()),
-                State::Opening => {}
-            }
-            if state.changed().await.is_err() {
-                return Err(RedisStoreError::no_runtime(&self.place));
-            }
+        settings.runtime.spawn(task.run());
+        Self {
+            state: State::Opening,
+            changes,
+            place,
         }
     }
 
-    /// What there is at present.
-    pub(super) fn state(&self) -> State {
-        self.state.borrow().clone()
+    pub(super) const fn state(&self) -> &State {
+        &self.state
     }
 
-    /// Completes when no connection is on its way, be it that there is one.
-    pub(super) async fn settled(self) {
-        let mut state = self.state;
-        let _ = state
-            .wait_for(|state| !matches!(state, State::Opening))
-            .await;
+    /// Completes when the state has changed.
+    pub(super) fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Poll::Ready(state) = self.changes.poll_recv(cx) else {
+            return Poll::Pending;
+        };
+        // The task ends before this handle only if its runtime does.
+        let ended = || State::Closed(RedisStoreError::no_runtime(&self.place));
+        self.state = state.unwrap_or_else(ended);
+        Poll::Ready(())
     }
 
-    /// How the server is called when there is something to tell.
-    pub(super) fn place(&self) -> &Arc<str> {
+    /// Address of the server, for error messages.
+    pub(super) const fn place(&self) -> &Arc<str> {
         &self.place
-    }
-
-    /// Whether there is a connection now.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(&*self.state.borrow(), State::Open(_))
     }
 }
 
-/// Keeps the connection open.
+/// Keeps a connection open.
 struct ConnectionTask {
     source: Source,
     place: Arc<str>,
-    patience: Duration,
-    sender: watch::Sender<State>,
+    max_silence: Duration,
+    sender: mpsc::Sender<State>,
     clock: SystemClock,
+    random: fn() -> f64,
 }
 
 impl ConnectionTask {
-    async fn keep(mut self) {
+    async fn run(mut self) {
         let mut backoff = Backoff::default();
-        // The first attempt comes at once, and so does the one after a connection that had lasted.
-        let mut wait = backoff.next();
+        let mut wait = backoff.next((self.random)());
         loop {
-            if !unless_abandoned(&self.sender, sleep(wait)).await {
+            if !unless_dropped(&self.sender, sleep(wait)).await {
                 return;
             }
-            let trouble = match self.source.open().await {
-                Ok((connection, driver)) => {
-                    let health = Arc::new(Liveness::new(self.clock.clone(), self.patience));
-                    let line = Connection {
-                        connection,
-                        health: Arc::clone(&health),
+            let error = match self.source.open().await {
+                Ok((multiplexed, driver)) => {
+                    let liveness = Arc::new(Liveness::new(self.clock.clone(), self.max_silence));
+                    let connection = Connection {
+                        multiplexed,
+                        liveness: Arc::clone(&liveness),
                     };
-                    self.sender.send_replace(State::Open(line));
-                    if !self.drive(driver, &health).await {
+                    if self.sender.send(State::Open(connection)).await.is_err()
+                        || !self.drive(driver, &liveness).await
+                    {
                         return;
                     }
-                    if health.has_lasted(SETTLED) {
+                    if liveness.has_lasted(STABLE_AFTER) {
                         backoff.reset();
                     }
-                    let hung_up = || RedisStoreError::hung_up(&self.place);
-                    health.why().unwrap_or_else(hung_up)
+                    let closed = || RedisStoreError::closed_by_server(&self.place);
+                    liveness.error().unwrap_or_else(closed)
                 }
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            wait = backoff.next();
-            self.sender.send_replace(if wait.is_zero() {
+            wait = backoff.next((self.random)());
+            let state = if wait.is_zero() {
                 State::Opening
             } else {
-                State::Closed(trouble)
-            });
+                State::Closed(error)
+            };
+            if self.sender.send(state).await.is_err() {
+                return;
+            }
         }
     }
 
-    /// Lets the bytes of a connection move until it ends or is condemned. Says whether there is
-    /// still somebody who needs one.
-    async fn drive(&mut self, driver: Driver, health: &Liveness) -> bool {
-        // In a task of its own, so that it is not in this one's way.
+    /// Runs the I/O of a connection until it ends or is given up. Returns whether the handle still
+    /// exists.
+    async fn drive(&mut self, driver: Driver, liveness: &Liveness) -> bool {
+        // In its own task, so that a wake-up for I/O does not poll this one.
         let mut driver = tokio::spawn(driver);
-        let condemned = pin!(health.condemned());
-        let moved = pin!(async { health.condemn(&self.source.has_moved().await) });
-        let over = select(&mut driver, select(condemned, moved));
-        let needed = unless_abandoned(&self.sender, over).await;
-        // Closes it; whoever still waits for an answer is told so.
+        let given_up = pin!(liveness.given_up());
+        let moved = pin!(async { liveness.give_up(&self.source.has_moved().await) });
+        let over = select(&mut driver, select(given_up, moved));
+        let is_needed = unless_dropped(&self.sender, over).await;
+        // Closes the connection. Calls in flight fail.
         driver.abort();
-        needed
+        is_needed
     }
 }
 
-/// Waits for something, unless the store is dropped meanwhile.
-async fn unless_abandoned(sender: &watch::Sender<State>, something: impl Future) -> bool {
-    let (something, abandoned) = (pin!(something), pin!(sender.closed()));
-    matches!(select(something, abandoned).await, Either::Left(_))
+/// Waits for a future. Returns `false` if the handle was dropped first.
+async fn unless_dropped(sender: &mpsc::Sender<State>, future: impl Future) -> bool {
+    let (future, dropped) = (pin!(future), pin!(sender.closed()));
+    matches!(select(future, dropped).await, Either::Left(_))
 }

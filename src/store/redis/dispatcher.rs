@@ -1,8 +1,10 @@
-//! The desk of one server: decisions that wait together travel in one call.
+//! Dispatcher of one server: takes requests from the queue, coalesces decisions, and sends calls.
 //!
-//! A script that decides about many requests costs Redis less than half of what it costs to be
-//! called for each. So at most a few calls are under way at once, and whatever comes meanwhile
-//! takes the next one together. On a line that is idle nobody waits for anybody.
+//! A script that decides about many requests costs Redis less than half per request than a call for
+//! each. Therefore only a few calls are in flight at once, and requests that arrive meanwhile share
+//! the next one. On an idle connection no request waits for another.
+
+mod failures;
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -10,333 +12,348 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use redis::{RedisError, Value};
-use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use redis::{Cmd, RedisError, Value};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Sleep, sleep};
 
 use super::call;
+use super::cluster::NodeRoute;
 use super::connection::{Connection, ConnectionHandle, State};
 use super::error::RedisStoreError;
 use super::parcel::{self, Known};
-use super::request::Request;
-use super::slot_queues::{
-    CoalescedCall, CoalescingLimits, Overdue, QueuedRequest, Reply, SendMode, SlotQueues,
-};
-use super::source::Source;
+use super::queue::{Command, QueueSettings, QueuedRequest, Response, ServerStatus};
+use super::slot_queues::{CoalescedCall, SlotQueues};
 use crate::clock::{Clock as _, SystemClock, Timestamp};
+use crate::store::breaker::BreakerState;
 
-/// Where requests are handed in.
-#[derive(Clone, Debug)]
-pub(super) struct RequestQueue {
-    inbox: mpsc::Sender<QueuedRequest>,
-    link: ConnectionHandle,
+/// A call that has ended.
+pub(super) struct EndedCall {
+    call: CoalescedCall,
+    known: Known,
+    result: Result<Value, RedisError>,
+    connection: Connection,
 }
 
-/// What all desks of a store have in common.
-#[derive(Clone, Debug)]
-pub(super) struct Setup {
-    pub(super) pace: CoalescingLimits,
-    /// How long a connection may be silent while it owes an answer.
-    pub(super) patience: Duration,
-    pub(super) deadline: Duration,
-    pub(super) runtime: Handle,
-    pub(super) clock: SystemClock,
-}
-
-impl Setup {
-    /// Opens a desk. It closes when the last of its kind is dropped and everybody was answered.
-    pub(super) fn desk(&self, source: Source) -> RequestQueue {
-        let link = ConnectionHandle::start(source, self.patience, &self.runtime);
-        let (inbox, arrivals) = mpsc::channel(SlotQueues::MOST);
-        let clerk = Dispatcher {
-            link: link.clone(),
-            arrivals,
-            is_open: true,
-            queues: SlotQueues::new(self.pace),
-            under_way: FuturesUnordered::new(),
-            waits_for_line: false,
-            line: None,
-            turn: FlushState::default(),
-            is_overdue: false,
-            deadline: self.deadline,
-            clock: self.clock.clone(),
-        };
-        self.runtime.spawn(clerk.serve());
-        RequestQueue { inbox, link }
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
+/// Sends a call. The only future of [`Dispatcher::in_flight`], so that it needs no box.
+async fn send_call(
+    mut connection: Connection,
+    command: Cmd,
+    call: CoalescedCall,
+    known: Known,
+) -> EndedCall {
+    let result = call::send(&mut connection, &command, call.mode).await;
+    EndedCall {
+        call,
+        known,
+        result,
+        connection,
     }
 }
 
-impl RequestQueue {
-    /// Hands in a request. It is on its way when this returns, whatever becomes of the answer.
-    pub(super) fn enqueue(
-        &self,
-        request: Request,
-        (slot, mode): (u16, SendMode),
-        due: Timestamp,
-    ) -> oneshot::Receiver<Reply> {
-        let (reply, answer) = oneshot::channel();
-        let ticket = QueuedRequest {
-            request,
-            slot,
-            mode,
-            due,
-            reply,
-        };
-        if let Err(mpsc::error::TrySendError::Full(ticket)) = self.inbox.try_send(ticket) {
-            let _ = ticket
-                .reply
-                .send(Err(RedisStoreError::crowded(self.link.place())));
-        }
-        answer
-    }
-
-    pub(super) fn link(&self) -> &ConnectionHandle {
-        &self.link
-    }
-}
-
-/// What may happen while the clerk waits.
 enum Event {
-    Answered(CoalescedCall, Known, Result<Value, RedisError>, Connection),
-    /// There is a line now, or there is none.
-    LineSettled,
-    /// The time is up for somebody.
-    Rang,
+    CallEnded(EndedCall),
+    ConnectionChanged,
+    TimerFired,
+    /// Requests arrived, or the connection had its turn to flush.
+    Continue,
 }
 
-/// Whether the next call may be made.
+/// Turn-taking between dispatcher and connection.
 ///
-/// Two calls that are written together are read together by the server, which answers none of them
-/// before it has decided both. Then both answers come together, and so would the next two calls:
-/// from then on the server has nothing to do while we have, and we while it has. So whoever has made
-/// a call lets the connection have a turn, which writes it, before he makes another.
+/// The server reads two calls that are written together at once, and replies to both together. The
+/// next two calls would then be written together as well: the server would wait while the client
+/// works, and the client while the server works. After each call the dispatcher therefore yields
+/// once, so that the connection writes it, before it sends another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FlushState {
     #[default]
-    Ours,
-    /// A call was made.
-    Over,
-    /// The connection has its turn.
-    Theirs,
+    MaySend,
+    /// A call was sent; the dispatcher yields next.
+    Sent,
+    /// The dispatcher has yielded.
+    Flushing,
 }
 
-type UnderWay = Pin<Box<dyn Future<Output = Event> + Send>>;
-
-/// Who serves at the desk, in a task of his own.
-struct Dispatcher {
-    link: ConnectionHandle,
+/// Task that owns the queue, the calls in flight and the circuit breaker of one server.
+pub(super) struct Dispatcher<F> {
+    connection: ConnectionHandle,
     arrivals: mpsc::Receiver<QueuedRequest>,
-    /// Whether somebody may still come.
+    /// Whether requests may still arrive.
     is_open: bool,
     queues: SlotQueues,
-    under_way: FuturesUnordered<UnderWay>,
-    /// Whether one of those under way is not a call, but waits for the line.
-    waits_for_line: bool,
-    /// That of the last call.
-    line: Option<Connection>,
-    turn: FlushState,
-    /// Whether somebody has waited for too long for a call that is under way.
+    send: fn(Connection, Cmd, CoalescedCall, Known) -> F,
+    in_flight: FuturesUnordered<F>,
+    flush: FlushState,
+    breaker: BreakerState<RedisStoreError>,
+    /// Whether a decision was answered in time since the breaker closed. If not, a reopened breaker
+    /// waits for the probe interval, so that it does not flap.
+    is_proven: bool,
+    /// Whether a request has expired whose call is still in flight.
     is_overdue: bool,
+    status: watch::Sender<ServerStatus>,
+    route: Option<NodeRoute>,
     deadline: Duration,
     clock: SystemClock,
+    /// Returns a number between 0 and 1.
+    random: fn() -> f64,
 }
 
-impl Dispatcher {
-    /// How many arrivals are taken in one go.
-    const PAGE: usize = 512;
-    /// How often a line is looked at that owes an answer.
-    const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Creates the dispatcher of a server.
+pub(super) fn dispatcher(
+    settings: &QueueSettings,
+    connection: ConnectionHandle,
+    arrivals: mpsc::Receiver<QueuedRequest>,
+    status: watch::Sender<ServerStatus>,
+    route: Option<NodeRoute>,
+) -> Dispatcher<impl Future<Output = EndedCall> + Send + use<>> {
+    Dispatcher {
+        connection,
+        arrivals,
+        is_open: true,
+        queues: SlotQueues::new(settings.limits),
+        send: send_call,
+        in_flight: FuturesUnordered::new(),
+        flush: FlushState::default(),
+        breaker: BreakerState::new(FAILURE_THRESHOLD, PROBE_INTERVAL),
+        is_proven: true,
+        is_overdue: false,
+        status,
+        route,
+        deadline: settings.deadline,
+        clock: settings.clock.clone(),
+        random: settings.random,
+    }
+}
 
-    async fn serve(mut self) {
+/// Failures in a row that open the circuit breaker.
+const FAILURE_THRESHOLD: u32 = 3;
+/// Longest time between two probes of an open breaker.
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// Requests that are taken from the channel at once.
+const ARRIVALS_AT_ONCE: usize = 512;
+/// Interval of liveness checks while a reply is overdue.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(50);
+
+impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
+    pub(super) async fn run(mut self) {
         let mut arrived = Vec::new();
-        let (mut timer, mut rings_at) = (pin!(sleep(Duration::ZERO)), None);
+        let (mut timer, mut timer_at) = (pin!(sleep(Duration::ZERO)), None);
         while self.is_open || !self.queues.is_empty() {
-            self.set(timer.as_mut(), &mut rings_at);
+            self.arm(timer.as_mut(), &mut timer_at);
             let event = poll_fn(|cx| {
-                let rings = rings_at.map(|_| timer.as_mut());
-                self.poll_event(cx, &mut arrived, rings)
+                let timer = timer_at.map(|_| timer.as_mut());
+                self.poll_event(cx, &mut arrived, timer)
             });
-            match event.await {
-                Some(Event::Answered(call, known, answer, line)) => {
-                    self.complete_call(call, known, answer, &line);
-                }
-                Some(Event::LineSettled) => self.waits_for_line = false,
-                Some(Event::Rang) => rings_at = None,
-                None => {}
+            let event = event.await;
+            let now = self.clock.now();
+            match event {
+                Event::CallEnded(ended) => self.complete_call(ended, now),
+                Event::ConnectionChanged => self.follow_connection(now),
+                Event::TimerFired => timer_at = None,
+                Event::Continue => {}
             }
-            for ticket in arrived.drain(..) {
-                if let Err(ticket) = self.queues.enter(ticket) {
-                    let crowded = RedisStoreError::crowded(self.link.place());
-                    let _ = ticket.reply.send(Err(crowded));
-                }
+            for request in arrived.drain(..) {
+                self.accept(request, now);
             }
-            self.expire_overdue();
-            self.dispatch_ready();
+            self.expire_overdue(now);
+            self.start_probe(now);
+            self.dispatch_ready(now);
         }
     }
 
-    /// Sets the timer, unless it rings early enough as it is.
-    fn set(&self, timer: Pin<&mut Sleep>, rings_at: &mut Option<Timestamp>) {
+    /// Sets the timer, unless it fires early enough.
+    fn arm(&self, mut timer: Pin<&mut Sleep>, timer_at: &mut Option<Timestamp>) {
+        let probe_at = match self.connection.state() {
+            State::Open(_) => self.breaker.probe_at(),
+            State::Opening | State::Closed(_) => None,
+        };
+        let due = self.queues.next_due();
+        if due.is_none() && probe_at.is_none() && !self.is_overdue {
+            return;
+        }
         let now = self.clock.now();
-        let look = self
-            .is_overdue
-            .then(|| now.saturating_add(Self::LOOK_EVERY));
-        let Some(next) = self.queues.next_due().into_iter().chain(look).min() else {
+        let check = now.saturating_add(LIVENESS_INTERVAL);
+        let check = self.is_overdue.then_some(check);
+        let Some(next) = [due, probe_at, check].into_iter().flatten().min() else {
             return;
         };
-        if rings_at.is_none_or(|at| next < at) {
-            let mut timer = timer;
+        if timer_at.is_none_or(|at| next < at) {
             timer.set(sleep(next.duration_since(now)));
-            *rings_at = Some(next);
+            *timer_at = Some(next);
         }
     }
 
-    /// Whether something has happened; somebody's arrival is none of the events.
     fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
         arrived: &mut Vec<QueuedRequest>,
         timer: Option<Pin<&mut Sleep>>,
-    ) -> Poll<Option<Event>> {
-        let mut goes_on = self.turn == FlushState::Theirs;
-        if goes_on {
-            self.turn = FlushState::Ours;
+    ) -> Poll<Event> {
+        let mut continues = self.flush == FlushState::Flushing;
+        if continues {
+            self.flush = FlushState::MaySend;
         }
         if self.is_open
-            && let Poll::Ready(count) = self.arrivals.poll_recv_many(cx, arrived, Self::PAGE)
+            && let Poll::Ready(count) = self.arrivals.poll_recv_many(cx, arrived, ARRIVALS_AT_ONCE)
         {
             self.is_open = count > 0;
-            goes_on = true;
+            continues = true;
         }
-        if let Poll::Ready(Some(event)) = self.under_way.poll_next_unpin(cx) {
-            return Poll::Ready(Some(event));
+        if let Poll::Ready(Some(ended)) = self.in_flight.poll_next_unpin(cx) {
+            return Poll::Ready(Event::CallEnded(ended));
+        }
+        if self.connection.poll_change(cx).is_ready() {
+            return Poll::Ready(Event::ConnectionChanged);
         }
         if timer.is_some_and(|timer| timer.poll(cx).is_ready()) {
-            return Poll::Ready(Some(Event::Rang));
+            return Poll::Ready(Event::TimerFired);
         }
-        if goes_on {
-            return Poll::Ready(None);
+        if continues {
+            return Poll::Ready(Event::Continue);
         }
-        if self.turn == FlushState::Over {
-            self.turn = FlushState::Theirs;
+        if self.flush == FlushState::Sent {
+            self.flush = FlushState::Flushing;
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
-    /// Makes as many calls as there can be.
-    fn dispatch_ready(&mut self) {
-        while self.queues.has_next() && self.turn == FlushState::Ours {
-            match self.link.state() {
-                State::Open(line) => {
-                    let Some(call) = self.queues.next() else {
-                        return;
-                    };
-                    self.send(call, Known::ByHash, line);
-                    if self.queues.travel_together() {
-                        self.turn = FlushState::Over;
-                    }
-                }
-                State::Opening => {
-                    if !self.waits_for_line {
-                        self.waits_for_line = true;
-                        let settled = self.link.clone().settled();
-                        let event = async move {
-                            settled.await;
-                            Event::LineSettled
-                        };
-                        self.under_way.push(Box::pin(event));
-                    }
-                    return;
-                }
-                State::Closed(trouble) => self.queues.turn_away(&trouble),
+    /// Queues a request, or fails it at once: without a connection, or while the breaker is open.
+    /// A request that may take longer than a decision, such as one of an operator, is sent although
+    /// the breaker is open.
+    fn accept(&mut self, mut request: QueuedRequest, now: Timestamp) {
+        let is_urgent = request.due <= now.saturating_add(self.deadline);
+        let rejection = match self.connection.state() {
+            State::Closed(error) => Some(error),
+            State::Open(_) | State::Opening => self.breaker.rejection().filter(|_| is_urgent),
+        };
+        if let Some(error) = rejection.map(RedisStoreError::for_unsent) {
+            self.finish(request, Err(error));
+        } else if self.queues.is_full() {
+            request.complete(Err(RedisStoreError::queue_full(self.connection.place())));
+        } else {
+            self.queues.push(request);
+        }
+    }
+
+    /// Sends as many calls as may be in flight.
+    fn dispatch_ready(&mut self, now: Timestamp) {
+        while self.flush == FlushState::MaySend
+            && let State::Open(connection) = self.connection.state()
+        {
+            let connection = connection.clone();
+            let Some(call) = self.queues.next() else {
+                return;
+            };
+            self.send(call, Known::ByHash, connection, now);
+            if self.queues.is_coalescing() {
+                self.flush = FlushState::Sent;
             }
         }
     }
 
-    fn send(&mut self, call: CoalescedCall, known: Known, line: Connection) {
-        let requests = call.members.iter().map(|member| &member.request);
-        let command = parcel::command(requests, known);
-        line.health.asked();
-        self.line = Some(line.clone());
-        self.under_way.push(Box::pin(async move {
-            let mut line = line;
-            let answer = call::ask(&mut line, &command, call.mode).await;
-            Event::Answered(call, known, answer, line)
-        }));
+    fn send(&mut self, call: CoalescedCall, known: Known, connection: Connection, now: Timestamp) {
+        let command = match self.queues.command(call.members[0]) {
+            Command::Decide(_) => parcel::command(self.queues.decisions(&call), known),
+            Command::Script(script, command) => match known {
+                Known::ByHash => command.clone(),
+                Known::ByText => call::with_text(command, script),
+            },
+            Command::Plain(command) => command.clone(),
+            Command::Probe => redis::cmd("PING"),
+        };
+        connection.liveness.call_sent(now);
+        self.in_flight
+            .push((self.send)(connection, command, call, known));
     }
 
-    /// Tells everybody in a call what has come of it.
-    fn complete_call(
-        &mut self,
-        mut call: CoalescedCall,
-        known: Known,
-        answer: Result<Value, RedisError>,
-        line: &Connection,
-    ) {
-        let answers = match answer {
-            // Nothing has run: a server that has restarted, or whose scripts were flushed. Whoever
-            // sends the text makes it known again. It is not sent for those who have given up.
+    /// Passes the replies of a call to its requests.
+    fn complete_call(&mut self, ended: EndedCall, now: Timestamp) {
+        let EndedCall {
+            mut call,
+            known,
+            result,
+            connection,
+        } = ended;
+        let place = self.connection.place();
+        let is_reply = result
+            .as_ref()
+            .err()
+            .is_none_or(|error| !error.is_io_error());
+        if is_reply {
+            connection.liveness.replied(now);
+            self.is_overdue = false;
+        }
+        let is_in_time = call.members.iter().any(|key| self.queues.is_pending(*key));
+        let command = self.queues.command(call.members[0]);
+        let is_decision = matches!(command, Command::Decide(_));
+        let is_probe = matches!(command, Command::Probe);
+        let replies: Vec<Result<Response, RedisStoreError>> = match result {
+            // Nothing has run: the server restarted, or its scripts were flushed. EVAL makes the
+            // script known again. It is not sent for requests that have expired.
             Err(error) if known == Known::ByHash && call::is_unknown_script(&error) => {
-                line.health.answered();
-                call.members
-                    .retain(|member| self.queues.is_waited_for(member));
+                let queues = &mut self.queues;
+                call.members.retain(|key| {
+                    let is_pending = queues.is_pending(*key);
+                    if !is_pending {
+                        queues.complete(*key);
+                    }
+                    is_pending
+                });
                 if call.members.is_empty() {
-                    self.queues.end(call.slot);
+                    self.queues.end(&call);
                 } else {
-                    self.send(call, Known::ByText, line.clone());
+                    self.send(call, Known::ByText, connection, now);
                 }
                 return;
             }
-            Ok(answer) => {
-                line.health.answered();
-                self.is_overdue = false;
-                let requests = call.members.iter().map(|member| &member.request);
-                parcel::unpack(requests, answer, self.link.place())
+            Ok(value) if is_decision => {
+                let replies = parcel::unpack(self.queues.decisions(&call), value, place);
+                let replies = replies
+                    .into_iter()
+                    .map(|reply| reply.map(Response::Decision));
+                replies.collect()
             }
+            Ok(value) => vec![Ok(Response::Value(value))],
             Err(error) => {
-                let trouble = RedisStoreError::calling(self.link.place(), error);
-                if trouble.is_answer() {
-                    line.health.answered();
-                }
-                vec![Err(trouble); call.members.len()]
+                let error = RedisStoreError::calling(place, error);
+                call.members.iter().map(|_| Err(error.clone())).collect()
             }
         };
-        self.queues.end(call.slot);
-        for (member, answer) in call.members.iter().zip(answers) {
-            if let Err(trouble) = &answer
-                && trouble.calls_for_another_connection()
-            {
-                line.health.condemn(trouble);
+        self.queues.end(&call);
+        let error = replies
+            .iter()
+            .find_map(|reply| reply.as_ref().err())
+            .cloned();
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| error.needs_other_connection())
+        {
+            connection.liveness.give_up(error);
+        }
+        for (key, reply) in call.members.iter().zip(replies) {
+            if let Some(request) = self.queues.complete(*key) {
+                if !is_reply && let Err(error) = &reply {
+                    self.record_failure(error, now);
+                }
+                self.finish(request, reply);
             }
-            self.queues.answer(member, answer);
+        }
+        if is_reply && is_probe && is_in_time {
+            self.end_probe(error, now);
+        } else if is_reply {
+            self.record_reply(is_in_time && is_decision, error, now);
         }
     }
 
-    /// Tells those who have waited for too long that it has been too long.
-    fn expire_overdue(&mut self) {
-        let (now, place) = (self.clock.now(), self.link.place());
-        while let Some(Overdue { reply, sent }) = self.queues.overdue(now) {
-            let _ = reply.send(Err(if sent {
-                self.is_overdue = true;
-                RedisStoreError::late(place, self.deadline)
-            } else if self.waits_for_line {
-                RedisStoreError::not_yet(place, self.deadline)
-            } else {
-                RedisStoreError::unsent(place, self.deadline)
-            }));
+    /// Completes a request, unless the server redirects it to another one.
+    fn finish(&self, mut request: QueuedRequest, reply: Result<Response, RedisStoreError>) {
+        if let (Err(error), Some(route)) = (&reply, &self.route) {
+            if let Some(redirect) = error.redirect() {
+                return route.follow(request, redirect);
+            }
+            route.report(error);
         }
-        if self.queues.calls_in_flight() == 0 {
-            self.is_overdue = false;
-        }
-        if let Some(line) = self.line.as_ref().filter(|_| self.is_overdue) {
-            line.health
-                .look(&RedisStoreError::late(place, self.deadline));
-        }
+        request.complete(reply);
     }
 }

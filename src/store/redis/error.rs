@@ -1,4 +1,4 @@
-//! What can go wrong between us and Redis, in words for people.
+//! Failures of calls to Redis.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,9 +7,10 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use super::connect::NOT_TRUSTED;
+use super::redirect::Redirect;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Why there is no answer.
+/// A failed call, with the address of the server.
 #[derive(Clone, Debug)]
 pub(super) struct RedisStoreError {
     place: Arc<str>,
@@ -18,73 +19,42 @@ pub(super) struct RedisStoreError {
 
 #[derive(Clone, Debug)]
 enum Cause {
-    /// No connection could be made.
+    /// No connection could be opened.
     Unreachable(RedisError),
-    /// The connection ended before the answer came. It may have been charged.
+    /// The connection ended before the reply came. The outcome is unknown.
     Lost(RedisError),
-    /// It has ended the connection, as it may do when nobody has used it for a while.
-    HungUp,
-    /// It did not answer in time. It may have been charged.
+    /// The server closed the connection, for example after its idle timeout.
+    ClosedByServer,
+    /// No reply came in time. The outcome is unknown.
     Late(Duration),
-    /// There was no connection in time. Nothing was sent.
-    NotYet(Duration),
-    /// Those before it have kept the line busy for so long. Nothing was sent.
+    /// No connection was open in time. Nothing was sent.
+    NotConnected(Duration),
+    /// Earlier calls kept the connection busy for too long. Nothing was sent.
     Unsent(Duration),
-    /// More wait than there is room for. Nothing was sent.
-    Crowded,
-    /// It cannot prove who it is.
+    /// The queue is full. Nothing was sent.
+    QueueFull,
+    /// The certificate of the server is not trusted.
     NotTrusted(RedisError),
-    /// It does not know us.
+    /// The server rejects user or password.
     Refused(RedisError),
-    /// It knows us, and may not do for us what we ask.
+    /// The user lacks a permission.
     Forbidden(RedisError),
-    /// It is a replica, perhaps since a moment ago.
+    /// The server is a replica, perhaps since a failover.
     ReadOnly(RedisError),
     /// Another server is the primary now.
     Demoted,
-    /// No sentinel knows a primary of this name.
+    /// No sentinel has a primary of this name.
     UnknownPrimary(Box<str>),
-    /// What was asked for is elsewhere. Nothing has run.
-    Elsewhere(Redirect, RedisError),
-    /// No server of the cluster has this slot, or each says that another has it.
-    Scattered(u16),
-    /// It answered with an error.
+    /// The key is on another server. Nothing has run.
+    Redirected(Redirect, RedisError),
+    /// No node of the cluster has this slot, or they disagree about it.
+    NoOwner(u16),
+    /// The server replied with an error.
     Failed(RedisError),
-    /// It answered something else than it was asked.
+    /// The reply has a form that no script of this crate returns.
     UnexpectedReply,
-    /// The runtime that the store was made on is gone.
+    /// The runtime of the store has ended.
     NoRuntime,
-}
-
-/// Where a server says that a key is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Redirect {
-    /// There, from now on.
-    Moved { host: String, port: u16 },
-    /// There, this time.
-    Ask { host: String, port: u16 },
-    /// Partly here and partly elsewhere, for a moment.
-    TryAgain,
-}
-
-impl Redirect {
-    fn of(error: &RedisError) -> Option<Self> {
-        let ErrorKind::Server(kind) = error.kind() else {
-            return None;
-        };
-        let told = || {
-            let (address, _) = error.redirect_node()?;
-            let (host, port) = address.rsplit_once(':')?;
-            let host = host.trim_start_matches('[').trim_end_matches(']');
-            Some((host.to_owned(), port.parse().ok()?))
-        };
-        match kind {
-            ServerErrorKind::Moved => told().map(|(host, port)| Self::Moved { host, port }),
-            ServerErrorKind::Ask => told().map(|(host, port)| Self::Ask { host, port }),
-            ServerErrorKind::TryAgain => Some(Self::TryAgain),
-            _ => None,
-        }
-    }
 }
 
 impl RedisStoreError {
@@ -95,9 +65,9 @@ impl RedisStoreError {
         }
     }
 
-    /// A connection could not be made.
+    /// A connection could not be opened.
     pub(super) fn connecting(place: &Arc<str>, error: RedisError) -> Self {
-        let cause = if does_not_know_us(&error) {
+        let cause = if is_authentication_error(&error) {
             Cause::Refused(error)
         } else if error.kind() == NOT_TRUSTED {
             Cause::NotTrusted(error)
@@ -109,14 +79,14 @@ impl RedisStoreError {
 
     /// A call failed.
     pub(super) fn calling(place: &Arc<str>, error: RedisError) -> Self {
-        let cause = if does_not_know_us(&error) {
+        let cause = if is_authentication_error(&error) {
             Cause::Refused(error)
         } else if is_code(&error, ServerErrorKind::NoPerm, "NOPERM") {
             Cause::Forbidden(error)
         } else if is_code(&error, ServerErrorKind::ReadOnly, "READONLY") {
             Cause::ReadOnly(error)
-        } else if let Some(way) = Redirect::of(&error) {
-            Cause::Elsewhere(way, error)
+        } else if let Some(redirect) = Redirect::from_error(&error) {
+            Cause::Redirected(redirect, error)
         } else if error.is_io_error() {
             Cause::Lost(error)
         } else {
@@ -129,20 +99,20 @@ impl RedisStoreError {
         Self::new(place, Cause::Late(deadline))
     }
 
-    pub(super) fn not_yet(place: &Arc<str>, deadline: Duration) -> Self {
-        Self::new(place, Cause::NotYet(deadline))
+    pub(super) fn not_connected(place: &Arc<str>, deadline: Duration) -> Self {
+        Self::new(place, Cause::NotConnected(deadline))
     }
 
     pub(super) fn unsent(place: &Arc<str>, deadline: Duration) -> Self {
         Self::new(place, Cause::Unsent(deadline))
     }
 
-    pub(super) fn crowded(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::Crowded)
+    pub(super) fn queue_full(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::QueueFull)
     }
 
-    pub(super) fn hung_up(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::HungUp)
+    pub(super) fn closed_by_server(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::ClosedByServer)
     }
 
     pub(super) fn demoted(place: &Arc<str>) -> Self {
@@ -153,8 +123,8 @@ impl RedisStoreError {
         Self::new(place, Cause::UnknownPrimary(name.into()))
     }
 
-    pub(super) fn scattered(place: &Arc<str>, slot: u16) -> Self {
-        Self::new(place, Cause::Scattered(slot))
+    pub(super) fn no_owner(place: &Arc<str>, slot: u16) -> Self {
+        Self::new(place, Cause::NoOwner(slot))
     }
 
     pub(super) fn unexpected_reply(place: &Arc<str>) -> Self {
@@ -165,14 +135,13 @@ impl RedisStoreError {
         Self::new(place, Cause::NoRuntime)
     }
 
-    /// Whether another connection may lead to a server that can do it: the primary has changed,
-    /// or the password has.
-    pub(super) const fn calls_for_another_connection(&self) -> bool {
+    /// Returns whether another connection may help: the primary or the password has changed.
+    pub(super) const fn needs_other_connection(&self) -> bool {
         matches!(self.cause, Cause::ReadOnly(_) | Cause::Refused(_))
     }
 
-    /// Whether it helps to wait. A server that is full, still loading or busy with a script of
-    /// somebody's has an outage; every other error that it answers with is about what we ask.
+    /// A server that is full, loading or busy with a script is unavailable. Every other error reply
+    /// is permanent: it concerns the request, the user or the configuration.
     fn kind(&self) -> StoreErrorKind {
         match &self.cause {
             Cause::NotTrusted(_)
@@ -181,47 +150,47 @@ impl RedisStoreError {
             | Cause::UnknownPrimary(_)
             | Cause::UnexpectedReply
             | Cause::NoRuntime => StoreErrorKind::Refused,
-            Cause::Failed(error) if !is_for_a_while(error) => StoreErrorKind::Refused,
+            Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Refused,
             Cause::Unreachable(_)
             | Cause::Lost(_)
-            | Cause::HungUp
+            | Cause::ClosedByServer
             | Cause::Late(_)
-            | Cause::NotYet(_)
+            | Cause::NotConnected(_)
             | Cause::Unsent(_)
-            | Cause::Crowded
+            | Cause::QueueFull
             | Cause::ReadOnly(_)
             | Cause::Demoted
-            | Cause::Elsewhere(..)
-            | Cause::Scattered(_)
+            | Cause::Redirected(..)
+            | Cause::NoOwner(_)
             | Cause::Failed(_) => StoreErrorKind::Unavailable,
         }
     }
 
-    /// Where the server says that it is instead.
-    pub(super) const fn way(&self) -> Option<&Redirect> {
+    /// Returns where a cluster node redirects the request. It has run nothing.
+    pub(super) const fn redirect(&self) -> Option<&Redirect> {
         match &self.cause {
-            Cause::Elsewhere(way, _) => Some(way),
+            Cause::Redirected(redirect, _) => Some(redirect),
             _ => None,
         }
     }
 
-    /// Whether somebody else may have the slots of this server by now.
-    pub(super) fn doubts_the_map(&self) -> bool {
+    /// Returns whether another server may have the slots of this one by now.
+    pub(super) fn doubts_slot_map(&self) -> bool {
         match &self.cause {
             Cause::Unreachable(_)
             | Cause::Lost(_)
-            | Cause::HungUp
+            | Cause::ClosedByServer
             | Cause::Late(_)
-            | Cause::NotYet(_)
+            | Cause::NotConnected(_)
             | Cause::Unsent(_)
             | Cause::ReadOnly(_)
             | Cause::Demoted
-            | Cause::Elsewhere(..)
-            | Cause::Scattered(_) => true,
+            | Cause::Redirected(..)
+            | Cause::NoOwner(_) => true,
             Cause::Failed(error) => {
                 matches!(error.code(), Some("CLUSTERDOWN" | "MASTERDOWN" | "LOADING"))
             }
-            Cause::Crowded
+            Cause::QueueFull
             | Cause::NotTrusted(_)
             | Cause::Refused(_)
             | Cause::Forbidden(_)
@@ -231,27 +200,45 @@ impl RedisStoreError {
         }
     }
 
-    /// Whether the server has said something, be it that it cannot.
-    pub(super) const fn is_answer(&self) -> bool {
-        !matches!(self.cause, Cause::Lost(_))
+    /// Returns the error of a request that is not sent because of this failure. Its outcome is known:
+    /// nothing was charged.
+    pub(super) fn for_unsent(&self) -> Self {
+        let cause = match &self.cause {
+            Cause::Late(within) => Cause::Unsent(*within),
+            Cause::Lost(error) => Cause::Unreachable(error.clone()),
+            other => other.clone(),
+        };
+        Self::new(&self.place, cause)
+    }
+
+    /// Joins the failures of several servers for a health report. It is permanent if one of them is.
+    pub(super) fn into_one(errors: impl Iterator<Item = Self>) -> StoreError {
+        let (mut kind, mut messages) = (StoreErrorKind::Unavailable, Vec::new());
+        for error in errors {
+            if error.kind() == StoreErrorKind::Refused {
+                kind = StoreErrorKind::Refused;
+            }
+            messages.push(error.to_string());
+        }
+        StoreError::of_kind(kind, messages.join("; "))
     }
 }
 
-fn does_not_know_us(error: &RedisError) -> bool {
+fn is_authentication_error(error: &RedisError) -> bool {
     error.kind() == ErrorKind::AuthenticationFailed
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
 }
 
-/// Whether it is this error, also if a script met with it: older servers wrap that in an `ERR`.
+/// Returns whether it is this error. Servers before Redis 7 wrap an error inside of a script in `ERR`.
 fn is_code(error: &RedisError, kind: ServerErrorKind, code: &str) -> bool {
     error.kind() == ErrorKind::Server(kind)
         || error.detail().is_some_and(|detail| detail.contains(code))
 }
 
-/// Whether an error passes by itself. The server says it with the first word; older ones put it
-/// later, if a script met with it.
-fn is_for_a_while(error: &RedisError) -> bool {
-    const PASSING: [&str; 11] = [
+/// Returns whether an error passes by itself. Its code is the first word, or a later one if a script
+/// failed on a server before Redis 7.
+fn is_temporary(error: &RedisError) -> bool {
+    const TEMPORARY: [&str; 11] = [
         "OOM",
         "LOADING",
         "BUSY",
@@ -269,7 +256,7 @@ fn is_for_a_while(error: &RedisError) -> bool {
             let detail = error.detail().unwrap_or_default();
             let words = detail.split(|c: char| !c.is_ascii_uppercase());
             let mut words = error.code().into_iter().chain(words);
-            words.any(|word| PASSING.contains(&word))
+            words.any(|word| TEMPORARY.contains(&word))
         }
         ErrorKind::Parse
         | ErrorKind::UnexpectedReturnType
@@ -284,20 +271,23 @@ impl fmt::Display for RedisStoreError {
         let place = &self.place;
         match &self.cause {
             Cause::Unreachable(error) => write!(f, "Redis at {place} cannot be reached: {error}"),
-            Cause::Lost(error) => write!(f, "the connection to Redis at {place} was lost: {error}"),
-            Cause::HungUp => write!(f, "Redis at {place} has closed the connection"),
-            Cause::Late(deadline) => {
-                write!(f, "Redis at {place} has not answered within {deadline:?}")
-            }
-            Cause::NotYet(deadline) => {
-                write!(f, "no connection to Redis at {place} within {deadline:?}")
-            }
-            Cause::Unsent(deadline) => write!(
+            Cause::Lost(error) => write!(
                 f,
-                "Redis at {place} has not answered those before within {deadline:?}; this one was \
+                "the connection to Redis at {place} was lost, outcome unknown: {error}"
+            ),
+            Cause::ClosedByServer => write!(f, "Redis at {place} closed the connection"),
+            Cause::Late(within) => {
+                write!(f, "Redis at {place} has not answered within {within:?}")
+            }
+            Cause::NotConnected(within) => {
+                write!(f, "no connection to Redis at {place} within {within:?}")
+            }
+            Cause::Unsent(within) => write!(
+                f,
+                "Redis at {place} has not answered earlier calls within {within:?}; this one was \
                  not sent"
             ),
-            Cause::Crowded => write!(f, "too many wait for Redis at {place} already"),
+            Cause::QueueFull => write!(f, "the request queue of Redis at {place} is full"),
             Cause::NotTrusted(error) => write!(
                 f,
                 "Redis at {place} cannot prove who it is: {error}; check its certificate, and whether \
@@ -309,28 +299,28 @@ impl fmt::Display for RedisStoreError {
             ),
             Cause::Forbidden(error) => write!(
                 f,
-                "Redis at {place} may not do this for us: {error}; check what the user is allowed, \
+                "Redis at {place} denies a permission: {error}; check what the user is allowed, \
                  and on which keys"
             ),
             Cause::ReadOnly(error) => {
                 write!(f, "Redis at {place} is a read-only replica: {error}")
             }
-            Cause::Demoted => write!(f, "Redis at {place} is not the primary any more"),
+            Cause::Demoted => write!(f, "Redis at {place} is no longer the primary"),
             Cause::UnknownPrimary(name) => write!(
                 f,
                 "no sentinel knows a primary `{name}`; check the name after the hosts in the URL"
             ),
-            Cause::Elsewhere(_, error) => write!(
+            Cause::Redirected(_, error) => write!(
                 f,
-                "Redis at {place} is one of a cluster: {error}; the URL of a cluster begins with \
+                "Redis at {place} is a node of a cluster: {error}; the URL of a cluster begins with \
                  redis+cluster://"
             ),
-            Cause::Scattered(slot) => write!(
+            Cause::NoOwner(slot) => write!(
                 f,
-                "no server of the Redis cluster at {place} has slot {slot}; it may be about to move"
+                "no node of the Redis cluster at {place} has slot {slot}; it may be migrating"
             ),
             Cause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
-            Cause::UnexpectedReply => write!(f, "Redis at {place} gave an answer of another shape"),
+            Cause::UnexpectedReply => write!(f, "Redis at {place} sent an unexpected reply"),
             Cause::NoRuntime => write!(
                 f,
                 "the runtime on which the store for Redis at {place} was built has ended"
@@ -340,27 +330,27 @@ impl fmt::Display for RedisStoreError {
 }
 
 impl From<RedisStoreError> for StoreError {
-    fn from(trouble: RedisStoreError) -> Self {
-        let told = Self::of_kind(trouble.kind(), trouble.to_string());
-        match trouble.cause {
+    fn from(error: RedisStoreError) -> Self {
+        let store_error = Self::of_kind(error.kind(), error.to_string());
+        match error.cause {
             Cause::Unreachable(error)
             | Cause::Lost(error)
             | Cause::NotTrusted(error)
             | Cause::Refused(error)
             | Cause::Forbidden(error)
             | Cause::ReadOnly(error)
-            | Cause::Elsewhere(_, error)
-            | Cause::Failed(error) => told.with_source(error),
-            Cause::HungUp
+            | Cause::Redirected(_, error)
+            | Cause::Failed(error) => store_error.with_source(error),
+            Cause::ClosedByServer
             | Cause::Late(_)
-            | Cause::NotYet(_)
+            | Cause::NotConnected(_)
             | Cause::Unsent(_)
-            | Cause::Crowded
+            | Cause::QueueFull
             | Cause::Demoted
             | Cause::UnknownPrimary(_)
-            | Cause::Scattered(_)
+            | Cause::NoOwner(_)
             | Cause::UnexpectedReply
-            | Cause::NoRuntime => told,
+            | Cause::NoRuntime => store_error,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a connection is any good, by what its calls have met with.
+//! Detects a connection whose server no longer replies.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -7,100 +7,88 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::error::RedisStoreError;
-use crate::clock::{Clock as _, SystemClock};
+use crate::clock::{Clock as _, SystemClock, Timestamp};
 use crate::sync::locked;
 
-/// What the calls of one connection have met with.
+/// Replies of one connection.
 ///
-/// A connection whose other side is gone without a word (a cut cable, a stopped process) takes
-/// calls for ever and answers none. One late answer proves nothing; silence for longer than
-/// `patience`, while there was something to answer, does.
+/// A connection whose other side disappeared without a packet (a cut cable, a stopped process)
+/// accepts calls and replies to none. One late reply proves nothing. No reply at all for longer than
+/// `max_silence`, while one was due, does.
+///
+/// The dispatcher writes, the connection task reads.
 #[derive(Debug)]
 pub(super) struct Liveness {
     clock: SystemClock,
-    patience: Duration,
-    opened_at: u64,
-    /// Since when nothing was heard, though something was asked. 0 if nothing is to be heard.
+    max_silence: Duration,
+    opened_at: Timestamp,
+    /// Microseconds of the last reply, or of the call that ended a time without calls. 0 if no reply
+    /// is due.
     silent_since: AtomicU64,
-    waiting: AtomicUsize,
-    has_answered: AtomicBool,
-    condemned: Notify,
-    why: Mutex<Option<RedisStoreError>>,
+    calls_in_flight: AtomicUsize,
+    has_replied: AtomicBool,
+    give_up: Notify,
+    error: Mutex<Option<RedisStoreError>>,
 }
 
 impl Liveness {
-    /// The health of a connection that was opened now.
-    pub(super) fn new(clock: SystemClock, patience: Duration) -> Self {
+    /// Starts with a connection that was opened now.
+    pub(super) fn new(clock: SystemClock, max_silence: Duration) -> Self {
         Self {
-            opened_at: clock.now().as_micros(),
+            opened_at: clock.now(),
             clock,
-            patience,
+            max_silence,
             silent_since: AtomicU64::new(0),
-            waiting: AtomicUsize::new(0),
-            has_answered: AtomicBool::new(false),
-            condemned: Notify::new(),
-            why: Mutex::default(),
+            calls_in_flight: AtomicUsize::new(0),
+            has_replied: AtomicBool::new(false),
+            give_up: Notify::new(),
+            error: Mutex::default(),
         }
     }
 
-    /// Something is asked.
-    pub(super) fn asked(&self) {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let now = self.clock.now().as_micros();
-        let _ = self
-            .silent_since
-            .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    /// A call was sent.
+    pub(super) fn call_sent(&self, now: Timestamp) {
+        if self.calls_in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.silent_since.store(now.as_micros(), Ordering::Relaxed);
+        }
     }
 
-    /// It was answered, with whatever.
-    pub(super) fn answered(&self) {
-        self.has_answered.store(true, Ordering::Relaxed);
-        let others = self.waiting.fetch_sub(1, Ordering::Relaxed) > 1;
-        let since = if others {
-            self.clock.now().as_micros()
-        } else {
-            0
-        };
+    /// A call has its reply, be it an error.
+    pub(super) fn replied(&self, now: Timestamp) {
+        self.has_replied.store(true, Ordering::Relaxed);
+        let is_last = self.calls_in_flight.fetch_sub(1, Ordering::Relaxed) == 1;
+        let since = if is_last { 0 } else { now.as_micros() };
         self.silent_since.store(since, Ordering::Relaxed);
     }
 
-    /// It was not answered in time, and nobody waits for it any more.
-    pub(super) fn missed(&self, trouble: &RedisStoreError) {
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.look(trouble);
-    }
-
-    /// An answer is late, and may still come. Gives the connection up if nothing was heard for too
-    /// long.
-    pub(super) fn look(&self, trouble: &RedisStoreError) {
+    /// Gives the connection up if it has been silent for too long.
+    pub(super) fn check(&self, now: Timestamp, error: &RedisStoreError) {
         let since = self.silent_since.load(Ordering::Relaxed);
-        if since > 0 && self.time_since(since) >= self.patience {
-            self.condemn(trouble);
+        let silent_since = Timestamp::from_micros(since);
+        if since > 0 && now.duration_since(silent_since) >= self.max_silence {
+            self.give_up(error);
         }
     }
 
-    /// The connection is of no use any more.
-    pub(super) fn condemn(&self, trouble: &RedisStoreError) {
-        locked(&self.why).get_or_insert_with(|| trouble.clone());
-        self.condemned.notify_one();
+    /// Makes the connection task close the connection.
+    pub(super) fn give_up(&self, error: &RedisStoreError) {
+        locked(&self.error).get_or_insert_with(|| error.clone());
+        self.give_up.notify_one();
     }
 
-    /// Completes when the connection is of no use any more.
-    pub(super) async fn condemned(&self) {
-        self.condemned.notified().await;
+    /// Completes when the connection is to be closed.
+    pub(super) async fn given_up(&self) {
+        self.give_up.notified().await;
     }
 
-    /// Why it was condemned, if it was.
-    pub(super) fn why(&self) -> Option<RedisStoreError> {
-        locked(&self.why).clone()
+    /// Returns why the connection was given up, if it was.
+    pub(super) fn error(&self) -> Option<RedisStoreError> {
+        locked(&self.error).clone()
     }
 
-    /// Whether it has been of use, and for so long.
+    /// Returns whether the connection has replied, and has been open for this long.
     pub(super) fn has_lasted(&self, at_least: Duration) -> bool {
-        self.has_answered.load(Ordering::Relaxed) && self.time_since(self.opened_at) >= at_least
-    }
-
-    fn time_since(&self, micros: u64) -> Duration {
-        Duration::from_micros(self.clock.now().as_micros().saturating_sub(micros))
+        let age = self.clock.now().duration_since(self.opened_at);
+        self.has_replied.load(Ordering::Relaxed) && age >= at_least
     }
 }

@@ -12,9 +12,9 @@ use futures_util::future::{join, join_all};
 
 use super::cluster::Cluster;
 use super::error::RedisStoreError;
+use super::queue::Reply;
 use super::request::Request;
 use super::script::Verb;
-use super::slot_queues::Reply;
 use super::slots::slot_of;
 use crate::clock::Timestamp;
 

@@ -157,6 +157,6 @@ impl Sentinels {
         let mut command = redis::cmd("SENTINEL");
         command.arg("get-master-addr-by-name").arg(&self.name);
         let found: Option<(String, u16)> = command.query_async(&mut line.connection).await?;
-        Ok(found.map(|(host, port)| address.endpoint.told(&host, port)))
+        Ok(found.map(|(host, port)| address.endpoint.resolve(&host, port)))
     }
 }

@@ -75,7 +75,7 @@ impl<T: Clone> SlotMap<T> {
     }
 
     /// Who has a slot.
-    pub(super) fn of(&self, slot: u16) -> Option<&T> {
+    pub(super) fn owner(&self, slot: u16) -> Option<&T> {
         let number = self.of_slot.get(usize::from(slot))?;
         self.nodes.get(usize::from(*number))
     }
@@ -112,15 +112,15 @@ mod tests {
         let ranges = [(0, 99, 'a'), (100, 199, 'b'), (16_383, 16_383, 'a')];
         let owners = SlotMap::new(ranges, same);
         assert_eq!(owners.nodes(), ['a', 'b']);
-        let found = [0, 99, 100, 199, 200, 16_383].map(|slot| owners.of(slot).copied());
+        let found = [0, 99, 100, 199, 200, 16_383].map(|slot| owners.owner(slot).copied());
         let [a, b] = [Some('a'), Some('b')];
         assert_eq!(found, [a, a, b, b, None, a]);
         let later = owners.with(100, 'c', same).with(200, 'b', same);
-        assert_eq!(later.of(100), Some(&'c'));
-        assert_eq!(later.of(101), Some(&'b'));
-        assert_eq!(later.of(200), Some(&'b'));
+        assert_eq!(later.owner(100), Some(&'c'));
+        assert_eq!(later.owner(101), Some(&'b'));
+        assert_eq!(later.owner(200), Some(&'b'));
         assert_eq!(
-            owners.of(100),
+            owners.owner(100),
             Some(&'b'),
             "those who look at the old one still do"
         );

@@ -57,6 +57,6 @@ pub(super) async fn connect_to(
 ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
     match timeout(Source::ATTEMPT, connect::open(address)).await {
         Ok(opened) => opened.map_err(|error| RedisStoreError::connecting(place, error)),
-        Err(_) => Err(RedisStoreError::not_yet(place, Source::ATTEMPT)),
+        Err(_) => Err(RedisStoreError::not_connected(place, Source::ATTEMPT)),
     }
 }
