@@ -1,6 +1,7 @@
 //! Where counters live: the [`Store`] trait and the stores that come with the crate.
 
 mod admin;
+mod breaker;
 mod by_print;
 mod chance;
 mod circuit_breaker;

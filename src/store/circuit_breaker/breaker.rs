@@ -5,39 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::store::StoreHealth;
+use crate::store::breaker::BreakerState;
 use crate::store::chance::chance;
 use crate::sync::{Mutex, lock};
 
-/// Decides which calls reach the store, from the results of earlier calls.
+/// Shared circuit breaker of a store.
 pub(super) struct Breaker {
     clock: Arc<dyn Clock>,
-    failure_threshold: u32,
-    probe_interval: Duration,
-    /// Whether `failing` is `Some`, readable without the lock. Written while it is held.
+    /// Whether `state` has a failure, and whether it rejects calls. Most calls read no more.
     is_failing: AtomicBool,
     /// Whether calls other than probes are rejected, readable without the lock. Written while it
     /// is held.
     is_open: AtomicBool,
-    failing: Mutex<Option<Failing>>,
+    state: Mutex<BreakerState<StoreError>>,
 }
-
-/// Failures since the last success.
-struct Failing {
-    since: Timestamp,
-    why: StoreError,
-    failures: u32,
-    /// From when on the open breaker admits the next half-open probe.
-    probe_at: Timestamp,
-    /// Start of the probe that is in flight.
-    probed_since: Option<Timestamp>,
-}
-
-/// A probe without a result blocks the next one for this many intervals. A future that is kept but
-/// never polled would otherwise keep the breaker open for ever.
-const MAX_PROBE_INTERVALS: u32 = 10;
 
 impl Breaker {
     pub(super) fn new(
@@ -47,11 +31,9 @@ impl Breaker {
     ) -> Self {
         Self {
             clock,
-            failure_threshold,
-            probe_interval,
             is_failing: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
-            failing: Mutex::new(None),
+            state: Mutex::new(BreakerState::new(failure_threshold, probe_interval)),
         }
     }
 
@@ -59,7 +41,7 @@ impl Breaker {
         &*self.clock
     }
 
-    /// Admits a call. Returns the last error of the store if the breaker is open.
+    /// Lets a call pass, or returns the error that it is rejected with.
     #[inline]
     pub(super) fn admit(self: &Arc<Self>) -> Result<AdmittedCall, StoreError> {
         let is_probe = self.is_open.load(Ordering::Acquire) && self.admit_probe()?;
@@ -69,29 +51,14 @@ impl Breaker {
         })
     }
 
-    /// Admits one probe at a time, at most one per interval.
     #[cold]
     fn admit_probe(&self) -> Result<bool, StoreError> {
-        let mut failing = lock(&self.failing);
-        let Some(failing) = &mut *failing else {
-            return Ok(false);
-        };
-        let now = self.clock.now();
-        let long = self.probe_interval * MAX_PROBE_INTERVALS;
-        let probed_since = failing.probed_since;
-        let is_probed = probed_since.is_some_and(|since| now.duration_since(since) < long);
-        if is_probed || now < failing.probe_at {
-            return Err(failing.why.again());
+        let mut state = lock(&self.state);
+        if state.start_probe(self.clock.now(), chance()) {
+            return Ok(true);
         }
-        failing.probed_since = Some(now);
-        failing.probe_at = self.next_probe(now);
-        Ok(true)
-    }
-
-    /// Returns half of the interval plus a random part of the other half.
-    fn next_probe(&self, now: Timestamp) -> Timestamp {
-        let half = self.probe_interval / 2;
-        now.saturating_add(half + half.mul_f64(chance()))
+        let rejection = state.rejection().map(StoreError::again);
+        rejection.map_or(Ok(false), Err)
     }
 
     #[inline]
@@ -103,38 +70,26 @@ impl Breaker {
 
     #[cold]
     fn close(&self) {
-        let mut failing = lock(&self.failing);
-        *failing = None;
+        let mut state = lock(&self.state);
+        state.record_success();
         self.is_open.store(false, Ordering::Release);
         self.is_failing.store(false, Ordering::Release);
     }
 
     #[cold]
     fn failed(&self, error: &StoreError) {
-        let mut failing = lock(&self.failing);
-        let now = self.clock.now();
-        let failing = failing.get_or_insert_with(|| Failing {
-            since: now,
-            why: error.again(),
-            failures: 0,
-            probe_at: now,
-            probed_since: None,
-        });
-        failing.why = error.again();
-        failing.failures = failing.failures.saturating_add(1);
-        if failing.failures == self.failure_threshold {
-            failing.probe_at = self.next_probe(now);
+        let mut state = lock(&self.state);
+        if state.record_failure(error.again(), self.clock.now(), chance()) {
             self.is_open.store(true, Ordering::Release);
         }
         self.is_failing.store(true, Ordering::Release);
     }
 
-    /// Returns `Degraded` from the first failure until the next success.
+    /// Degraded from the first failure until the next success.
     pub(super) fn health(&self) -> StoreHealth {
-        match &*lock(&self.failing) {
-            Some(failing) => {
-                let since = failing.since.offset_by(self.clock.wall_offset());
-                StoreHealth::degraded(since, &failing.why)
+        match lock(&self.state).failing() {
+            Some((since, error)) => {
+                StoreHealth::degraded(since.offset_by(self.clock.wall_offset()), error)
             }
             None => StoreHealth::Healthy,
         }
@@ -169,10 +124,8 @@ impl AdmittedCall {
 
 impl Drop for AdmittedCall {
     fn drop(&mut self) {
-        if self.is_probe
-            && let Some(failing) = &mut *lock(&self.breaker.failing)
-        {
-            failing.probed_since = None;
+        if self.is_probe {
+            lock(&self.breaker.state).end_probe();
         }
     }
 }

@@ -36,7 +36,7 @@ impl Address {
     }
 
     /// Another server of the same kind.
-    pub(super) fn neighbour(&self, endpoint: Endpoint) -> Self {
+    pub(super) fn with_endpoint(&self, endpoint: Endpoint) -> Self {
         Self::new(endpoint, Arc::clone(&self.login))
     }
 
@@ -75,7 +75,7 @@ impl Endpoint {
 
     /// Where this server says that another is. It may know no better name for its own host than
     /// none at all.
-    pub(super) fn told(&self, host: &str, port: u16) -> Self {
+    pub(super) fn resolve(&self, host: &str, port: u16) -> Self {
         let host = match (host, self) {
             ("" | "?", Self::Tcp { host, .. }) => host.clone(),
             ("" | "?", Self::Unix(_)) => "localhost".to_owned(),
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn a_server_that_does_not_know_its_own_name_is_where_it_was_asked() {
         let asked = Endpoint::tcp("h", 7).expect("a host");
-        assert_eq!(Some(asked.told("", 8)), Endpoint::tcp("h:8", 0));
+        assert_eq!(Some(asked.resolve("", 8)), Endpoint::tcp("h:8", 0));
         assert_eq!(
-            Some(asked.told("10.0.0.1", 8)),
+            Some(asked.resolve("10.0.0.1", 8)),
             Endpoint::tcp("10.0.0.1:8", 0)
         );
     }

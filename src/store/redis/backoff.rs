@@ -1,11 +1,9 @@
-//! How long to wait before the next attempt.
+//! Back-off between attempts to connect.
 
 use std::time::Duration;
 
-use crate::store::chance::chance;
-
-/// Waits that double, up to a second, each cut short by chance: a fleet that has lost its server
-/// must not come back all at once.
+/// Waits that double up to 800 ms, each reduced by a random part of its half: the processes of a
+/// fleet that has lost its server must not reconnect at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     attempts: u32,
@@ -15,18 +13,19 @@ impl Backoff {
     const FIRST: Duration = Duration::from_millis(50);
     const LONGEST: Duration = Duration::from_millis(800);
 
-    /// How long to wait now. Nothing at all the first time.
-    pub(super) fn next(&mut self) -> Duration {
+    /// Returns the wait before the next attempt: zero before the first one. `random` is between 0
+    /// and 1.
+    pub(super) fn next(&mut self, random: f64) -> Duration {
         let attempt = self.attempts;
         self.attempts = attempt.saturating_add(1);
         let Some(doublings) = attempt.checked_sub(1) else {
             return Duration::ZERO;
         };
         let wait = (Self::FIRST * 2_u32.pow(doublings.min(10))).min(Self::LONGEST);
-        wait / 2 + wait.mul_f64(chance() / 2.0)
+        wait / 2 + wait.mul_f64(random / 2.0)
     }
 
-    /// All is well; the next wait is the first again.
+    /// Starts again with no wait.
     pub(super) fn reset(&mut self) {
         self.attempts = 0;
     }
@@ -37,25 +36,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_and_end_somewhere() {
-        let mut backoff = Backoff::default();
-        assert_eq!(backoff.next(), Duration::ZERO);
-        let mut most = Backoff::FIRST;
-        for _ in 0..100 {
-            let wait = backoff.next();
-            assert!(wait >= most / 2 && wait <= most, "{wait:?} of {most:?}");
-            most = (most * 2).min(Backoff::LONGEST);
-        }
-        backoff.reset();
-        assert_eq!(backoff.next(), Duration::ZERO);
-    }
-
-    #[test]
-    fn two_fleets_do_not_march_in_step() {
-        let waits = || -> Vec<Duration> {
+    fn waits_double_up_to_a_maximum() {
+        for random in [0.0, 0.5, 1.0] {
             let mut backoff = Backoff::default();
-            (0..10).map(|_| backoff.next()).collect()
-        };
-        assert_ne!(waits(), waits());
+            assert_eq!(backoff.next(random), Duration::ZERO);
+            let mut longest = Backoff::FIRST;
+            for _ in 0..100 {
+                let expected = longest.mul_f64(0.5 + random / 2.0);
+                assert_eq!(backoff.next(random), expected);
+                longest = (longest * 2).min(Backoff::LONGEST);
+            }
+            backoff.reset();
+            assert_eq!(backoff.next(random), Duration::ZERO);
+        }
     }
 }

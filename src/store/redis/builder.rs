@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::desk::Setup;
 use super::key::Prefix;
-use super::lanes::Pace;
 use super::overrides::Seen;
+use super::queue::QueueSettings;
 use super::servers::Servers;
+use super::slot_queues::CoalescingLimits;
 use super::tls::Tls;
 use super::url::Target;
 use super::{RedisStore, Shared};
 use crate::clock::SystemClock;
 use crate::error::Invalid;
 use crate::store::Overrides;
+use crate::store::chance::chance;
 use crate::store::epoch::Epoch;
 use crate::store::wall::WallTime;
 
@@ -43,14 +44,14 @@ impl RedisStoreBuilder {
     const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
     /// Two calls: one that the server works at, one that is on its way to or from it. More would
     /// only make each smaller. And no call so long that others wait for it for a millisecond.
-    const TOGETHER: Pace = Pace {
+    const TOGETHER: CoalescingLimits = CoalescingLimits {
         per_call: 64,
-        per_lane: 2,
+        per_slot: 2,
         in_all: 512,
     };
-    const EACH_ALONE: Pace = Pace {
+    const EACH_ALONE: CoalescingLimits = CoalescingLimits {
         per_call: 1,
-        per_lane: 512,
+        per_slot: 512,
         in_all: 512,
     };
 
@@ -139,23 +140,24 @@ impl RedisStoreBuilder {
                 "a tokio runtime: build the store in `#[tokio::main]`, or in `Runtime::block_on`",
             )
         })?;
-        let patience = (self.deadline * Self::SILENT_DEADLINES)
+        let max_silence = (self.deadline * Self::SILENT_DEADLINES)
             .clamp(Self::SHORTEST_PATIENCE, Self::LONGEST_PATIENCE);
-        let pace = if self.coalescing {
+        let limits = if self.coalescing {
             Self::TOGETHER
         } else {
             Self::EACH_ALONE
         };
         let clock = SystemClock::new();
-        let setup = Setup {
-            pace,
-            patience,
+        let settings = QueueSettings {
+            limits,
+            max_silence,
             deadline: self.deadline,
             runtime: runtime.clone(),
             clock: clock.clone(),
+            random: chance,
         };
         let shared = Arc::new(Shared {
-            servers: Servers::start(target, setup),
+            servers: Servers::start(target, settings),
             clock,
             prefix,
             deadline: self.deadline,

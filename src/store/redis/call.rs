@@ -1,26 +1,12 @@
-//! Calls: each with a deadline, none made twice.
+//! Commands on the wire: sent once, never repeated.
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
-use futures_util::future::{Either, select};
-use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, Value};
-use tokio::time::sleep;
-
-use super::lanes::Manner;
-use super::link::{Line, Link};
+use super::connection::Connection;
+use super::queue::SendMode;
 use super::script::Script;
-use super::trouble::Trouble;
 
-/// What a server is asked.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Question<'a> {
-    Script(ScriptCall<'a>),
-    Command(&'a Cmd),
-}
-
-/// What a script is called with.
+/// A call of a script with its keys and arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScriptCall<'a> {
     pub(super) script: &'static Script,
@@ -28,70 +14,12 @@ pub(super) struct ScriptCall<'a> {
     pub(super) arguments: &'a [&'a [u8]],
 }
 
-impl Link {
-    /// Asks something, and notes what that says about the connection. The time that it takes to get
-    /// one counts. Whether it was done is not known if no answer comes, so there is no second
-    /// attempt.
-    pub(super) async fn ask(
-        &self,
-        question: Question<'_>,
-        deadline: Duration,
-        manner: Manner,
-    ) -> Result<Value, Trouble> {
-        let mut too_late = pin!(sleep(deadline));
-        let mut line = match select(pin!(self.line()), too_late.as_mut()).await {
-            Either::Left((line, _)) => line?,
-            Either::Right(_) => return Err(Trouble::not_yet(self.place(), deadline)),
-        };
-        let health = line.health.clone();
-        health.asked();
-        match select(pin!(question.put(&mut line, manner)), too_late).await {
-            Either::Left((Ok(answer), _)) => {
-                health.answered();
-                Ok(answer)
-            }
-            Either::Left((Err(error), _)) => {
-                let trouble = Trouble::calling(self.place(), error);
-                if trouble.is_answer() {
-                    health.answered();
-                }
-                if trouble.calls_for_another_connection() {
-                    health.condemn(&trouble);
-                }
-                Err(trouble)
-            }
-            Either::Right(_) => {
-                let trouble = Trouble::late(self.place(), deadline);
-                health.missed(&trouble);
-                Err(trouble)
-            }
-        }
-    }
-}
-
-impl Question<'_> {
-    async fn put(self, line: &mut Line, manner: Manner) -> Result<Value, RedisError> {
-        let call = match self {
-            Self::Command(command) => return ask(line, command, manner).await,
-            Self::Script(call) => call,
-        };
-        let known = call.command("EVALSHA", &call.script.hash);
-        match ask(line, &known, manner).await {
-            // Nothing has run: a server that has restarted, or whose scripts were flushed. Whoever
-            // sends the text makes it known again.
-            Err(error) if is_unknown_script(&error) => {
-                let whole = call.command("EVAL", &call.script.text);
-                ask(line, &whole, manner).await
-            }
-            other => other,
-        }
-    }
-}
-
 impl ScriptCall<'_> {
-    fn command(&self, name: &str, script: &str) -> Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(script).arg(self.keys.len()).arg(self.keys);
+    /// Builds the `EVALSHA` command.
+    pub(super) fn command(&self) -> Cmd {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.script.hash);
+        command.arg(self.keys.len()).arg(self.keys);
         for argument in self.arguments {
             command.arg(*argument);
         }
@@ -99,22 +27,36 @@ impl ScriptCall<'_> {
     }
 }
 
-/// Asks something on a line.
-pub(super) async fn ask(
-    line: &mut Line,
-    command: &Cmd,
-    manner: Manner,
-) -> Result<Value, RedisError> {
-    if manner != Manner::Asking {
-        return command.query_async(&mut line.connection).await;
+/// Turns an `EVALSHA` command into `EVAL` with the text of the script.
+pub(super) fn with_text(command: &Cmd, script: &Script) -> Cmd {
+    let mut whole = redis::cmd("EVAL");
+    whole.arg(&script.text);
+    for argument in command.args_iter().skip(2) {
+        if let redis::Arg::Simple(argument) = argument {
+            whole.arg(argument);
+        }
     }
-    // Next to each other on the line, or it would be somebody else who is let in.
+    whole
+}
+
+/// Sends a command, and waits for its reply.
+pub(super) async fn send(
+    connection: &mut Connection,
+    command: &Cmd,
+    mode: SendMode,
+) -> Result<Value, RedisError> {
+    let connection = &mut connection.multiplexed;
+    if mode != SendMode::Asking {
+        let reply = connection.send_packed_command(command).await?;
+        return reply.extract_error();
+    }
+    // One pipeline: ASKING applies to the next command on the connection.
     let mut both = redis::pipe();
     both.cmd("ASKING").ignore().add_command(command.clone());
-    let answers: Result<Vec<Value>, _> = both.query_async(&mut line.connection).await;
-    match answers {
-        Ok(answers) => Ok(answers.into_iter().next().unwrap_or(Value::Nil)),
-        // As the command alone would have said it.
+    let replies: Result<Vec<Value>, _> = both.query_async(connection).await;
+    match replies {
+        Ok(replies) => Ok(replies.into_iter().next().unwrap_or(Value::Nil)),
+        // The error that the command alone would have returned.
         Err(error) => match error.clone().into_server_errors().as_deref() {
             Some([.., (_, last)]) => Err(last.clone().into()),
             _ => Err(error),
@@ -122,12 +64,7 @@ pub(super) async fn ask(
     }
 }
 
-/// An answer as what it should be.
-pub(super) fn read<T: FromRedisValue>(answer: Value, place: &Arc<str>) -> Result<T, Trouble> {
-    T::from_redis_value(answer).map_err(|error| Trouble::calling(place, error.into()))
-}
-
-/// Whether nothing has run, because the server does not know the script.
+/// Returns whether nothing has run, because the server does not have the script.
 pub(super) fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

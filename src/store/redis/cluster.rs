@@ -1,317 +1,380 @@
-//! A cluster: a desk for every primary, and a map of who has which slot.
+//! A cluster: a request queue per primary, and a map from slots to primaries.
 //!
-//! The map is a guess. Whoever is asked for a slot that he has not says who has it, and has done
-//! nothing; so that can be followed without a risk. Where the map may be wrong, because a server
-//! said so or says nothing any more, it is made anew in the background.
+//! The map may be outdated. A server that is asked for a slot of another server runs nothing, and
+//! names the other one; following such a redirect charges nothing twice. When a server redirects or
+//! fails, the map is reloaded in the background.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use redis::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::address::{Address, Endpoint};
 use super::backoff::Backoff;
-use super::call::Question;
-use super::desk::{Desk, Setup};
-use super::lanes::{Manner, Reply};
-use super::link::Link;
+use super::error::RedisStoreError;
+use super::queue::{
+    Command, PendingReply, QueueSettings, QueuedRequest, Reply, RequestQueue, SendMode,
+};
+use super::redirect::Redirect;
 use super::request::Request;
-use super::slots::{Owners, slot_of};
+use super::slots::{SlotMap, slot_of};
 use super::source::Source;
-use super::topology::{self, Range};
-use super::trouble::{Trouble, Way};
-use crate::clock::Timestamp;
+use super::topology::{self, SlotRange};
+use crate::clock::{Clock as _, Timestamp};
 use crate::sync::locked;
 
-/// How often a request is sent on. Servers that disagree about who has a slot would play ball with
-/// it.
-const MOST_HOPS: usize = 5;
-/// How long to wait where keys of one slot are in two places.
-const MOMENT: Duration = Duration::from_millis(2);
-/// When nobody has doubted the map for so long, it is looked at again at once.
-const CALM: Duration = Duration::from_secs(2);
+/// Redirects that one request follows. Servers that disagree about a slot would pass it back and
+/// forth.
+const MAX_HOPS: u8 = 5;
+/// Wait before a request is repeated whose keys are partly on another server.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
+/// A map that was valid for this long is reloaded without back-off.
+const STABLE_AFTER: Duration = Duration::from_secs(2);
 
 /// A primary.
 #[derive(Debug)]
 struct Node {
-    address: Address,
-    desk: Desk,
+    endpoint: Endpoint,
+    queue: RequestQueue,
 }
 
 #[derive(Clone, Debug)]
-enum Map {
-    /// It is on its way, and worth waiting for.
-    Looking,
-    Known(Arc<Owners<Arc<Node>>>),
-    /// There is none yet. Nobody has to wait for it.
-    Unknown(Trouble),
+enum MapState {
+    /// The first load runs. Requests wait for it.
+    Loading,
+    Known(Arc<SlotMap<Arc<Node>>>),
+    /// No load has succeeded since this time. Requests fail at once.
+    Unknown(Timestamp, RedisStoreError),
 }
 
-/// A cluster.
+/// A Redis cluster.
 #[derive(Debug)]
 pub(super) struct Cluster {
+    this: Weak<Self>,
     place: Arc<str>,
     seeds: Vec<Address>,
-    setup: Setup,
-    map: watch::Sender<Map>,
+    settings: QueueSettings,
+    map: watch::Sender<MapState>,
     nodes: Mutex<HashMap<Endpoint, Arc<Node>>>,
-    /// Somebody doubts the map.
-    doubt: Arc<Notify>,
+    /// Notified when the map may be outdated.
+    reload: Arc<Notify>,
+}
+
+/// What the dispatcher of a node needs from its cluster.
+#[derive(Debug)]
+pub(super) struct NodeRoute {
+    cluster: Weak<Cluster>,
+    endpoint: Endpoint,
+}
+
+impl NodeRoute {
+    /// Sends a request to where its server redirects it. The server has run nothing.
+    pub(super) fn follow(&self, mut request: QueuedRequest, redirect: &Redirect) {
+        match self.cluster.upgrade() {
+            Some(cluster) => cluster.follow(&self.endpoint, request, redirect),
+            // The store was dropped.
+            None => request.complete(Err(RedisStoreError::no_runtime(&"a cluster".into()))),
+        }
+    }
+
+    /// Reloads the map if this error means that it may be outdated.
+    pub(super) fn report(&self, error: &RedisStoreError) {
+        if error.doubts_slot_map()
+            && let Some(cluster) = self.cluster.upgrade()
+        {
+            cluster.reload.notify_one();
+        }
+    }
 }
 
 impl Cluster {
-    /// Starts to look for it.
-    pub(super) fn start(seeds: Vec<Address>, setup: Setup) -> Arc<Self> {
+    /// Starts to load the map.
+    pub(super) fn start(seeds: Vec<Address>, settings: QueueSettings) -> Arc<Self> {
         let places: Vec<String> = seeds.iter().map(Address::to_string).collect();
-        let cluster = Arc::new(Self {
+        let cluster = Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             place: places.join(",").into(),
             seeds,
-            setup,
-            map: watch::Sender::new(Map::Looking),
+            settings,
+            map: watch::Sender::new(MapState::Loading),
             nodes: Mutex::default(),
-            doubt: Arc::default(),
+            reload: Arc::default(),
         });
-        let keep = Self::keep_map(Arc::downgrade(&cluster), Arc::clone(&cluster.doubt));
-        cluster.setup.runtime.spawn(keep);
+        let keep = Self::keep_map(Arc::downgrade(&cluster), Arc::clone(&cluster.reload));
+        cluster.settings.runtime.spawn(keep);
         cluster
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.setup.now()
+        self.settings.clock.now()
     }
 
+    /// Addresses of the seeds, for error messages.
     pub(super) fn place(&self) -> &Arc<str> {
         &self.place
     }
 
-    /// Whether every primary that is known has a connection.
+    /// Returns whether every known primary has a connection.
     pub(super) fn is_connected(&self) -> bool {
         match &*self.map.borrow() {
-            Map::Known(owners) => owners.nodes().iter().all(|node| node.desk.link().is_open()),
-            Map::Looking | Map::Unknown(_) => false,
+            MapState::Known(map) => map.nodes().iter().all(|node| node.queue.is_connected()),
+            MapState::Loading | MapState::Unknown(..) => false,
         }
     }
 
-    /// The connections to all primaries.
-    pub(super) async fn primaries(&self, within: Duration) -> Result<Vec<Link>, Trouble> {
-        let owners = self.owners(within).await?;
-        Ok(owners
-            .nodes()
-            .iter()
-            .map(|node| node.desk.link().clone())
-            .collect())
+    /// Returns the failures of all primaries that have slots.
+    pub(super) fn failing(&self) -> Vec<(Timestamp, RedisStoreError)> {
+        match &*self.map.borrow() {
+            MapState::Known(map) => {
+                let nodes = map.nodes().iter();
+                nodes.filter_map(|node| node.queue.failing()).collect()
+            }
+            MapState::Loading => Vec::new(),
+            MapState::Unknown(since, error) => vec![(*since, error.clone())],
+        }
     }
 
-    /// Hands a request of one key in, where that key is. If the map is known, it is on its way when
-    /// this returns; the future brings the answer, from wherever it has to be fetched.
+    /// Returns the queues of all primaries.
+    pub(super) async fn primaries(
+        &self,
+        within: Duration,
+    ) -> Result<Vec<RequestQueue>, RedisStoreError> {
+        let map = self.slot_map(within).await?;
+        Ok(map.nodes().iter().map(|node| node.queue.clone()).collect())
+    }
+
+    /// Sends a decision about one key to the primary of its slot. It is sent even if the future is
+    /// dropped.
     pub(super) fn ask(
-        self: &Arc<Self>,
+        &self,
         request: Request,
         due: Timestamp,
     ) -> impl Future<Output = Reply> + Send + use<> {
+        self.decide(request, due).decision()
+    }
+
+    pub(super) fn decide(&self, request: Request, due: Timestamp) -> PendingReply {
         let slot = request.keys.first().map_or(0, |key| slot_of(key));
-        let hand_in = move |node: &Node, request: &Request, manner| {
-            let request = request.clone();
-            node.desk.hand_in(request, (slot, manner), due)
+        self.send(
+            Command::Decide(request),
+            slot,
+            (due, self.settings.deadline),
+        )
+    }
+
+    /// Queues a command at the primary of the slot of `key`.
+    pub(super) fn enqueue(&self, key: &str, command: Command, within: Duration) -> PendingReply {
+        self.send(command, slot_of(key), (self.due(within), within))
+    }
+
+    pub(super) fn due(&self, within: Duration) -> Timestamp {
+        self.now().saturating_add(within)
+    }
+
+    fn send(&self, command: Command, slot: u16, due: (Timestamp, Duration)) -> PendingReply {
+        let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
+        self.route(request);
+        reply
+    }
+
+    /// Queues a request at the primary of its slot. Waits in a task if the map is being loaded.
+    fn route(&self, mut request: QueuedRequest) {
+        if let Some(node) = self.known_owner(request.slot) {
+            return node.queue.push(request);
+        }
+        let Some(this) = self.this.upgrade() else {
+            return request.complete(Err(RedisStoreError::no_runtime(&self.place)));
         };
-        let known = self.known_owner(slot);
-        let sent = known.map(|node| (hand_in(&node, &request, Manner::Together), node));
-        let cluster = Arc::clone(self);
-        async move {
-            let (mut answer, mut node) = if let Some(sent) = sent {
-                sent
-            } else {
-                let left = due.duration_since(cluster.setup.now());
-                let node = cluster.owner(slot, left).await?;
-                (hand_in(&node, &request, Manner::Together), node)
-            };
-            for _ in 0..MOST_HOPS {
-                let trouble = match answer.await {
-                    Ok(Ok(answer)) => return Ok(answer),
-                    Ok(Err(trouble)) => trouble,
-                    Err(_) => return Err(Trouble::no_runtime(&cluster.place)),
-                };
-                let (next, manner) = cluster.way_on(&node, slot, trouble).await?;
-                answer = hand_in(&next, &request, manner);
-                node = next;
+        self.settings.runtime.spawn(async move {
+            let within = request.due.duration_since(this.now());
+            match this.owner(request.slot, within).await {
+                Ok(node) => node.queue.push(request),
+                Err(error) => request.complete(Err(error)),
             }
-            Err(Trouble::scattered(&cluster.place, slot))
-        }
+        });
     }
 
-    /// Asks something else about a key, where that is.
-    pub(super) async fn ask_about(
-        &self,
-        key: &str,
-        question: Question<'_>,
-        deadline: Duration,
-    ) -> Result<Value, Trouble> {
-        let slot = slot_of(key);
-        let mut node = self.owner(slot, deadline).await?;
-        let mut manner = Manner::Together;
-        for _ in 0..MOST_HOPS {
-            match node.desk.link().ask(question, deadline, manner).await {
-                Ok(answer) => return Ok(answer),
-                Err(trouble) => (node, manner) = self.way_on(&node, slot, trouble).await?,
-            }
+    fn follow(&self, from: &Endpoint, mut request: QueuedRequest, redirect: &Redirect) {
+        request.hops += 1;
+        if request.hops > MAX_HOPS {
+            let error = RedisStoreError::no_owner(&self.place, request.slot);
+            return request.complete(Err(error));
         }
-        Err(Trouble::scattered(&self.place, slot))
-    }
-
-    /// Where to go after this trouble, if it says; nothing has run then.
-    async fn way_on(
-        &self,
-        from: &Arc<Node>,
-        slot: u16,
-        trouble: Trouble,
-    ) -> Result<(Arc<Node>, Manner), Trouble> {
-        let to = |host: &str, port| self.node(&from.address.endpoint.told(host, port));
-        match trouble.way() {
-            Some(Way::Moved { host, port }) => {
-                let node = to(host, *port);
-                self.map.send_modify(|map| {
-                    if let Map::Known(owners) = map {
-                        *owners = Arc::new(owners.with(slot, Arc::clone(&node), Arc::ptr_eq));
+        let alone = match request.command {
+            Command::Decide(_) => SendMode::Coalesced,
+            Command::Script(..) | Command::Plain(_) | Command::Probe => SendMode::Alone,
+        };
+        match redirect {
+            Redirect::Moved { host, port } => {
+                let node = self.node(&from.resolve(host, *port));
+                self.map.send_modify(|state| {
+                    if let MapState::Known(map) = state {
+                        let slot = request.slot;
+                        *map = Arc::new(map.with(slot, Arc::clone(&node), Arc::ptr_eq));
                     }
                 });
-                self.doubt.notify_one();
-                Ok((node, Manner::Together))
+                self.reload.notify_one();
+                request.mode = alone;
+                node.queue.push(request);
             }
-            // It has moved already, and its slot has not.
-            Some(Way::Ask { host, port }) => Ok((to(host, *port), Manner::Asking)),
-            Some(Way::TryAgain) => {
-                sleep(MOMENT).await;
-                Ok((Arc::clone(from), Manner::Alone))
+            // The key has moved, the slot has not.
+            Redirect::Ask { host, port } => {
+                request.mode = SendMode::Asking;
+                self.node(&from.resolve(host, *port)).queue.push(request);
             }
-            None => {
-                if trouble.doubts_the_map() {
-                    self.doubt.notify_one();
-                }
-                Err(trouble)
+            Redirect::TryAgain => {
+                request.mode = SendMode::Alone;
+                let node = self.node(from);
+                self.settings.runtime.spawn(async move {
+                    sleep(TRY_AGAIN_AFTER).await;
+                    node.queue.push(request);
+                });
             }
         }
     }
 
-    /// Who has a slot, if that is known now.
+    /// Returns the primary of a slot if the map is known.
     fn known_owner(&self, slot: u16) -> Option<Arc<Node>> {
         match &*self.map.borrow() {
-            Map::Known(owners) => owners.of(slot).map(Arc::clone),
-            Map::Looking | Map::Unknown(_) => None,
+            MapState::Known(map) => map.owner(slot).map(Arc::clone),
+            MapState::Loading | MapState::Unknown(..) => None,
         }
     }
 
-    /// Who has a slot. Waits for the map if it is on its way.
-    async fn owner(&self, slot: u16, within: Duration) -> Result<Arc<Node>, Trouble> {
-        let owners = self.owners(within).await?;
-        owners.of(slot).map(Arc::clone).ok_or_else(|| {
-            self.doubt.notify_one();
-            Trouble::scattered(&self.place, slot)
+    /// Returns the primary of a slot. Waits while the map is being loaded for the first time.
+    async fn owner(&self, slot: u16, within: Duration) -> Result<Arc<Node>, RedisStoreError> {
+        let map = self.slot_map(within).await?;
+        map.owner(slot).map(Arc::clone).ok_or_else(|| {
+            self.reload.notify_one();
+            RedisStoreError::no_owner(&self.place, slot)
         })
     }
 
-    async fn owners(&self, within: Duration) -> Result<Arc<Owners<Arc<Node>>>, Trouble> {
+    async fn slot_map(&self, within: Duration) -> Result<Arc<SlotMap<Arc<Node>>>, RedisStoreError> {
         let mut map = self.map.subscribe();
-        let known = map.wait_for(|map| !matches!(map, Map::Looking));
-        match timeout(within, known).await {
+        let loaded = map.wait_for(|map| !matches!(map, MapState::Loading));
+        match timeout(within, loaded).await {
             Ok(Ok(map)) => match &*map {
-                Map::Known(owners) => Ok(Arc::clone(owners)),
-                Map::Unknown(trouble) => Err(trouble.clone()),
-                Map::Looking => Err(Trouble::not_yet(&self.place, within)),
+                MapState::Known(map) => Ok(Arc::clone(map)),
+                MapState::Unknown(_, error) => Err(error.clone()),
+                MapState::Loading => Err(RedisStoreError::not_connected(&self.place, within)),
             },
-            _ => Err(Trouble::not_yet(&self.place, within)),
+            _ => Err(RedisStoreError::not_connected(&self.place, within)),
         }
     }
 
-    /// The primary at this place, with a desk of its own.
+    /// Returns the primary at this address. Starts its queue if it has none.
     fn node(&self, endpoint: &Endpoint) -> Arc<Node> {
         let mut nodes = locked(&self.nodes);
         let new = || {
-            let address = self.seeds[0].neighbour(endpoint.clone());
-            let desk = self.setup.desk(Source::Server(address.clone()));
-            Arc::new(Node { address, desk })
+            let address = self.seeds[0].with_endpoint(endpoint.clone());
+            let route = NodeRoute {
+                cluster: Weak::clone(&self.this),
+                endpoint: endpoint.clone(),
+            };
+            Arc::new(Node {
+                endpoint: endpoint.clone(),
+                queue: self.settings.start(Source::Server(address), Some(route)),
+            })
         };
         Arc::clone(nodes.entry(endpoint.clone()).or_insert_with(new))
     }
 
-    /// Keeps the map right for as long as there is a cluster.
-    async fn keep_map(cluster: Weak<Self>, doubt: Arc<Notify>) {
+    /// Loads the map, and reloads it when it may be outdated, until the cluster is dropped.
+    async fn keep_map(cluster: Weak<Self>, reload: Arc<Notify>) {
         let (mut backoff, mut turn) = (Backoff::default(), 0);
         loop {
-            sleep(backoff.next()).await;
+            let Some(random) = cluster.upgrade().map(|this| this.settings.random) else {
+                return;
+            };
+            sleep(backoff.next(random())).await;
             let Some(this) = cluster.upgrade() else {
                 return;
             };
-            let found = this.look(turn).await;
+            let loaded = this.load(turn).await;
             turn += 1;
-            match found {
+            match loaded {
                 Ok(ranges) => this.install(ranges),
-                Err(trouble) => {
-                    this.map.send_if_modified(|map| {
-                        let is_known = matches!(map, Map::Known(_));
-                        if !is_known {
-                            *map = Map::Unknown(trouble);
+                Err(error) => {
+                    let now = this.now();
+                    this.map.send_if_modified(|map| match map {
+                        MapState::Known(_) => false,
+                        MapState::Unknown(_, why) => {
+                            *why = error;
+                            true
                         }
-                        !is_known
+                        MapState::Loading => {
+                            *map = MapState::Unknown(now, error);
+                            true
+                        }
                     });
                     continue;
                 }
             }
             drop(this);
-            if timeout(CALM, doubt.notified()).await.is_err() {
+            if timeout(STABLE_AFTER, reload.notified()).await.is_err() {
                 backoff.reset();
-                doubt.notified().await;
+                reload.notified().await;
             }
         }
     }
 
-    /// Asks one after the other, beginning with another one each time: one of them may have been
-    /// left behind by the others.
-    async fn look(&self, turn: usize) -> Result<Vec<Range>, Trouble> {
-        let mut addresses: Vec<Address> = match &*self.map.borrow() {
-            Map::Known(owners) => {
-                let nodes = owners.nodes().iter();
-                nodes.map(|node| node.address.clone()).collect()
+    /// Asks one server after the other. Each time another one is first, because one of them may have
+    /// lost contact with the others.
+    async fn load(&self, turn: usize) -> Result<Vec<SlotRange>, RedisStoreError> {
+        let mut endpoints: Vec<Endpoint> = match &*self.map.borrow() {
+            MapState::Known(map) => {
+                let nodes = map.nodes().iter();
+                nodes.map(|node| node.endpoint.clone()).collect()
             }
-            Map::Looking | Map::Unknown(_) => Vec::new(),
+            MapState::Loading | MapState::Unknown(..) => Vec::new(),
         };
-        if !addresses.is_empty() {
-            let first = turn % addresses.len();
-            addresses.rotate_left(first);
+        if !endpoints.is_empty() {
+            let first = turn % endpoints.len();
+            endpoints.rotate_left(first);
         }
-        addresses.extend(self.seeds.iter().cloned());
-        let mut why = None;
-        for address in &addresses {
-            match topology::ask(address).await {
+        endpoints.extend(self.seeds.iter().map(|seed| seed.endpoint.clone()));
+        let mut last_error = None;
+        for endpoint in endpoints {
+            let known = locked(&self.nodes).get(&endpoint).map(Arc::clone);
+            // A seed is not necessarily a primary. Its connection closes after the call.
+            let queue = known.map_or_else(
+                || {
+                    let address = self.seeds[0].with_endpoint(endpoint.clone());
+                    self.settings.start(Source::Server(address), None)
+                },
+                |node| node.queue.clone(),
+            );
+            match topology::load(&queue, &endpoint).await {
                 Ok(ranges) if !ranges.is_empty() => return Ok(ranges),
                 Ok(_) => {}
-                Err(trouble) => why = Some(trouble),
+                Err(error) => last_error = Some(error),
             }
         }
-        Err(why.unwrap_or_else(|| Trouble::scattered(&self.place, 0)))
+        Err(last_error.unwrap_or_else(|| RedisStoreError::no_owner(&self.place, 0)))
     }
 
-    fn install(&self, ranges: Vec<Range>) {
+    fn install(&self, ranges: Vec<SlotRange>) {
         let ranges = ranges
             .into_iter()
             .map(|(first, last, endpoint)| (first, last, self.node(&endpoint)));
-        let owners = Owners::new(ranges, Arc::ptr_eq);
+        let map = SlotMap::new(ranges, Arc::ptr_eq);
         let mut nodes = locked(&self.nodes);
-        // One that is about to get its first slot is not in the map yet, and is in use.
+        // A node that imports its first slot is not in the map yet, and is in use.
         nodes.retain(|_, node| {
-            let has_slots = owners.nodes().iter().any(|owner| Arc::ptr_eq(owner, node));
-            has_slots || node.desk.link().is_open()
+            let has_slots = map.nodes().iter().any(|owner| Arc::ptr_eq(owner, node));
+            has_slots || node.queue.is_connected()
         });
         drop(nodes);
-        self.map.send_replace(Map::Known(Arc::new(owners)));
+        self.map.send_replace(MapState::Known(Arc::new(map)));
     }
 }
 
 /// Wakes the task that keeps the map, so that it ends.
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.doubt.notify_one();
+        self.reload.notify_one();
     }
 }

@@ -6,25 +6,27 @@ mod builder;
 mod call;
 mod cluster;
 mod connect;
-mod desk;
-mod health;
+mod connection;
+mod dispatcher;
+mod error;
 mod key;
-mod lanes;
-mod link;
+mod liveness;
 mod overrides;
 mod parcel;
 mod parts;
+mod queue;
+mod redirect;
 mod request;
 mod script;
 mod sentinel;
 mod servers;
+mod slot_queues;
 mod slots;
 mod source;
 mod stack;
 #[cfg_attr(not(feature = "redis-tls"), path = "no_tls.rs")]
 mod tls;
 mod topology;
-mod trouble;
 mod upkeep;
 mod url;
 
@@ -33,18 +35,20 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::runtime::Handle;
 
+use self::error::RedisStoreError;
 use self::key::Prefix;
-use self::lanes::Manner;
 use self::overrides::Seen;
 use self::request::{Reading, Request};
 use self::script::Verb;
 use self::servers::Servers;
-use self::trouble::Trouble;
 use super::epoch::Epoch;
 use super::wall::WallTime;
-use super::{Override, OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, TimeSource};
+use super::{
+    Override, OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource,
+};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::StoreError;
@@ -177,8 +181,8 @@ impl RedisStore {
         self.shared.servers.is_connected()
     }
 
-    /// Asks about a batch; the answer is read by `read`. What is asked is on its way when this
-    /// returns, whatever becomes of the answer.
+    /// Sends a batch, and reads the reply with `read`. It is sent even if the future is dropped.
+    /// `unasked` is the result if no check of the batch has a counter.
     fn ask<T: Send + 'static>(
         &self,
         verb: Verb,
@@ -187,35 +191,29 @@ impl RedisStore {
         read: impl FnOnce(&Reading, &[u8]) -> Option<T> + Send + 'static,
         unasked: impl FnOnce(&Reading) -> T,
     ) -> StoreFuture<T> {
-        // Processes share these counters. Their monotonic time lines have nothing in common, so they
-        // go by their wall clocks.
-        let now = self.shared.wall.at(now);
-        let clock = self.shared.by_callers_clock.then_some(now);
-        let prefix = &self.shared.prefix;
-        let (request, reading) = Request::new(verb, batch, clock, charged_at, prefix);
+        let shared = &self.shared;
+        // Monotonic clocks of different machines cannot be compared, wall clocks can.
+        let now = shared.wall.at(now);
+        let clock = shared.by_callers_clock.then_some(now);
+        let (request, reading) = Request::new(verb, batch, clock, charged_at, &shared.prefix);
         if request.keys.is_empty() {
             return StoreFuture::ready(Ok(unasked(&reading)));
         }
-        let due = self.shared.clock.now().saturating_add(self.shared.deadline);
-        let place = Arc::clone(self.shared.servers.place());
-        let read = move |answer: &[u8]| {
-            let read = read(&reading, answer);
-            read.ok_or_else(|| Trouble::nonsense(&place))
-        };
-        match &self.shared.servers {
-            Servers::One(desk) => {
-                let answer = desk.hand_in(request, (0, Manner::Together), due);
-                let no_runtime = Trouble::no_runtime(self.shared.servers.place());
-                StoreFuture::pending(async move {
-                    match answer.await {
-                        Ok(answer) => Ok(read(&answer?)?),
-                        Err(_) => Err(no_runtime.into()),
-                    }
+        let read = move |reply: &Bytes| read(&reading, reply);
+        match &shared.servers {
+            Servers::Cluster(cluster) if request.keys.len() > 1 => {
+                let due = cluster.now().saturating_add(shared.deadline);
+                let reply = parts::ask(cluster, request, due);
+                let place = Arc::clone(cluster.place());
+                // In a task: a dropped future must not leave a part charged.
+                self.spawn(async move {
+                    let read = read(&reply.await?);
+                    read.ok_or_else(|| RedisStoreError::unexpected_reply(&place))
                 })
             }
-            Servers::Cluster(cluster) => {
-                let answer = parts::ask(cluster, request, due);
-                self.spawn(async move { read(&answer.await?) })
+            servers => {
+                let reply = servers.decide(request, shared.deadline);
+                StoreFuture::pending(async move { Ok(reply.read(read).await?) })
             }
         }
     }
@@ -236,7 +234,7 @@ impl RedisStore {
     /// after it, also if the future is dropped.
     fn spawn_change<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+        work: impl Future<Output = Result<T, RedisStoreError>> + Send + 'static,
     ) -> StoreFuture<T> {
         let change = self.shared.epoch.begin_change();
         self.spawn(async move {
@@ -249,10 +247,10 @@ impl RedisStore {
     /// Does something on the store's runtime.
     fn spawn<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+        work: impl Future<Output = Result<T, RedisStoreError>> + Send + 'static,
     ) -> StoreFuture<T> {
         let task = self.runtime.spawn(work);
-        let no_runtime = Trouble::no_runtime(self.shared.servers.place());
+        let no_runtime = RedisStoreError::no_runtime(self.shared.servers.place());
         StoreFuture::pending(async move {
             match task.await {
                 Ok(done) => done.map_err(StoreError::from),
@@ -283,6 +281,17 @@ impl Store for RedisStore {
             |_, _| Some(()),
             |_| (),
         )
+    }
+
+    /// Degraded while a server of the store fails; the message names each of them.
+    fn health(&self) -> StoreHealth {
+        let failing = self.shared.servers.failing();
+        let Some(since) = failing.iter().map(|(since, _)| *since).min() else {
+            return StoreHealth::Healthy;
+        };
+        let since = since.offset_by(self.shared.clock.wall_offset());
+        let errors = failing.into_iter().map(|(_, error)| error);
+        StoreHealth::degraded(since, &RedisStoreError::into_one(errors))
     }
 
     fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {

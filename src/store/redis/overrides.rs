@@ -13,9 +13,9 @@ use tokio::time::sleep;
 
 use super::Shared;
 use super::call::ScriptCall;
+use super::error::RedisStoreError;
 use super::key::Prefix;
 use super::script;
-use super::trouble::Trouble;
 use crate::clock::Timestamp;
 use crate::key::{Subject, Value};
 use crate::store::Override;
@@ -32,7 +32,10 @@ pub(super) type Seen = Mutex<Option<Option<String>>>;
 
 impl Shared {
     /// Sets an override, here and for all others.
-    pub(super) async fn set_override(self: Arc<Self>, new: Override) -> Result<(), Trouble> {
+    pub(super) async fn set_override(
+        self: Arc<Self>,
+        new: Override,
+    ) -> Result<(), RedisStoreError> {
         let window = if new.quota().counts_nothing() {
             "*".to_owned()
         } else {
@@ -47,7 +50,10 @@ impl Shared {
     }
 
     /// Removes the overrides of a subject under a rule. Says whether there were any.
-    pub(super) async fn remove_override(self: Arc<Self>, of: Override) -> Result<bool, Trouble> {
+    pub(super) async fn remove_override(
+        self: Arc<Self>,
+        of: Override,
+    ) -> Result<bool, RedisStoreError> {
         let whose = Prefix::hash_of(&of.subject(), of.rule());
         let mut seen = self.seen.lock().await;
         let removed = self.change("remove", &whose, "", "").await?;
@@ -62,7 +68,7 @@ impl Shared {
         whose: &str,
         window: &str,
         value: &str,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, RedisStoreError> {
         let clock = if self.by_callers_clock { "" } else { "server" };
         // Any that was not there before does: nobody asks which of two is the later one.
         let random = RandomState::new();
@@ -87,7 +93,7 @@ impl Shared {
     }
 
     /// Copies what is there, unless that was done before.
-    async fn copy_overrides(&self) -> Result<(), Trouble> {
+    async fn copy_overrides(&self) -> Result<(), RedisStoreError> {
         let mut seen = self.seen.lock().await;
         let key = self.prefix.of_overrides();
         let mut get = redis::cmd("HGET");

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
+use super::error::RedisStoreError;
 use super::request::{INSTANT_BYTES, Request};
 use super::script::{self, Kinds, SEVERAL};
-use super::trouble::Trouble;
 
 /// What stands in an answer for a request that met with an error: no instant is that late.
 const NO_ANSWER: [u8; INSTANT_BYTES] = [0xff; INSTANT_BYTES];
@@ -85,7 +85,7 @@ pub(super) fn unpack<'a>(
     requests: impl ExactSizeIterator<Item = &'a Request>,
     answer: Value,
     place: &Arc<str>,
-) -> Vec<Result<Bytes, Trouble>> {
+) -> Vec<Result<Bytes, RedisStoreError>> {
     let (answer, errors) = match answer {
         Value::BulkString(answer) => (answer, Vec::new()),
         Value::Array(parts) => {
@@ -102,10 +102,10 @@ pub(super) fn unpack<'a>(
     let mut one = |request: &Request| {
         if rest.starts_with(&NO_ANSWER) {
             let _ = rest.split_to(INSTANT_BYTES);
-            return Err(Trouble::calling(place, error(errors.next())));
+            return Err(RedisStoreError::calling(place, error(errors.next())));
         }
         if rest.len() < request.answer_bytes() {
-            return Err(Trouble::nonsense(place));
+            return Err(RedisStoreError::unexpected_reply(place));
         }
         Ok(rest.split_to(request.answer_bytes()))
     };
@@ -147,8 +147,8 @@ mod tests {
         "localhost".into()
     }
 
-    fn told(answers: &[Result<Bytes, Trouble>]) -> Vec<Result<usize, String>> {
-        let told = |answer: &Result<Bytes, Trouble>| match answer {
+    fn told(answers: &[Result<Bytes, RedisStoreError>]) -> Vec<Result<usize, String>> {
+        let told = |answer: &Result<Bytes, RedisStoreError>| match answer {
             Ok(answer) => Ok(answer.len()),
             Err(trouble) => Err(trouble.to_string()),
         };

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use futures_util::future::{join, join_all};
 
 use super::cluster::Cluster;
-use super::lanes::Reply;
+use super::error::RedisStoreError;
+use super::queue::Reply;
 use super::request::Request;
 use super::script::Verb;
 use super::slots::slot_of;
-use super::trouble::Trouble;
 use crate::clock::Timestamp;
 
 /// How long something may take to be given back. Nobody waits for it.
@@ -71,7 +71,7 @@ impl Parts {
 
     /// Charges one part after the other, all of them at the instant of the first if their counters
     /// have not seen a later one.
-    async fn charge(&self) -> Result<Vec<Bytes>, Trouble> {
+    async fn charge(&self) -> Result<Vec<Bytes>, RedisStoreError> {
         let mut answers = vec![Bytes::new(); self.of_keys.len()];
         let (order, mut at) = (self.order(), None);
         for (turn, place) in order.iter().copied().enumerate() {

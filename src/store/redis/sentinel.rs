@@ -10,8 +10,8 @@ use tokio::time::{sleep, timeout};
 
 use super::address::{Address, Endpoint, Login};
 use super::connect::{self, Driver};
+use super::error::RedisStoreError;
 use super::source::connect_to;
-use super::trouble::Trouble;
 
 /// How long one sentinel is asked. There are others.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -27,13 +27,13 @@ pub(super) struct Sentinels {
     login: Arc<Login>,
     /// The one that has answered last.
     current: usize,
-    line: Option<Line>,
+    line: Option<Connection>,
     primary: Option<Endpoint>,
 }
 
 /// A connection to a sentinel.
 #[derive(Debug)]
-struct Line {
+struct Connection {
     connection: MultiplexedConnection,
     _driving: Driving,
 }
@@ -66,7 +66,9 @@ impl Sentinels {
     }
 
     /// Opens a connection to the primary. It has to say itself that it is one.
-    pub(super) async fn open(&mut self) -> Result<(MultiplexedConnection, Driver), Trouble> {
+    pub(super) async fn open(
+        &mut self,
+    ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
         let found = self.ask_around().await?;
         let primary = Address::new(found.clone(), Arc::clone(&self.login));
         let place: Arc<str> = format!("{primary} ({})", self.name).into();
@@ -78,7 +80,7 @@ impl Sentinels {
         };
         let role: Result<bool, RedisError> = match timeout(PATIENCE, role).await {
             Ok(role) => role,
-            Err(_) => return Err(Trouble::late(&place, PATIENCE)),
+            Err(_) => return Err(RedisStoreError::late(&place, PATIENCE)),
         };
         match role {
             Ok(true) => {
@@ -88,34 +90,34 @@ impl Sentinels {
                 };
                 Ok((connection, Box::pin(driver)))
             }
-            Ok(false) => Err(Trouble::demoted(&place)),
-            Err(error) => Err(Trouble::calling(&place, error)),
+            Ok(false) => Err(RedisStoreError::demoted(&place)),
+            Err(error) => Err(RedisStoreError::calling(&place, error)),
         }
     }
 
     /// Completes when the sentinels say that somebody else is the primary. That they cannot be
     /// asked means nothing.
-    pub(super) async fn has_moved(&mut self) -> Trouble {
+    pub(super) async fn has_moved(&mut self) -> RedisStoreError {
         loop {
             sleep(EVERY).await;
             if let Ok(primary) = self.ask_around().await
                 && self.primary.as_ref() != Some(&primary)
             {
-                return Trouble::demoted(&self.place());
+                return RedisStoreError::demoted(&self.place());
             }
         }
     }
 
     /// Asks one after the other, the last that knew first.
-    async fn ask_around(&mut self) -> Result<Endpoint, Trouble> {
-        let mut why = Trouble::unknown_primary(&self.place(), &self.name);
+    async fn ask_around(&mut self) -> Result<Endpoint, RedisStoreError> {
+        let mut why = RedisStoreError::unknown_primary(&self.place(), &self.name);
         for _ in 0..self.addresses.len() {
             let address = self.addresses[self.current].clone();
             match timeout(PATIENCE, self.ask(&address)).await {
                 Ok(Ok(Some(primary))) => return Ok(primary),
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => why = Trouble::connecting(&address.place(), error),
-                Err(_) => why = Trouble::late(&address.place(), PATIENCE),
+                Ok(Err(error)) => why = RedisStoreError::connecting(&address.place(), error),
+                Err(_) => why = RedisStoreError::late(&address.place(), PATIENCE),
             }
             self.line = None;
             self.current = (self.current + 1) % self.addresses.len();
@@ -146,7 +148,7 @@ impl Sentinels {
             Some(line) => line,
             none => {
                 let (connection, driver) = connect::open(address).await?;
-                none.insert(Line {
+                none.insert(Connection {
                     connection,
                     _driving: Driving(tokio::spawn(driver)),
                 })
@@ -155,6 +157,6 @@ impl Sentinels {
         let mut command = redis::cmd("SENTINEL");
         command.arg("get-master-addr-by-name").arg(&self.name);
         let found: Option<(String, u16)> = command.query_async(&mut line.connection).await?;
-        Ok(found.map(|(host, port)| address.endpoint.told(&host, port)))
+        Ok(found.map(|(host, port)| address.endpoint.resolve(&host, port)))
     }
 }

@@ -1,104 +1,116 @@
-//! Whoever keeps the counters: one server, or all of a cluster.
+//! The server, or the servers, that keep the counters.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue};
 
-use super::call::{self, Question, ScriptCall};
+use super::call::ScriptCall;
 use super::cluster::Cluster;
-use super::desk::{Desk, Setup};
-use super::lanes::Manner;
-use super::link::Link;
+use super::error::RedisStoreError;
+use super::queue::{Command, PendingReply, QueueSettings, RequestQueue};
+use super::request::Request;
 use super::sentinel::Sentinels;
 use super::source::Source;
-use super::trouble::Trouble;
 use super::url::Target;
+use crate::clock::Timestamp;
 
-/// Where calls go.
+/// One server, or a cluster.
 #[derive(Clone, Debug)]
 pub(super) enum Servers {
-    One(Desk),
+    One(RequestQueue),
     Cluster(Arc<Cluster>),
 }
 
 impl Servers {
     /// Starts to connect.
-    pub(super) fn start(target: Target, setup: Setup) -> Self {
+    pub(super) fn start(target: Target, settings: QueueSettings) -> Self {
         match target {
-            Target::One(address) => Self::One(setup.desk(Source::Server(address))),
+            Target::One(address) => Self::One(settings.start(Source::Server(address), None)),
             Target::Sentinels {
                 sentinels,
                 name,
                 login,
             } => {
                 let sentinels = Sentinels::new(sentinels, name, login);
-                Self::One(setup.desk(Source::Primary(sentinels)))
+                Self::One(settings.start(Source::Primary(sentinels), None))
             }
-            Target::Cluster(seeds) => Self::Cluster(Cluster::start(seeds, setup)),
+            Target::Cluster(seeds) => Self::Cluster(Cluster::start(seeds, settings)),
         }
     }
 
-    /// How they are called when there is something to tell.
+    /// Addresses, for error messages.
     pub(super) fn place(&self) -> &Arc<str> {
         match self {
-            Self::One(desk) => desk.link().place(),
+            Self::One(queue) => queue.place(),
             Self::Cluster(cluster) => cluster.place(),
         }
     }
 
     pub(super) fn is_connected(&self) -> bool {
         match self {
-            Self::One(desk) => desk.link().is_open(),
+            Self::One(queue) => queue.is_connected(),
             Self::Cluster(cluster) => cluster.is_connected(),
         }
     }
 
-    /// Runs a script, where its first key is. All others must be there, too.
+    /// Returns since when servers fail, and why; one entry per server.
+    pub(super) fn failing(&self) -> Vec<(Timestamp, RedisStoreError)> {
+        match self {
+            Self::One(queue) => queue.failing().into_iter().collect(),
+            Self::Cluster(cluster) => cluster.failing(),
+        }
+    }
+
+    /// Sends a decision to the server of its first key. The other keys must have the same slot.
+    pub(super) fn decide(&self, request: Request, within: Duration) -> PendingReply {
+        match self {
+            Self::One(queue) => queue.enqueue(Command::Decide(request), within),
+            Self::Cluster(cluster) => cluster.decide(request, cluster.due(within)),
+        }
+    }
+
+    /// Runs a script on the server of its first key. The other keys must have the same slot.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         call: ScriptCall<'_>,
-        deadline: Duration,
-    ) -> Result<T, Trouble> {
+        within: Duration,
+    ) -> Result<T, RedisStoreError> {
         let key = call.keys.first().map_or("", String::as_str);
-        self.ask(key, Question::Script(call), deadline).await
+        let reply = self.enqueue(key, Command::script(&call), within);
+        reply.value().await
     }
 
-    /// Runs a command about a key.
+    /// Runs a command on the server of a key.
     pub(super) async fn command<T: FromRedisValue>(
         &self,
         key: &str,
         command: &Cmd,
-        deadline: Duration,
-    ) -> Result<T, Trouble> {
-        self.ask(key, Question::Command(command), deadline).await
+        within: Duration,
+    ) -> Result<T, RedisStoreError> {
+        let reply = self.enqueue(key, Command::Plain(command.clone()), within);
+        reply.value().await
     }
 
-    async fn ask<T: FromRedisValue>(
-        &self,
-        key: &str,
-        question: Question<'_>,
-        deadline: Duration,
-    ) -> Result<T, Trouble> {
-        let answer = match self {
-            Self::One(desk) => {
-                let link = desk.link();
-                link.ask(question, deadline, Manner::Together).await?
-            }
-            Self::Cluster(cluster) => cluster.ask_about(key, question, deadline).await?,
-        };
-        call::read(answer, self.place())
-    }
-
-    /// The connections to all who keep keys.
-    pub(super) async fn primaries(&self, within: Duration) -> Result<Vec<Link>, Trouble> {
+    fn enqueue(&self, key: &str, command: Command, within: Duration) -> PendingReply {
         match self {
-            Self::One(desk) => Ok(vec![desk.link().clone()]),
+            Self::One(queue) => queue.enqueue(command, within),
+            Self::Cluster(cluster) => cluster.enqueue(key, command, within),
+        }
+    }
+
+    /// Returns the queues of all servers that have keys.
+    pub(super) async fn primaries(
+        &self,
+        within: Duration,
+    ) -> Result<Vec<RequestQueue>, RedisStoreError> {
+        match self {
+            Self::One(queue) => Ok(vec![queue.clone()]),
             Self::Cluster(cluster) => cluster.primaries(within).await,
         }
     }
 
-    /// How many keys of whomever one call may be about: in a cluster each has its own slot.
+    /// Number of keys that one call may have: in a cluster each subject has a slot of its own.
     pub(super) const fn keys_per_call(&self) -> usize {
         match self {
             Self::One(_) => usize::MAX,

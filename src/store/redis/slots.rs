@@ -26,13 +26,13 @@ fn crc16(bytes: &[u8]) -> u16 {
 
 /// Who has which slot.
 #[derive(Clone, Debug)]
-pub(super) struct Owners<T> {
+pub(super) struct SlotMap<T> {
     nodes: Vec<T>,
     /// For every slot the number of its node; one past the last if nobody has it.
     of_slot: Vec<u16>,
 }
 
-impl<T: Clone> Owners<T> {
+impl<T: Clone> SlotMap<T> {
     const NOBODY: u16 = u16::MAX;
 
     /// From ranges, both ends included, and who has them.
@@ -75,7 +75,7 @@ impl<T: Clone> Owners<T> {
     }
 
     /// Who has a slot.
-    pub(super) fn of(&self, slot: u16) -> Option<&T> {
+    pub(super) fn owner(&self, slot: u16) -> Option<&T> {
         let number = self.of_slot.get(usize::from(slot))?;
         self.nodes.get(usize::from(*number))
     }
@@ -110,17 +110,17 @@ mod tests {
     fn slots_change_hands() {
         let same = |one: &char, other: &char| one == other;
         let ranges = [(0, 99, 'a'), (100, 199, 'b'), (16_383, 16_383, 'a')];
-        let owners = Owners::new(ranges, same);
+        let owners = SlotMap::new(ranges, same);
         assert_eq!(owners.nodes(), ['a', 'b']);
-        let found = [0, 99, 100, 199, 200, 16_383].map(|slot| owners.of(slot).copied());
+        let found = [0, 99, 100, 199, 200, 16_383].map(|slot| owners.owner(slot).copied());
         let [a, b] = [Some('a'), Some('b')];
         assert_eq!(found, [a, a, b, b, None, a]);
         let later = owners.with(100, 'c', same).with(200, 'b', same);
-        assert_eq!(later.of(100), Some(&'c'));
-        assert_eq!(later.of(101), Some(&'b'));
-        assert_eq!(later.of(200), Some(&'b'));
+        assert_eq!(later.owner(100), Some(&'c'));
+        assert_eq!(later.owner(101), Some(&'b'));
+        assert_eq!(later.owner(200), Some(&'b'));
         assert_eq!(
-            owners.of(100),
+            owners.owner(100),
             Some(&'b'),
             "those who look at the old one still do"
         );

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::address::Address;
 use super::connect::{self, Driver};
+use super::error::RedisStoreError;
 use super::sentinel::Sentinels;
-use super::trouble::Trouble;
 
 /// One server, or whoever is the primary at the time.
 #[derive(Debug)]
@@ -32,7 +32,9 @@ impl Source {
     }
 
     /// Opens a connection.
-    pub(super) async fn open(&mut self) -> Result<(MultiplexedConnection, Driver), Trouble> {
+    pub(super) async fn open(
+        &mut self,
+    ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
         match self {
             Self::Server(address) => connect_to(address, &address.place()).await,
             Self::Primary(sentinels) => sentinels.open().await,
@@ -40,7 +42,7 @@ impl Source {
     }
 
     /// Completes when it is known that the connection is to the wrong server.
-    pub(super) async fn has_moved(&mut self) -> Trouble {
+    pub(super) async fn has_moved(&mut self) -> RedisStoreError {
         match self {
             Self::Server(_) => pending().await,
             Self::Primary(sentinels) => sentinels.has_moved().await,
@@ -52,9 +54,9 @@ impl Source {
 pub(super) async fn connect_to(
     address: &Address,
     place: &Arc<str>,
-) -> Result<(MultiplexedConnection, Driver), Trouble> {
+) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
     match timeout(Source::ATTEMPT, connect::open(address)).await {
-        Ok(opened) => opened.map_err(|error| Trouble::connecting(place, error)),
-        Err(_) => Err(Trouble::not_yet(place, Source::ATTEMPT)),
+        Ok(opened) => opened.map_err(|error| RedisStoreError::connecting(place, error)),
+        Err(_) => Err(RedisStoreError::not_connected(place, Source::ATTEMPT)),
     }
 }

@@ -1,17 +1,17 @@
-//! A store for Redis as most services want it.
+//! The usual stack of stores around Redis.
 
 use std::sync::Arc;
 
 use super::{RedisStore, RedisStoreBuilder};
 use crate::error::Invalid;
-use crate::store::{CircuitBreaker, DenyCache, Store};
+use crate::store::{DenyCache, Store};
 
 impl RedisStore {
-    /// Counts in the Redis at this URL, with all that a service in production wants around it:
+    /// Connects to the Redis at this URL, with a [`DenyCache`] around the store: callers that go on
+    /// while they are blocked cost Redis nothing.
     ///
-    /// - a [`DenyCache`], so that those who hammer while they are blocked cost Redis nothing;
-    /// - a [`CircuitBreaker`], so that an outage costs a few requests the deadline and all others
-    ///   nothing, and is over for us as soon as it is over.
+    /// The store itself has a deadline and a circuit breaker per server, see [`RedisStore`]. It
+    /// needs no [`CircuitBreaker`](crate::store::CircuitBreaker) around it.
     ///
     /// ```no_run
     /// use tollgate::{RateLimitLayer, RedisStore};
@@ -26,15 +26,15 @@ impl RedisStore {
     /// # }
     /// ```
     ///
-    /// Redis need not be there: the store comes up without it, and finds it when it is. Has to be
-    /// called on a tokio runtime. For other settings see [`RedisStoreBuilder::connect`].
+    /// Redis may be down: the store starts without it, and connects when it is up. Must be called on
+    /// a tokio runtime. For other settings see [`RedisStoreBuilder::connect`].
     pub fn connect(url: &str) -> Result<Arc<dyn Store>, Invalid> {
         Self::builder(url).connect()
     }
 }
 
 impl RedisStoreBuilder {
-    /// The same as [`RedisStore::connect`], with these settings.
+    /// Builds the store with these settings, in the stack of [`RedisStore::connect`].
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -50,10 +50,6 @@ impl RedisStoreBuilder {
     /// # }
     /// ```
     pub fn connect(self) -> Result<Arc<dyn Store>, Invalid> {
-        // Its calls have a deadline already.
-        let failover = CircuitBreaker::builder(self.build()?)
-            .without_deadline()
-            .build()?;
-        Ok(Arc::new(DenyCache::new(failover)))
+        Ok(Arc::new(DenyCache::new(self.build()?)))
     }
 }

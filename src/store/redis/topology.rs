@@ -1,44 +1,36 @@
-//! What a server of a cluster knows about it: who has which slots.
+//! Slot map as a node of the cluster reports it.
 
 use std::time::Duration;
 
 use redis::{Cmd, Value};
-use tokio::time::timeout;
 
-use super::address::{Address, Endpoint};
-use super::connect;
-use super::trouble::Trouble;
+use super::address::Endpoint;
+use super::error::RedisStoreError;
+use super::queue::{Command, RequestQueue};
 
-/// How long one server is asked. There are others.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Time that one node has to reply, connecting included. There are others.
+const WITHIN: Duration = Duration::from_millis(500);
 
-/// Slots from one to another, both included, and the primary that has them.
-pub(super) type Range = (u16, u16, Endpoint);
+/// First and last slot, both included, and the primary that has them.
+pub(super) type SlotRange = (u16, u16, Endpoint);
 
-/// Asks a server, on a connection for this one question: who is asked, and whether he is still
-/// there, changes just when there is something to ask.
-pub(super) async fn ask(address: &Address) -> Result<Vec<Range>, Trouble> {
-    let place = address.place();
-    let answer = timeout(PATIENCE, async {
-        let (mut connection, driver) = connect::open(address)
-            .await
-            .map_err(|error| Trouble::connecting(&place, error))?;
-        let driver = tokio::spawn(driver);
-        let mut command = Cmd::new();
-        command.arg("CLUSTER").arg("SLOTS");
-        let answer = command.query_async::<Value>(&mut connection).await;
-        driver.abort();
-        answer.map_err(|error| Trouble::calling(&place, error))
-    });
-    let Ok(answer) = answer.await else {
-        return Err(Trouble::late(&place, PATIENCE));
-    };
-    read(&address.endpoint, answer?).ok_or_else(|| Trouble::nonsense(&place))
+/// Loads the slot map from one node.
+pub(super) async fn load(
+    queue: &RequestQueue,
+    endpoint: &Endpoint,
+) -> Result<Vec<SlotRange>, RedisStoreError> {
+    let mut command = Cmd::new();
+    command.arg("CLUSTER").arg("SLOTS");
+    let reply: Value = queue
+        .enqueue(Command::Plain(command), WITHIN)
+        .value()
+        .await?;
+    read(endpoint, reply).ok_or_else(|| RedisStoreError::unexpected_reply(queue.place()))
 }
 
 /// `[[first, last, [host, port, …], replicas …], …]`
-fn read(asked: &Endpoint, answer: Value) -> Option<Vec<Range>> {
-    let Value::Array(ranges) = answer else {
+fn read(asked: &Endpoint, reply: Value) -> Option<Vec<SlotRange>> {
+    let Value::Array(ranges) = reply else {
         return None;
     };
     let ranges = ranges.into_iter().map(|range| {
@@ -62,7 +54,7 @@ fn read(asked: &Endpoint, answer: Value) -> Option<Vec<Range>> {
             Value::SimpleString(host) => host.clone(),
             _ => String::new(),
         };
-        let primary = asked.told(&host, u16::try_from(*port).ok()?);
+        let primary = asked.resolve(&host, u16::try_from(*port).ok()?);
         Some((
             u16::try_from(*first).ok()?,
             u16::try_from(*last).ok()?,

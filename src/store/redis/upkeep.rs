@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::RedisStore;
-use super::call::{self, Question, ScriptCall};
-use super::lanes::Manner;
-use super::link::Link;
+use super::call::ScriptCall;
+use super::error::RedisStoreError;
+use super::queue::{Command, RequestQueue};
 use super::script;
 use super::servers::Servers;
-use super::trouble::Trouble;
 use crate::batch::Batch;
 use crate::clock::Timestamp;
 use crate::key::Subject;
@@ -54,9 +53,9 @@ impl RedisStore {
     pub(super) fn forget_everything(&self) -> StoreFuture<()> {
         let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
         self.spawn_change(async move {
-            for link in servers.primaries(DEADLINE).await? {
+            for queue in servers.primaries(DEADLINE).await? {
                 let mut pages = Pages::new(&pattern);
-                while let Some(keys) = pages.next(&link).await? {
+                while let Some(keys) = pages.next(&queue).await? {
                     for keys in keys.chunks(servers.keys_per_call()) {
                         let mut unlink = redis::cmd("UNLINK");
                         let unlink = unlink.arg(keys);
@@ -82,9 +81,9 @@ impl RedisStore {
         let now = now.as_micros().to_string();
         self.spawn(async move {
             let mut sum = 0;
-            for link in servers.primaries(DEADLINE).await? {
+            for queue in servers.primaries(DEADLINE).await? {
                 let mut pages = Pages::new(&pattern);
-                while let Some(keys) = pages.next(&link).await? {
+                while let Some(keys) = pages.next(&queue).await? {
                     for keys in keys.chunks(servers.keys_per_call()) {
                         let arguments = [verb.as_bytes(), now.as_bytes()];
                         sum += servers.upkeep(keys, &arguments).await?;
@@ -97,7 +96,7 @@ impl RedisStore {
 }
 
 impl Servers {
-    async fn upkeep(&self, keys: &[String], arguments: &[&[u8]]) -> Result<u64, Trouble> {
+    async fn upkeep(&self, keys: &[String], arguments: &[&[u8]]) -> Result<u64, RedisStoreError> {
         let script = script::upkeep();
         let call = ScriptCall {
             script,
@@ -127,14 +126,13 @@ impl<'a> Pages<'a> {
     }
 
     /// Some more keys, of which there is at least one; `None` if there are no more.
-    async fn next(&mut self, link: &Link) -> Result<Option<Vec<String>>, Trouble> {
+    async fn next(&mut self, queue: &RequestQueue) -> Result<Option<Vec<String>>, RedisStoreError> {
         while let Some(cursor) = self.cursor {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(self.pattern);
             scan.arg("COUNT").arg(PAGE);
-            let question = Question::Command(&scan);
-            let answer = link.ask(question, DEADLINE, Manner::Together).await?;
-            let (next, keys): (u64, Vec<String>) = call::read(answer, link.place())?;
+            let reply = queue.enqueue(Command::Plain(scan), DEADLINE);
+            let (next, keys): (u64, Vec<String>) = reply.value().await?;
             self.cursor = (next != 0).then_some(next);
             if !keys.is_empty() {
                 return Ok(Some(keys));

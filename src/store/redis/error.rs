@@ -1,0 +1,356 @@
+//! Failures of calls to Redis.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+use super::connect::NOT_TRUSTED;
+use super::redirect::Redirect;
+use crate::error::{StoreError, StoreErrorKind};
+
+/// A failed call, with the address of the server.
+#[derive(Clone, Debug)]
+pub(super) struct RedisStoreError {
+    place: Arc<str>,
+    cause: Cause,
+}
+
+#[derive(Clone, Debug)]
+enum Cause {
+    /// No connection could be opened.
+    Unreachable(RedisError),
+    /// The connection ended before the reply came. The outcome is unknown.
+    Lost(RedisError),
+    /// The server closed the connection, for example after its idle timeout.
+    ClosedByServer,
+    /// No reply came in time. The outcome is unknown.
+    Late(Duration),
+    /// No connection was open in time. Nothing was sent.
+    NotConnected(Duration),
+    /// Earlier calls kept the connection busy for too long. Nothing was sent.
+    Unsent(Duration),
+    /// The queue is full. Nothing was sent.
+    QueueFull,
+    /// The certificate of the server is not trusted.
+    NotTrusted(RedisError),
+    /// The server rejects user or password.
+    Refused(RedisError),
+    /// The user lacks a permission.
+    Forbidden(RedisError),
+    /// The server is a replica, perhaps since a failover.
+    ReadOnly(RedisError),
+    /// Another server is the primary now.
+    Demoted,
+    /// No sentinel has a primary of this name.
+    UnknownPrimary(Box<str>),
+    /// The key is on another server. Nothing has run.
+    Redirected(Redirect, RedisError),
+    /// No node of the cluster has this slot, or they disagree about it.
+    NoOwner(u16),
+    /// The server replied with an error.
+    Failed(RedisError),
+    /// The reply has a form that no script of this crate returns.
+    UnexpectedReply,
+    /// The runtime of the store has ended.
+    NoRuntime,
+}
+
+impl RedisStoreError {
+    fn new(place: &Arc<str>, cause: Cause) -> Self {
+        Self {
+            place: Arc::clone(place),
+            cause,
+        }
+    }
+
+    /// A connection could not be opened.
+    pub(super) fn connecting(place: &Arc<str>, error: RedisError) -> Self {
+        let cause = if is_authentication_error(&error) {
+            Cause::Refused(error)
+        } else if error.kind() == NOT_TRUSTED {
+            Cause::NotTrusted(error)
+        } else {
+            Cause::Unreachable(error)
+        };
+        Self::new(place, cause)
+    }
+
+    /// A call failed.
+    pub(super) fn calling(place: &Arc<str>, error: RedisError) -> Self {
+        let cause = if is_authentication_error(&error) {
+            Cause::Refused(error)
+        } else if is_code(&error, ServerErrorKind::NoPerm, "NOPERM") {
+            Cause::Forbidden(error)
+        } else if is_code(&error, ServerErrorKind::ReadOnly, "READONLY") {
+            Cause::ReadOnly(error)
+        } else if let Some(redirect) = Redirect::from_error(&error) {
+            Cause::Redirected(redirect, error)
+        } else if error.is_io_error() {
+            Cause::Lost(error)
+        } else {
+            Cause::Failed(error)
+        };
+        Self::new(place, cause)
+    }
+
+    pub(super) fn late(place: &Arc<str>, deadline: Duration) -> Self {
+        Self::new(place, Cause::Late(deadline))
+    }
+
+    pub(super) fn not_connected(place: &Arc<str>, deadline: Duration) -> Self {
+        Self::new(place, Cause::NotConnected(deadline))
+    }
+
+    pub(super) fn unsent(place: &Arc<str>, deadline: Duration) -> Self {
+        Self::new(place, Cause::Unsent(deadline))
+    }
+
+    pub(super) fn queue_full(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::QueueFull)
+    }
+
+    pub(super) fn closed_by_server(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::ClosedByServer)
+    }
+
+    pub(super) fn demoted(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::Demoted)
+    }
+
+    pub(super) fn unknown_primary(place: &Arc<str>, name: &str) -> Self {
+        Self::new(place, Cause::UnknownPrimary(name.into()))
+    }
+
+    pub(super) fn no_owner(place: &Arc<str>, slot: u16) -> Self {
+        Self::new(place, Cause::NoOwner(slot))
+    }
+
+    pub(super) fn unexpected_reply(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::UnexpectedReply)
+    }
+
+    pub(super) fn no_runtime(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::NoRuntime)
+    }
+
+    /// Returns whether another connection may help: the primary or the password has changed.
+    pub(super) const fn needs_other_connection(&self) -> bool {
+        matches!(self.cause, Cause::ReadOnly(_) | Cause::Refused(_))
+    }
+
+    /// A server that is full, loading or busy with a script is unavailable. Every other error reply
+    /// is permanent: it concerns the request, the user or the configuration.
+    fn kind(&self) -> StoreErrorKind {
+        match &self.cause {
+            Cause::NotTrusted(_)
+            | Cause::Refused(_)
+            | Cause::Forbidden(_)
+            | Cause::UnknownPrimary(_)
+            | Cause::UnexpectedReply
+            | Cause::NoRuntime => StoreErrorKind::Refused,
+            Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Refused,
+            Cause::Unreachable(_)
+            | Cause::Lost(_)
+            | Cause::ClosedByServer
+            | Cause::Late(_)
+            | Cause::NotConnected(_)
+            | Cause::Unsent(_)
+            | Cause::QueueFull
+            | Cause::ReadOnly(_)
+            | Cause::Demoted
+            | Cause::Redirected(..)
+            | Cause::NoOwner(_)
+            | Cause::Failed(_) => StoreErrorKind::Unavailable,
+        }
+    }
+
+    /// Returns where a cluster node redirects the request. It has run nothing.
+    pub(super) const fn redirect(&self) -> Option<&Redirect> {
+        match &self.cause {
+            Cause::Redirected(redirect, _) => Some(redirect),
+            _ => None,
+        }
+    }
+
+    /// Returns whether another server may have the slots of this one by now.
+    pub(super) fn doubts_slot_map(&self) -> bool {
+        match &self.cause {
+            Cause::Unreachable(_)
+            | Cause::Lost(_)
+            | Cause::ClosedByServer
+            | Cause::Late(_)
+            | Cause::NotConnected(_)
+            | Cause::Unsent(_)
+            | Cause::ReadOnly(_)
+            | Cause::Demoted
+            | Cause::Redirected(..)
+            | Cause::NoOwner(_) => true,
+            Cause::Failed(error) => {
+                matches!(error.code(), Some("CLUSTERDOWN" | "MASTERDOWN" | "LOADING"))
+            }
+            Cause::QueueFull
+            | Cause::NotTrusted(_)
+            | Cause::Refused(_)
+            | Cause::Forbidden(_)
+            | Cause::UnknownPrimary(_)
+            | Cause::UnexpectedReply
+            | Cause::NoRuntime => false,
+        }
+    }
+
+    /// Returns the error of a request that is not sent because of this failure. Its outcome is known:
+    /// nothing was charged.
+    pub(super) fn for_unsent(&self) -> Self {
+        let cause = match &self.cause {
+            Cause::Late(within) => Cause::Unsent(*within),
+            Cause::Lost(error) => Cause::Unreachable(error.clone()),
+            other => other.clone(),
+        };
+        Self::new(&self.place, cause)
+    }
+
+    /// Joins the failures of several servers for a health report. It is permanent if one of them is.
+    pub(super) fn into_one(errors: impl Iterator<Item = Self>) -> StoreError {
+        let (mut kind, mut messages) = (StoreErrorKind::Unavailable, Vec::new());
+        for error in errors {
+            if error.kind() == StoreErrorKind::Refused {
+                kind = StoreErrorKind::Refused;
+            }
+            messages.push(error.to_string());
+        }
+        StoreError::of_kind(kind, messages.join("; "))
+    }
+}
+
+fn is_authentication_error(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::AuthenticationFailed
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
+}
+
+/// Returns whether it is this error. Servers before Redis 7 wrap an error inside of a script in `ERR`.
+fn is_code(error: &RedisError, kind: ServerErrorKind, code: &str) -> bool {
+    error.kind() == ErrorKind::Server(kind)
+        || error.detail().is_some_and(|detail| detail.contains(code))
+}
+
+/// Returns whether an error passes by itself. Its code is the first word, or a later one if a script
+/// failed on a server before Redis 7.
+fn is_temporary(error: &RedisError) -> bool {
+    const TEMPORARY: [&str; 11] = [
+        "OOM",
+        "LOADING",
+        "BUSY",
+        "MOVED",
+        "ASK",
+        "TRYAGAIN",
+        "CLUSTERDOWN",
+        "MASTERDOWN",
+        "MISCONF",
+        "NOREPLICAS",
+        "NOSCRIPT",
+    ];
+    match error.kind() {
+        ErrorKind::Server(_) | ErrorKind::Extension => {
+            let detail = error.detail().unwrap_or_default();
+            let words = detail.split(|c: char| !c.is_ascii_uppercase());
+            let mut words = error.code().into_iter().chain(words);
+            words.any(|word| TEMPORARY.contains(&word))
+        }
+        ErrorKind::Parse
+        | ErrorKind::UnexpectedReturnType
+        | ErrorKind::InvalidClientConfig
+        | ErrorKind::RESP3NotSupported => false,
+        _ => true,
+    }
+}
+
+impl fmt::Display for RedisStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = &self.place;
+        match &self.cause {
+            Cause::Unreachable(error) => write!(f, "Redis at {place} cannot be reached: {error}"),
+            Cause::Lost(error) => write!(
+                f,
+                "the connection to Redis at {place} was lost, outcome unknown: {error}"
+            ),
+            Cause::ClosedByServer => write!(f, "Redis at {place} closed the connection"),
+            Cause::Late(within) => {
+                write!(f, "Redis at {place} has not answered within {within:?}")
+            }
+            Cause::NotConnected(within) => {
+                write!(f, "no connection to Redis at {place} within {within:?}")
+            }
+            Cause::Unsent(within) => write!(
+                f,
+                "Redis at {place} has not answered earlier calls within {within:?}; this one was \
+                 not sent"
+            ),
+            Cause::QueueFull => write!(f, "the request queue of Redis at {place} is full"),
+            Cause::NotTrusted(error) => write!(
+                f,
+                "Redis at {place} cannot prove who it is: {error}; check its certificate, and whether \
+                 `root_certificates` has the one that it was signed with"
+            ),
+            Cause::Refused(error) => write!(
+                f,
+                "Redis at {place} refuses us: {error}; check user and password in the URL"
+            ),
+            Cause::Forbidden(error) => write!(
+                f,
+                "Redis at {place} denies a permission: {error}; check what the user is allowed, \
+                 and on which keys"
+            ),
+            Cause::ReadOnly(error) => {
+                write!(f, "Redis at {place} is a read-only replica: {error}")
+            }
+            Cause::Demoted => write!(f, "Redis at {place} is no longer the primary"),
+            Cause::UnknownPrimary(name) => write!(
+                f,
+                "no sentinel knows a primary `{name}`; check the name after the hosts in the URL"
+            ),
+            Cause::Redirected(_, error) => write!(
+                f,
+                "Redis at {place} is a node of a cluster: {error}; the URL of a cluster begins with \
+                 redis+cluster://"
+            ),
+            Cause::NoOwner(slot) => write!(
+                f,
+                "no node of the Redis cluster at {place} has slot {slot}; it may be migrating"
+            ),
+            Cause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
+            Cause::UnexpectedReply => write!(f, "Redis at {place} sent an unexpected reply"),
+            Cause::NoRuntime => write!(
+                f,
+                "the runtime on which the store for Redis at {place} was built has ended"
+            ),
+        }
+    }
+}
+
+impl From<RedisStoreError> for StoreError {
+    fn from(error: RedisStoreError) -> Self {
+        let store_error = Self::of_kind(error.kind(), error.to_string());
+        match error.cause {
+            Cause::Unreachable(error)
+            | Cause::Lost(error)
+            | Cause::NotTrusted(error)
+            | Cause::Refused(error)
+            | Cause::Forbidden(error)
+            | Cause::ReadOnly(error)
+            | Cause::Redirected(_, error)
+            | Cause::Failed(error) => store_error.with_source(error),
+            Cause::ClosedByServer
+            | Cause::Late(_)
+            | Cause::NotConnected(_)
+            | Cause::Unsent(_)
+            | Cause::QueueFull
+            | Cause::Demoted
+            | Cause::UnknownPrimary(_)
+            | Cause::NoOwner(_)
+            | Cause::UnexpectedReply
+            | Cause::NoRuntime => store_error,
+        }
+    }
+}
