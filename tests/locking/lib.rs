@@ -1,6 +1,6 @@
-//! The locking of the memory store, model checked: every interleaving that loom can make.
+//! Model checks of the locking in the memory store: all interleavings that loom explores.
 //!
-//! Only with `RUSTFLAGS="--cfg tollgate_loom"`, which exchanges the store's locks for loom's.
+//! Needs `RUSTFLAGS="--cfg tollgate_loom"`, which replaces the locks of the store by those of loom.
 
 #![cfg(all(test, tollgate_loom))]
 
@@ -11,7 +11,7 @@ use tollgate::{Batch, Check, Counter, MemoryStore, Quota, Store, StoreAdmin, Sub
 
 const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 
-/// Two shards and fixed places, because a model must run the same way each time.
+/// Two shards and fixed keys, because a model must run the same way each time.
 fn store(capacity: usize) -> MemoryStore {
     store_of(2, capacity)
 }
@@ -48,7 +48,7 @@ fn used(store: &MemoryStore, subject: u64, counter: &Counter) -> u64 {
     store.peek(&batch, NOW).wait().unwrap().usages()[0].used()
 }
 
-/// Two batches over the same subjects in opposite order: no deadlock, and both or neither.
+/// Two batches over the same subjects in opposite order: no deadlock, and one takes everything.
 #[test]
 fn opposite_orders_neither_deadlock_nor_tear() {
     loom::model(|| {
@@ -66,7 +66,7 @@ fn opposite_orders_neither_deadlock_nor_tear() {
     });
 }
 
-/// Overlapping batches of three threads on a limit of two: exactly two get in.
+/// Overlapping batches of three threads on a limit of two: exactly two are admitted.
 #[test]
 fn overlapping_batches_admit_exactly_the_limit() {
     let mut model = loom::model::Builder::new();
@@ -74,9 +74,9 @@ fn overlapping_batches_admit_exactly_the_limit() {
     model.check(|| {
         let (store, counter) = (Arc::new(store(100)), counter(2));
         let admitted = Arc::new(AtomicU64::new(0));
-        // All three meet on subject 1, on the first shard; the others lie on both. (Were they to meet
-        // on the second, whoever has only that one would try the first in order to sweep it, and loom
-        // takes one who tries a lock for one who waits for it.)
+        // All three share subject 1, which is in the first shard; the others are in both. (If they
+        // shared a subject in the second shard, a batch with only that one would try the first lock in
+        // order to sweep it, and loom treats a thread that tries a lock as one that waits for it.)
         let others: Vec<_> = [[1, 0], [2, 1]]
             .into_iter()
             .map(|subjects| {
@@ -105,9 +105,9 @@ fn overlapping_batches_admit_exactly_the_limit() {
     });
 }
 
-/// A store that is full, and two newcomers at once: never more counters than it may keep.
+/// A full store and two new counters at once: never more counters than the capacity.
 #[test]
-fn newcomers_never_exceed_the_capacity() {
+fn new_counters_never_exceed_the_capacity() {
     loom::model(|| {
         let (store, counter) = (Arc::new(store(2)), counter(10));
         assert!(decide(&store, &[0, 1], &counter));
@@ -149,10 +149,9 @@ fn upkeep_runs_beside_decisions() {
     });
 }
 
-/// Counters that are there already are charged as they come and put back if a later one says
-/// no: nobody sees what is put back.
+/// A batch that its last check denies is never seen in the counters of the others.
 #[test]
-fn what_is_put_back_is_never_seen() {
+fn denied_batch_is_never_visible() {
     loom::model(|| {
         let (store, counter) = (Arc::new(store(100)), counter(2));
         assert!(decide(&store, &[0, 1, 3], &counter));
@@ -191,7 +190,7 @@ fn single_checks_run_beside_batches() {
     });
 }
 
-/// Batches that lie on more shards than two are locked another way, and swept besides.
+/// Batches over more than two shards, with sweeping.
 #[test]
 fn batches_over_many_shards_neither_deadlock_nor_tear() {
     let mut model = loom::model::Builder::new();
@@ -220,5 +219,23 @@ fn batches_over_many_shards_neither_deadlock_nor_tear() {
             let charged = 1 + u64::from(mine) + u64::from(more && subject > 2);
             assert_eq!(used(&store, subject, &counter), charged);
         }
+    });
+}
+
+/// All counters are blocked: two new keys share the overflow counter of their shard.
+#[test]
+fn new_keys_share_the_overflow_counter() {
+    loom::model(|| {
+        let (store, counter) = (Arc::new(store_of(1, 1)), counter(1));
+        assert!(decide(&store, &[0], &counter));
+        let other = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            thread::spawn(move || decide(&store, &[1], &counter))
+        };
+        let mine = decide(&store, &[2], &counter);
+        let theirs = other.join().unwrap();
+        assert!(mine ^ theirs, "the overflow counter admits one limit");
+        assert_eq!(store.len().wait().unwrap(), 2);
+        assert_eq!(used(&store, 0, &counter), 1);
     });
 }

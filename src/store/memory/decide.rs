@@ -3,7 +3,7 @@
 use super::MemoryStore;
 use super::evaluate::{Mode, Step, Target, refund};
 use super::shards::LockedShards;
-use super::table::{Probe, Table};
+use super::table::Table;
 use crate::batch::{Batch, Check, Group, MAX_BATCH};
 use crate::clock::Timestamp;
 use crate::store::subject_hash::{Fingerprint, Tag};
@@ -44,11 +44,10 @@ impl MemoryStore {
         let steps = &mut steps[..checks.len()];
         let missing = look_up(&mut locked, steps, checks, &prints);
         if missing > 0 {
-            if mode != Mode::Peek && self.reserve(&mut locked, missing) {
-                // Cells have moved.
-                look_up(&mut locked, steps, checks, &prints);
-            }
             self.make_room(&mut locked, steps, checks, &prints, now, mode);
+            if mode != Mode::Peek {
+                self.reserve(&mut locked, steps);
+            }
         }
         for (index, (check, step)) in checks.iter().zip(&mut *steps).enumerate() {
             step.evaluate(locked.table(index), check, check.cost(), now, mode);
@@ -78,17 +77,35 @@ impl MemoryStore {
         usages
     }
 
-    /// Makes room for so many new cells in each table. Returns whether cells may have moved.
+    /// Grows the tables if there is not enough room for the new cells, and looks the cells up again if
+    /// that has moved them.
     #[inline]
-    fn reserve<const N: usize>(&self, locked: &mut LockedShards<'_, N>, missing: usize) -> bool {
+    fn reserve<const N: usize>(&self, locked: &mut LockedShards<'_, N>, steps: &mut [Step]) {
         let mut has_moved = false;
         locked.each(|table| {
-            if let Some(dropped) = table.reserve(missing) {
+            // Room for all checks, because growing drops expired cells, also those of this batch.
+            if let Some(dropped) = table.reserve(steps.len()) {
                 self.subtract_keys(dropped);
                 has_moved = true;
             }
         });
-        has_moved
+        if has_moved {
+            self.look_up_again(locked, steps);
+        }
+    }
+
+    #[cold]
+    fn look_up_again<const N: usize>(&self, locked: &mut LockedShards<'_, N>, steps: &mut [Step]) {
+        for (index, step) in steps.iter_mut().enumerate() {
+            let was_found = matches!(step.target, Target::Found(_));
+            if was_found || matches!(step.target, Target::Vacant(_)) {
+                step.target = locked.table(index).find_or_vacant(step.tag).into();
+            }
+            if was_found && matches!(step.target, Target::Vacant(_)) {
+                // Its cell had expired and was dropped.
+                self.keys.fetch_add(1, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Gives each missing counter a place: a new cell if the store has room, else the cell of a victim,
@@ -156,21 +173,17 @@ impl MemoryStore {
             reserved.tag(check.counter())
         };
         let is_free = |tag: &Tag| steps.iter().all(|step| step.tag != *tag);
-        let tag = (0..).map(tag).find(is_free).unwrap_or_default();
+        let numbers = 0..steps.len() as u64;
+        let tag = numbers.map(tag).find(is_free).unwrap_or_default();
         steps[index].tag = tag;
         if mode != Mode::Peek {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
         }
-        steps[index].target = match table.find_or_vacant(tag) {
-            Probe::Found(cell) => Target::Found(cell),
-            Probe::Vacant(bucket) => {
-                // Beyond the capacity: one for each quota and shard.
-                if mode != Mode::Peek {
-                    self.keys.fetch_add(1, Ordering::Relaxed);
-                }
-                Target::Vacant(bucket)
-            }
-        };
+        steps[index].target = table.find_or_vacant(tag).into();
+        if matches!(steps[index].target, Target::Vacant(_)) && mode != Mode::Peek {
+            // Beyond the capacity: one for each quota and shard.
+            self.keys.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Returns the place of the overflow counters in the shard of this fingerprint. It is the same in all
@@ -210,18 +223,22 @@ impl MemoryStore {
             let Target::Victim(victim) = step.target else {
                 continue;
             };
+            if !step.is_charged || check.cost() == 0 {
+                continue;
+            }
             let table = locked.table(index);
-            if let Some(old) = table.find(victim)
-                && step.is_charged
-                && check.cost() > 0
-            {
+            let state = step.charge(table, check, now, mode);
+            if let Some(old) = table.find(victim) {
                 if !table.has_expired(table.cell(old), now) {
                     self.evicted.fetch_add(1, Ordering::Relaxed);
                 }
-                let state = step.charge(table, check, now, mode);
                 table.replace(old, step.tag, state);
-                is_sweep_due |= table.add_sweep_debt(SWEEP_DEBT_OF_NEW);
+            } else {
+                // It had expired and was dropped by `reserve`.
+                self.keys.fetch_add(1, Ordering::Relaxed);
+                table.insert(table.home(step.tag.place), step.tag, state);
             }
+            is_sweep_due |= table.add_sweep_debt(SWEEP_DEBT_OF_NEW);
         }
         is_sweep_due
     }
@@ -300,13 +317,8 @@ fn look_up<const N: usize>(
             continue;
         }
         step.tag = prints[index].tag(check.counter());
-        step.target = match locked.table(index).find_or_vacant(step.tag) {
-            Probe::Found(cell) => Target::Found(cell),
-            Probe::Vacant(bucket) => {
-                missing += 1;
-                Target::Vacant(bucket)
-            }
-        };
+        step.target = locked.table(index).find_or_vacant(step.tag).into();
+        missing += usize::from(matches!(step.target, Target::Vacant(_)));
     }
     missing
 }
