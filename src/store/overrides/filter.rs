@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    fn subjects<'a>(text: &'a str, number: i64, address: IpAddr) -> Vec<Subject<'a>> {
+    fn subjects(text: &str, number: i64, address: IpAddr) -> Vec<Subject<'_>> {
         vec![
             Subject::all(),
             Subject::from(text),
