@@ -101,8 +101,10 @@ fn address_word(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.to_bits().into(),
         IpAddr::V6(v6) => {
-            let bits = v6.to_bits();
-            (bits >> 64) as u64 ^ (bits as u64).rotate_left(29)
+            let octets = v6.octets();
+            let (words, _) = octets.as_chunks::<8>();
+            let words = words.iter().map(|word| u64::from_le_bytes(*word));
+            words.fold(0, |mixed, word| mixed.rotate_left(29) ^ word)
         }
     }
 }
@@ -113,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    fn subjects<'a>(text: &'a str, number: i64, address: IpAddr) -> Vec<Subject<'a>> {
+    fn subjects(text: &str, number: i64, address: IpAddr) -> Vec<Subject<'_>> {
         vec![
             Subject::all(),
             Subject::from(text),
