@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use tollgate::Algorithm::TokenBucket;
+use tollgate::Algorithm::{self, SlidingBuckets, SlidingLog, TokenBucket};
 use tollgate_bench::Order::Uniform;
 
 use crate::ours::{One, Three};
@@ -12,20 +12,36 @@ use crate::work::{Allowance, Key as _, User};
 
 const KEYS: usize = 1_000;
 
-/// Runs `--instructions <ours|governor> <one|three|denied> <count>`.
+/// Runs `--instructions <side> <work> <count>`. Both sides have the works `one`, `three`, `denied` and
+/// `new`; ours also has `override`, `log`, `buckets` and `new-log`.
 pub fn run(words: &[String]) -> Result<(), String> {
     let [side, work, count] = words else {
-        return Err("usage: --instructions <ours|governor> <one|three|denied> <count>".to_owned());
+        return Err("usage: --instructions <ours|governor> <work> <count>".to_owned());
     };
     let count = count.parse().map_err(|error| format!("{count}: {error}"))?;
     match (side.as_str(), work.as_str()) {
-        ("ours", "one") => ours(Allowance::USER, count),
-        ("ours", "denied") => ours(Allowance::EXHAUSTED, count),
+        ("ours", "one") => ours(Allowance::USER, TokenBucket, count),
+        ("ours", "denied") => ours(Allowance::EXHAUSTED, TokenBucket, count),
+        ("ours", "log") => ours(Allowance::USER, SlidingLog, count),
+        ("ours", "buckets") => ours(Allowance::USER, SlidingBuckets, count),
+        ("ours", "new") => new_keys(TokenBucket, count),
+        ("ours", "new-log") => new_keys(SlidingLog, count),
+        ("ours", "override") => {
+            let keys = String::all(KEYS);
+            let one = One::new(&keys, Allowance::USER, TokenBucket);
+            one.set_override("unrelated");
+            settle(|| one.decide(&keys[0]));
+            decisions(&Uniform.requests(&keys, count), &|key| one.decide(key));
+        }
         ("ours", "three") => {
             let users = User::<String>::all(KEYS);
             let three = Three::new(&users, Allowance::THREE, TokenBucket);
             settle(|| three.decide(&users[0]));
             decisions(&Uniform.requests(&users, count), &|user| three.decide(user));
+        }
+        ("governor", "new") => {
+            let governor = Governor::new(&Vec::<String>::new(), Allowance::USER);
+            decisions(&String::all(count), &|key| governor.decide(key));
         }
         ("governor", "one") => governor(Allowance::USER, count),
         ("governor", "denied") => governor(Allowance::EXHAUSTED, count),
@@ -39,11 +55,18 @@ pub fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn ours(allowance: Allowance, count: usize) {
+fn ours(allowance: Allowance, algorithm: Algorithm, count: usize) {
     let keys = String::all(KEYS);
-    let one = One::new(&keys, allowance, TokenBucket);
+    let one = One::new(&keys, allowance, algorithm);
     settle(|| one.decide(&keys[0]));
     decisions(&Uniform.requests(&keys, count), &|key| one.decide(key));
+}
+
+/// Each key is decided once.
+fn new_keys(algorithm: Algorithm, count: usize) {
+    let one = One::new(&Vec::<String>::new(), Allowance::USER, algorithm);
+    settle(|| one.decide(&"first".to_owned()));
+    decisions(&String::all(count), &|key| one.decide(key));
 }
 
 fn governor(allowance: Allowance, count: usize) {

@@ -1,4 +1,4 @@
-//! One entry per request: never more than L in any window, and free the instant it can be.
+//! One entry per request: never more than L in any window, and room again at the earliest instant.
 
 use std::collections::VecDeque;
 
@@ -11,6 +11,10 @@ pub(crate) struct SlidingLog {
     /// Oldest first; charges of one instant share an entry.
     entries: VecDeque<Entry>,
     total: u64,
+    /// Instants of the first and the last entry; 0 if there are none. Copied here, so that a step on a
+    /// log from which no entry has to leave reads none of the entries: that would be a cache miss.
+    first_at: u64,
+    last_at: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +29,8 @@ impl SlidingLog {
         let now = self.latest(now);
         let gone = self.gone(window, now);
         let used = self.total - self.costs(0..gone);
-        let whole_at = || match self.entries.back() {
-            Some(last) if used > 0 => last.at + window,
-            _ => now,
+        let whole_at = || {
+            if used > 0 { self.last_at + window } else { now }
         };
         if used.saturating_add(cost) <= quota.amount() {
             let whole_at = if cost > 0 { now + window } else { whole_at() };
@@ -52,16 +55,28 @@ impl SlidingLog {
             return;
         }
         self.total += cost;
-        // Only charges that nobody asked about can overfill the log. They then share the last
-        // entry, which leaves no earlier than any of them should.
-        let full = self.entries.len() as u64 >= quota.amount();
+        // Only recorded charges can overfill the log. They share the last entry, which leaves no
+        // earlier than any of them should.
+        let is_full = self.entries.len() as u64 >= quota.amount();
+        let is_shared = is_full || self.last_at == now;
         match self.entries.back_mut() {
-            Some(last) if full || last.at == now => {
+            Some(last) if is_shared => {
                 last.at = now;
                 last.cost += cost;
             }
             _ => self.entries.push_back(Entry { at: now, cost }),
         }
+        self.last_at = now;
+        if self.entries.len() == 1 {
+            self.first_at = now;
+        }
+    }
+
+    /// Updates the copies after entries were removed.
+    fn copy_ends(&mut self) {
+        let at = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.at);
+        self.first_at = at(self.entries.front());
+        self.last_at = at(self.entries.back());
     }
 
     pub(crate) fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
@@ -78,23 +93,29 @@ impl SlidingLog {
         self.total -= given;
         if self.entries[index].cost == 0 {
             self.entries.remove(index);
+            self.copy_ends();
         }
     }
 
     pub(crate) fn expires_at(&self, quota: &Quota) -> u64 {
-        self.entries
-            .back()
-            .map_or(0, |last| last.at + quota.window_micros())
+        if self.entries.is_empty() {
+            0
+        } else {
+            self.last_at + quota.window_micros()
+        }
     }
 
-    /// A clock that went back stands where the last charge was.
+    /// Returns `now`, or the instant of the last charge if the clock went back.
     fn latest(&self, now: u64) -> u64 {
-        self.entries.back().map_or(now, |last| now.max(last.at))
+        now.max(self.last_at)
     }
 
-    /// How many entries at the front have left the window.
+    /// Returns how many entries at the front have left the window.
     fn gone(&self, window: u64, now: u64) -> usize {
-        // Usually none or one: walking beats searching.
+        if self.first_at + window > now {
+            return 0;
+        }
+        // Usually one: walking is faster than searching.
         self.entries
             .iter()
             .take_while(|entry| entry.at + window <= now)
@@ -107,9 +128,12 @@ impl SlidingLog {
 
     fn forget(&mut self, window: u64, now: u64) {
         let gone = self.gone(window, now);
-        self.total -= self.costs(0..gone);
-        self.entries.drain(..gone);
-        // A log that was long once need not stay so.
+        if gone > 0 {
+            self.total -= self.costs(0..gone);
+            self.entries.drain(..gone);
+            self.copy_ends();
+        }
+        // Frees memory that a longer log has left behind.
         if self.entries.capacity() > 64 && self.entries.len() < self.entries.capacity() / 8 {
             self.entries.shrink_to(self.entries.len() * 2);
         }

@@ -71,11 +71,11 @@ impl Limiter {
     /// What applies to a subject, unless the call says otherwise.
     pub(super) fn in_force(&self, subject: &Subject<'_>, now: Timestamp) -> InForce<'static> {
         match self.known_overrides() {
-            Some(overrides) => {
+            Some(overrides) if overrides.may_have(subject) => {
                 let wall = self.inner.clock.wall_at(now);
                 self.overridden(overrides, subject, wall)
             }
-            None => InForce::Own,
+            _ => InForce::Own,
         }
     }
 

@@ -77,8 +77,6 @@ impl QuotaBuilder {
         self.check_refill(capacity)?;
         let tick = 10_u64.pow(u32::from(tick_power));
         let window_ticks = self.window.micros() / tick;
-        // No window is shorter than a tick.
-        let (burst_power, weight_power) = (capacity.ilog2(), window_ticks.max(1).ilog2());
         Ok(Quota {
             amount: self.amount,
             window: self.window,
@@ -87,9 +85,6 @@ impl QuotaBuilder {
             capacity,
             buckets,
             tick_power,
-            burst_power,
-            weight_power,
-            full_power: burst_power + weight_power,
             tick: Divisor::new(tick),
             window_ticks: Divisor::new(window_ticks),
             by_amount: Divisor::new(self.amount),

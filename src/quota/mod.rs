@@ -96,11 +96,6 @@ pub struct Quota {
     buckets: u32,
     /// The grain of time in which products of amounts and times are taken: 10^n microseconds.
     tick_power: u8,
-    /// The power of two at or below the capacity.
-    burst_power: u32,
-    /// The same of the window in ticks, and of both together.
-    weight_power: u32,
-    full_power: u32,
     tick: Divisor,
     window_ticks: Divisor,
     by_amount: Divisor,
@@ -181,9 +176,6 @@ impl Quota {
             capacity: amount,
             buckets: 0,
             tick_power: 0,
-            burst_power: 0,
-            weight_power: 0,
-            full_power: 0,
             tick: Divisor::new(1),
             window_ticks: Divisor::new(1_000_000),
             by_amount: Divisor::new(1),
@@ -298,24 +290,6 @@ impl Quota {
     /// The amount. Only for algorithms that have a tick, whose amounts are small enough.
     pub(crate) const fn by_amount(&self) -> Divisor {
         self.by_amount
-    }
-
-    /// The power of two at or below the burst.
-    #[inline]
-    pub(crate) const fn burst_power(&self) -> u32 {
-        self.burst_power
-    }
-
-    /// The power of two at or below the window in ticks.
-    #[inline]
-    pub(crate) const fn weight_power(&self) -> u32 {
-        self.weight_power
-    }
-
-    /// About the power of two of a whole limit, times the window in ticks.
-    #[inline]
-    pub(crate) const fn full_power(&self) -> u32 {
-        self.full_power
     }
 
     /// What the counters of a sliding window stop at: not more than 32 bits.

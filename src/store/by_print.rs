@@ -3,7 +3,7 @@
 use quick_cache::UnitWeighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use super::fingerprint::RequestPrint;
+use super::subject_hash::RequestPrint;
 use crate::hashed::AlreadyHashed;
 
 /// Something for each of so many requests; the ones least in use make way.

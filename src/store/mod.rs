@@ -8,7 +8,7 @@ mod circuit_breaker;
 pub mod contract;
 mod deny_cache;
 mod epoch;
-mod fingerprint;
+
 mod future;
 mod health;
 mod hook;
@@ -19,6 +19,7 @@ mod overrides;
 #[cfg(feature = "redis")]
 mod redis;
 mod siphash;
+mod subject_hash;
 mod wall;
 
 use std::fmt;

@@ -1,201 +1,43 @@
-//! Limits that are set at run time: [`Override`], and the table that stores keep them in.
+//! Limits that are set at run time: [`Override`], and the table in which stores keep them.
+
+mod entry;
+mod filter;
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+pub use self::entry::Override;
+use self::filter::ValueFilter;
 use crate::clock::Timestamp;
-use crate::error::Invalid;
-use crate::key::{OwnedSubject, Subject, Value, is_plain};
-use crate::quota::{IntoQuota, Quota};
+use crate::key::Subject;
+use crate::quota::Quota;
 use crate::sync::locked;
 
-/// Another limit for one subject under one rule, for good or until an instant: double what Acme
-/// may do over the launch weekend, block a user, lift a limit.
+/// Overrides of a store, for look-ups on each request.
 ///
-/// ```
-/// use tollgate::{Override, Timestamp};
+/// A memory store keeps its overrides here. A store that several processes share keeps a copy here and
+/// [replaces](Overrides::replace) it within a second of a change.
 ///
-/// let launch = Override::new([("tenant", "acme")], "outbound", "2000/hour")?
-///     .until(Timestamp::from_secs(1_796_083_200));
-/// let blocked = Override::new([("user", "mallory")], "global", "blocked")?;
-/// # let _ = (launch, blocked);
-/// # Ok::<(), tollgate::Invalid>(())
-/// ```
-///
-/// # For whom
-///
-/// For the counter of that subject; or, if the subject is one dimension of callers, for all who
-/// have it: where `global` counts per user, an override for a tenant is for each of its users.
-/// What is for a counter itself comes first, then what is for the dimension that callers are
-/// known by, then the others.
-///
-/// # How much
-///
-/// The amount of the quota replaces that of the rule, whatever the tier; its window says which
-/// of the rule's quotas is meant. `unlimited` and `blocked` are for all of them. What was
-/// counted so far stays counted.
-#[derive(Clone, PartialEq, Eq)]
-#[must_use]
-pub struct Override {
-    subject: OwnedSubject,
-    rule: Box<str>,
-    quota: Quota,
-    until: Option<Timestamp>,
-}
-
-impl Override {
-    /// This quota for this subject under the rule of this name.
-    pub fn new<'a>(
-        subject: impl Into<Subject<'a>>,
-        rule: impl Into<String>,
-        quota: impl IntoQuota,
-    ) -> Result<Self, Invalid> {
-        let rule = rule.into();
-        if !is_plain(&rule, 128) {
-            let expected = "the name of a rule";
-            return Err(Invalid::new("rule name", rule.escape_debug(), expected));
-        }
-        Ok(Self {
-            subject: OwnedSubject::from(&subject.into().with_addresses()),
-            rule: rule.into(),
-            quota: quota.into_quota()?,
-            until: None,
-        })
-    }
-
-    /// Something to find those of a subject by.
-    pub(crate) fn of(subject: Subject<'_>, rule: &str) -> Self {
-        Self {
-            subject: OwnedSubject::from(&subject.with_addresses()),
-            rule: rule.into(),
-            quota: Quota::unlimited(),
-            until: None,
-        }
-    }
-
-    /// Nobody is counted until then. It is kept among the overrides, since those reach the whole
-    /// fleet and end by themselves; of a subject that no caller can be, and a rule that counts
-    /// nobody.
-    pub(crate) fn maintenance(until: Timestamp) -> Self {
-        Self {
-            until: Some(until),
-            ..Self::of(Self::nobody(), Self::MAINTENANCE)
-        }
-    }
-
-    /// The rule of [`maintenance`](Self::maintenance).
-    pub(crate) const MAINTENANCE: &str = "maintenance";
-
-    /// The subject of [`maintenance`](Self::maintenance): rules cannot name such a dimension.
-    pub(crate) const fn nobody() -> Subject<'static> {
-        Subject::named(("@tollgate", Value::Text(Self::MAINTENANCE)))
-    }
-
-    pub(crate) fn is_maintenance(&self) -> bool {
-        self.is_for(&Self::nobody(), Self::MAINTENANCE)
-    }
-
-    /// The same, with addresses taken for the networks that they are counted by.
-    pub(crate) fn in_network(mut self, group: impl Fn(IpAddr) -> IpAddr) -> Self {
-        self.subject.change_addresses(group);
-        self
-    }
-
-    /// Limits the override to the time before `until`, on the wall clock.
-    pub fn until(mut self, until: Timestamp) -> Self {
-        self.until = Some(until);
-        self
-    }
-
-    /// Whose limit it is.
-    #[must_use]
-    pub fn subject(&self) -> Subject<'_> {
-        self.subject.as_subject()
-    }
-
-    /// Under which rule.
-    #[must_use]
-    pub fn rule(&self) -> &str {
-        &self.rule
-    }
-
-    /// What the limit is.
-    #[must_use]
-    pub const fn quota(&self) -> &Quota {
-        &self.quota
-    }
-
-    /// Until when it applies, if not for good.
-    #[must_use]
-    pub const fn ends(&self) -> Option<Timestamp> {
-        self.until
-    }
-
-    /// Returns whether it has ended at `now`, which is wall-clock time.
-    #[must_use]
-    pub fn is_over(&self, now: Timestamp) -> bool {
-        self.until.is_some_and(|until| until <= now)
-    }
-
-    /// What it makes of a quota of its rule; `None` if another one is meant.
-    pub(crate) fn applied_to(&self, quota: &Quota) -> Option<Quota> {
-        if self.quota.counts_nothing() {
-            return Some(self.quota);
-        }
-        // A rule without a counter has nothing to replace the amount of.
-        if quota.counts_nothing() || quota.window() != self.quota.window() {
-            return None;
-        }
-        quota.with_amount(self.quota.amount()).ok()
-    }
-
-    /// Whether the other one takes its place.
-    fn is_replaced_by(&self, other: &Self) -> bool {
-        self.is_for(&other.subject(), &other.rule)
-            && (self.quota.window() == other.quota.window()
-                || self.quota.counts_nothing()
-                || other.quota.counts_nothing())
-    }
-
-    fn is_for(&self, subject: &Subject<'_>, rule: &str) -> bool {
-        *self.rule == *rule && self.subject() == *subject
-    }
-}
-
-/// Shows what it is and not whose.
-impl fmt::Debug for Override {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Override")
-            .field("subject", &self.subject())
-            .field("rule", &self.rule)
-            .field("quota", &self.quota)
-            .field("until", &self.until)
-            .finish()
-    }
-}
-
-/// The overrides of a store, ready to be asked on every request.
-///
-/// A store of its own keeps its overrides in here; one that is shared by several processes
-/// keeps a copy and [replaces](Overrides::replace) it within a second.
+/// A look-up for a subject without overrides does not read the table: a filter has a bit for each value
+/// that occurs in an override.
 pub struct Overrides {
-    /// As many as the table has: most have none, and asking must not cost them anything.
+    /// Number of overrides in the table. Most tables are empty, and then it is all that is read.
     len: AtomicUsize,
-    /// Until when nobody is counted, in microseconds: every request asks, so it is at hand.
+    filter: ValueFilter,
+    /// End of maintenance, in microseconds. Copied from the table because each request reads it.
     rests_until: AtomicU64,
-    /// When the next of them ends, in microseconds; [`u64::MAX`] if none does.
+    /// The next instant at which an override ends, in microseconds; [`u64::MAX`] if none does.
     next_end: AtomicU64,
     table: ArcSwap<Table>,
-    /// Counts changes of the table.
+    /// Number of changes of the table.
     version: AtomicU64,
-    /// Held while the table is changed.
+    /// Held while the table is copied, changed and replaced.
     changing: Mutex<()>,
 }
 
@@ -237,11 +79,12 @@ impl Table {
 }
 
 impl Overrides {
-    /// None.
+    /// Returns an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self {
             len: AtomicUsize::new(0),
+            filter: ValueFilter::default(),
             rests_until: AtomicU64::new(0),
             next_end: AtomicU64::new(u64::MAX),
             table: ArcSwap::default(),
@@ -250,7 +93,7 @@ impl Overrides {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no overrides.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -264,12 +107,12 @@ impl Overrides {
         (now < until).then_some(until)
     }
 
-    /// Adds one; it takes the place of one for the same.
+    /// Adds an override. It replaces one for the same subject, rule and window.
     pub fn set(&self, new: Override) {
         self.change(|table| table.insert(new));
     }
 
-    /// Removes those of a subject under a rule, and says whether there were any.
+    /// Removes the overrides of a subject under a rule. Returns whether there were any.
     pub fn remove(&self, subject: &Subject<'_>, rule: &str) -> bool {
         let mut removed = false;
         self.change(|table| {
@@ -282,7 +125,7 @@ impl Overrides {
         removed
     }
 
-    /// Has these and no others from now on.
+    /// Replaces all overrides by these.
     pub fn replace(&self, all: impl IntoIterator<Item = Override>) {
         self.change(|table| {
             table.by_hash.clear();
@@ -300,15 +143,24 @@ impl Overrides {
         known.map(|known| Override::clone(known)).collect()
     }
 
-    /// Drops those that do not apply any more: they are over, whatever asks next, and as long as
-    /// any is left, everybody goes the long way.
+    /// Drops the overrides that have ended at `now`, which is wall-clock time.
     pub(crate) fn sweep(&self, now: Timestamp) {
         if self.next_end.load(Ordering::Acquire) <= now.as_micros() {
             self.change(|table| table.retain(|known| !known.is_over(now)));
         }
     }
 
-    /// What a quota of a rule is for a subject, if somebody has set it.
+    /// Returns whether there may be an override for this subject or for one of its dimensions. If not,
+    /// [`find`](Self::find) returns `None` for all of them. Costs one load if there are no overrides,
+    /// else about ten instructions for each dimension.
+    #[inline]
+    pub(crate) fn may_have(&self, subject: &Subject<'_>) -> bool {
+        !self.is_empty() && self.filter.may_have(subject)
+    }
+
+    /// Returns the quota that replaces `quota` of a rule for exactly this subject at `now`, which is
+    /// wall-clock time.
+    #[inline]
     pub(crate) fn find(
         &self,
         subject: &Subject<'_>,
@@ -317,6 +169,20 @@ impl Overrides {
         now: Timestamp,
     ) -> Option<Quota> {
         self.sweep(now);
+        if !self.may_have(subject) {
+            return None;
+        }
+        self.find_in_table(subject, rule, quota, now)
+    }
+
+    #[cold]
+    fn find_in_table(
+        &self,
+        subject: &Subject<'_>,
+        rule: &str,
+        quota: &Quota,
+        now: Timestamp,
+    ) -> Option<Quota> {
         let table = self.table.load();
         let mut known = table.of(subject, rule).filter(|known| !known.is_over(now));
         known.find_map(|known| known.applied_to(quota))
@@ -329,12 +195,14 @@ impl Overrides {
         let len = table.len();
         let nobody = Override::nobody();
         let until = table.of(&nobody, Override::MAINTENANCE).next();
-        let until = until.and_then(|known| known.until).unwrap_or_default();
+        let until = until.and_then(|known| known.ends()).unwrap_or_default();
         self.rests_until.store(until.as_micros(), Ordering::Release);
         let ends = table.by_hash.values().flatten();
-        let next_end = ends.filter_map(|known| known.until).min();
+        let next_end = ends.filter_map(|known| known.ends()).min();
         let next_end = next_end.map_or(u64::MAX, Timestamp::as_micros);
         self.next_end.store(next_end, Ordering::Release);
+        let known = table.by_hash.values().flatten();
+        self.filter.replace(known.map(|known| known.subject()));
         self.table.store(Arc::new(table));
         self.len.store(len, Ordering::Release);
         self.version.fetch_add(1, Ordering::AcqRel);
@@ -365,23 +233,25 @@ impl fmt::Debug for Overrides {
 mod tests {
     use super::*;
 
-    /// Once an override had ended, every request went on looking for it until somebody listed
-    /// them.
+    /// Overrides that had ended stayed in the table until they were listed.
     #[test]
-    fn whoever_asks_after_the_end_is_the_last_to_look() {
+    fn look_up_after_the_end_drops_an_override() {
         let (overrides, end) = (Overrides::new(), Timestamp::from_secs(100));
         let quota = Quota::per_hour(10).expect("valid");
         let new = |user, rule| Override::new([("user", user)], rule, "20/hour").expect("valid");
         overrides.set(new("alice", "api").until(end));
         overrides.set(new("bob", "api").until(Timestamp::from_secs(200)));
-        let asked = |user, now| {
+        let is_found = |user, now| {
             let subject = Subject::from([("user", user)]);
             overrides.find(&subject, "api", &quota, now).is_some()
         };
-        assert!(asked("alice", Timestamp::from_micros(end.as_micros() - 1)));
-        assert!(!asked("alice", end));
-        assert!(asked("bob", end) && !overrides.is_empty());
-        assert!(!asked("carol", Timestamp::from_secs(200)));
+        assert!(is_found(
+            "alice",
+            Timestamp::from_micros(end.as_micros() - 1)
+        ));
+        assert!(!is_found("alice", end));
+        assert!(is_found("bob", end) && !overrides.is_empty());
+        assert!(!is_found("carol", Timestamp::from_secs(200)));
         assert!(overrides.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Random keys by the million against a bounded store.
+//! Floods of new keys against a bounded store.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ fn used(store: &MemoryStore, subject: &Subject<'_>, counter: &Counter, now: Time
     store.peek(&batch, now).wait().unwrap().usages()[0].used()
 }
 
-/// A thousand users who are blocked, and a thousand who have used half, live through a flood
-/// of keys fifty times the capacity.
+/// 1,000 blocked callers and 1,000 that have used half keep their counters during a flood of 50 times
+/// the capacity.
 #[test]
-fn a_flood_frees_nobody_and_resets_nobody() {
+fn flood_resets_neither_blocked_nor_half_used_counters() {
     const CAPACITY: usize = 20_000;
     let store = MemoryStore::builder().capacity(CAPACITY).build().unwrap();
     let counter = Counter::new("flood", Quota::per_hour(10).unwrap()).unwrap();
@@ -38,7 +38,9 @@ fn a_flood_frees_nobody_and_resets_nobody() {
     let halfway = |number: u64| Subject::from(("halfway", number));
     for number in 0..1_000_u64 {
         assert!(decide(&store, &blocked(number), &counter, 10, now));
-        assert!(decide(&store, &halfway(number), &counter, 5, now));
+        for _ in 0..5 {
+            assert!(decide(&store, &halfway(number), &counter, 1, now));
+        }
     }
     for number in 0..50 * CAPACITY as u64 {
         assert!(decide(
@@ -56,17 +58,17 @@ fn a_flood_frees_nobody_and_resets_nobody() {
         assert_eq!(used(&store, &blocked(number), &counter, now), 10);
         assert_eq!(used(&store, &halfway(number), &counter, now), 5);
     }
-    // Blocked until the reset and not longer, by the usual rules.
+    // Blocked until the reset and not longer.
     let reset = now.saturating_add(Duration::from_hours(2));
     assert_eq!(used(&store, &blocked(0), &counter, reset), 0);
 }
 
-/// Everything in the store is blocked: newcomers share one counter, so ten of them get in and
-/// not ten each; nobody who is blocked is freed; when the blocks end, all is as before.
+/// All counters of the only shard are blocked: new keys share one overflow counter until the blocks
+/// end.
 #[test]
-fn full_of_blocked_keys_newcomers_share_a_counter() {
-    const CAPACITY: u64 = 2_000;
-    let store = MemoryStore::builder().capacity(2_000).build().unwrap();
+fn new_keys_share_an_overflow_counter_if_all_counters_are_blocked() {
+    const CAPACITY: u64 = 500;
+    let store = MemoryStore::builder().capacity(500).build().unwrap();
     let counter = Counter::new("full", Quota::per_hour(10).unwrap()).unwrap();
     let now = Timestamp::from_secs(1_735_689_600);
     for number in 0..CAPACITY {
@@ -106,9 +108,9 @@ fn full_of_blocked_keys_newcomers_share_a_counter() {
     assert_eq!(store.overflowed(), 500);
 }
 
-/// A batch whose newcomers find no place must not leave half of itself behind.
+/// Both checks of the batch use overflow counters. Each rule has its own.
 #[test]
-fn a_batch_without_room_is_still_all_or_nothing() {
+fn batch_on_overflow_counters_is_all_or_nothing() {
     let store = MemoryStore::builder().capacity(2).build().unwrap();
     let [one, two] =
         ["one", "two"].map(|rule| Counter::new(rule, Quota::per_hour(3).unwrap()).unwrap());
@@ -122,7 +124,6 @@ fn a_batch_without_room_is_still_all_or_nothing() {
             now
         ));
     }
-    // Both checks fall on their shared counters; each name has its own.
     let mut admitted = 0;
     for number in 0..10_u64 {
         let subject = Subject::from(number);
@@ -133,10 +134,9 @@ fn a_batch_without_room_is_still_all_or_nothing() {
     assert_eq!(admitted, 3);
 }
 
-/// Memory that a flood has taken is given back once it has passed, by nothing but the calls
-/// of others.
+/// Requests of other callers sweep the counters of a flood.
 #[test]
-fn a_store_that_was_flooded_shrinks_by_itself() {
+fn store_shrinks_after_a_flood() {
     let clock = ManualClock::new();
     let store = MemoryStore::new();
     let limiter = Limiter::builder()
@@ -156,9 +156,9 @@ fn a_store_that_was_flooded_shrinks_by_itself() {
     assert_eq!(limiter.len().wait().unwrap(), 200);
 }
 
-/// Whoever is blocked only because the limit was lowered is as safe from a flood as others.
+/// A denial protects a counter, also if it is used up only under a lower limit.
 #[test]
-fn a_flood_does_not_free_those_who_a_lower_limit_blocks() {
+fn flood_does_not_free_a_caller_that_a_lower_limit_blocks() {
     let store = MemoryStore::builder().capacity(500).build().unwrap();
     let counter = Counter::new("lower", Quota::per_hour(1_000).unwrap()).unwrap();
     let lower = Quota::per_hour(10).unwrap();
@@ -175,4 +175,77 @@ fn a_flood_does_not_free_those_who_a_lower_limit_blocks() {
     }
     assert!(!ask().is_allowed());
     assert_eq!(ask().used(), 10);
+}
+
+const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
+
+fn counter(rule: &str, limit: u64) -> Counter {
+    Counter::new(rule, Quota::per_hour(limit).unwrap()).unwrap()
+}
+
+/// Eviction compared shares of the limit with those of other rules, so a counter with one request left
+/// was displaced by counters of another rule that are used up after one request.
+#[test]
+fn counter_at_999_of_1000_is_kept_during_a_flood_of_another_rule() {
+    let store = MemoryStore::builder().capacity(500).build().unwrap();
+    let (large, single) = (counter("large", 1_000), counter("single", 1));
+    let alice = Subject::from("alice");
+    for _ in 0..999 {
+        assert!(decide(&store, &alice, &large, 1, NOW));
+    }
+    for number in 0..5_000_u64 {
+        decide(&store, &Subject::from(number), &single, 1, NOW);
+    }
+    assert_eq!(used(&store, &alice, &large, NOW), 999);
+}
+
+/// Only a counter that was used up was marked by a denial, so a caller with too little left for an
+/// expensive request was displaced.
+#[test]
+fn caller_denied_at_8_of_10_with_cost_4_is_kept_during_a_flood() {
+    let store = MemoryStore::builder().capacity(500).build().unwrap();
+    let counter = counter("expensive", 10);
+    let alice = Subject::from("alice");
+    assert!(decide(&store, &alice, &counter, 8, NOW));
+    assert!(!decide(&store, &alice, &counter, 4, NOW));
+    for number in 0..5_000_u64 {
+        decide(&store, &Subject::from(number), &counter, 9, NOW);
+    }
+    assert_eq!(used(&store, &alice, &counter, NOW), 8);
+}
+
+/// One request of a rule with a small limit had a higher rank than several requests of a rule with a
+/// large limit.
+#[test]
+fn counters_with_some_usage_are_kept_during_a_flood_of_keys_seen_once() {
+    let store = MemoryStore::builder().capacity(2_000).build().unwrap();
+    let (large, small) = (counter("large", 100), counter("small", 5));
+    let caller = |number: u64| Subject::from(("caller", number));
+    for number in 0..500 {
+        for _ in 0..2 {
+            assert!(decide(&store, &caller(number), &large, 1, NOW));
+        }
+    }
+    for number in 0..40_000_u64 {
+        assert!(decide(&store, &Subject::from(number), &small, 1, NOW));
+    }
+    assert_eq!(store.overflowed(), 0);
+    let kept = (0..500).filter(|number| used(&store, &caller(*number), &large, NOW) == 2);
+    assert_eq!(kept.count(), 500);
+}
+
+/// A request that costs more than half of what is used must not make a protected counter displaceable.
+#[test]
+fn expensive_request_does_not_end_protection() {
+    let store = MemoryStore::builder().capacity(500).build().unwrap();
+    let counter = counter("mixed", 1_000);
+    let alice = Subject::from("alice");
+    for _ in 0..400 {
+        assert!(decide(&store, &alice, &counter, 1, NOW));
+    }
+    assert!(decide(&store, &alice, &counter, 500, NOW));
+    for number in 0..5_000_u64 {
+        decide(&store, &Subject::from(number), &counter, 1, NOW);
+    }
+    assert_eq!(used(&store, &alice, &counter, NOW), 900);
 }

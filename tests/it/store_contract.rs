@@ -1,4 +1,4 @@
-//! One suite, every store.
+//! The contract suite for the memory store.
 
 use std::sync::Arc;
 
@@ -7,12 +7,16 @@ use tollgate::{MemoryStore, Store};
 
 #[tokio::test]
 async fn memory_store_keeps_the_contract() {
-    contract::verify(async || Arc::new(MemoryStore::new()) as Arc<dyn Store>).await;
+    let new_store = async || Arc::new(MemoryStore::new()) as Arc<dyn Store>;
+    contract::verify(new_store).await;
+    contract::verify_groups(new_store).await;
 }
 
-/// One shard, so that every subject of a batch is behind the same lock.
+/// One shard, so that all subjects of a batch are behind the same lock.
 #[tokio::test]
 async fn small_memory_store_keeps_the_contract() {
     let small = || MemoryStore::builder().capacity(600).build().unwrap();
-    contract::verify(async || Arc::new(small()) as Arc<dyn Store>).await;
+    let new_store = async || Arc::new(small()) as Arc<dyn Store>;
+    contract::verify(new_store).await;
+    contract::verify_groups(new_store).await;
 }

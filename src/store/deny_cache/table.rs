@@ -9,11 +9,11 @@ use super::versions::{SubjectVersions, VersionSlot};
 use crate::batch::{Batch, Check, MAX_BATCH, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::store::by_print::{ByPrint, by_print};
-use crate::store::fingerprint::{Fingerprint, RequestPrint, Secret};
+use crate::store::subject_hash::{Fingerprint, RequestPrint, SubjectHasher};
 use crate::usage::Usages;
 
 pub(super) struct DenialTable {
-    hasher: Secret,
+    hasher: SubjectHasher,
     denials: ByPrint<Arc<CachedDenial>>,
     versions: SubjectVersions,
     max_ttl: Duration,
@@ -31,7 +31,7 @@ pub(super) struct Lookup {
 impl DenialTable {
     pub(super) fn new(capacity: usize, max_ttl: Duration) -> Self {
         Self {
-            hasher: Secret::random(),
+            hasher: SubjectHasher::random(),
             denials: by_print(capacity),
             versions: SubjectVersions::new(),
             max_ttl,
@@ -41,8 +41,7 @@ impl DenialTable {
 
     #[inline]
     pub(super) fn lookup(&self, batch: &Batch<'_>, epoch: u64, now: Timestamp) -> Lookup {
-        let mut prints = [Fingerprint::default(); MAX_BATCH];
-        self.hasher.fill_in(&mut prints, batch.checks());
+        let prints: [Fingerprint; MAX_BATCH] = self.hasher.fingerprints(batch.checks());
         Lookup {
             request: self.hasher.request(batch.checks(), &prints),
             subjects: prints.map(VersionSlot::of),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::store::fingerprint::Fingerprint;
+use crate::store::subject_hash::Fingerprint;
 
 /// A version for each subject, which changes whenever its counters may have changed.
 ///

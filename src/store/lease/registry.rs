@@ -9,7 +9,7 @@ use super::pool::LeasePool;
 use crate::clock::Timestamp;
 use crate::store::Store;
 use crate::store::by_print::{ByPrint, by_print};
-use crate::store::fingerprint::{RequestPrint, Secret};
+use crate::store::subject_hash::{RequestPrint, SubjectHasher};
 use crate::sync::{Mutex, lock};
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Settings {
 pub(super) struct LeaseRegistry {
     pub(super) store: Arc<dyn Store>,
     pub(super) settings: Settings,
-    pub(super) hasher: Secret,
+    pub(super) hasher: SubjectHasher,
     pub(super) pools: ByPrint<Arc<LeasePool>>,
     /// Pools in the order in which their blocks expire, so that blocks of pools without requests
     /// are refunded.
@@ -37,7 +37,7 @@ impl LeaseRegistry {
         Self {
             store,
             settings,
-            hasher: Secret::random(),
+            hasher: SubjectHasher::random(),
             pools: by_print(capacity),
             expiries: Mutex::new(VecDeque::new()),
             is_closed: AtomicBool::new(false),

@@ -1,11 +1,11 @@
-//! Four cells next to each other.
+//! Four neighbouring cells.
 
 use super::cell::Cell;
-use crate::store::fingerprint::Tag;
+use crate::store::subject_hash::Tag;
 
 pub(super) const CELLS: usize = 4;
 
-/// Two cache lines.
+/// Two cache lines. Occupied cells come first.
 #[derive(Clone, Default)]
 #[repr(align(128))]
 pub(super) struct Bucket {
@@ -13,15 +13,15 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// The slot of a cell with this tag.
+    /// Returns the slot of the cell with this tag.
     ///
-    /// Looks at all of them before it decides anything: so both lines are fetched at once,
-    /// and there is no branch per slot to be guessed wrong. One half of a tag tells cells
-    /// apart, but for a chance of 2^-64; the other makes it certain.
+    /// Compares all four before it branches, so that both cache lines are fetched at once and no
+    /// branch per slot is mispredicted. Half of a tag differs between cells except with a probability
+    /// of 2^-64; the other half is compared afterwards.
     #[inline]
     pub(super) fn position(&self, tag: Tag) -> Option<usize> {
         let [a, b, c, d] = &self.cells;
-        let hit = |cell: &Cell, bit: u32| u32::from(cell.tag.may_be(tag)) << bit;
+        let hit = |cell: &Cell, bit: u32| u32::from(cell.tag.has_rest_of(tag)) << bit;
         let hits = hit(a, 0) | hit(b, 1) | hit(c, 2) | hit(d, 3);
         if hits == 0 {
             return None;
@@ -51,7 +51,7 @@ impl Bucket {
             .count()
     }
 
-    /// Removes a cell and fills its slot with the last one.
+    /// Removes a cell and moves the last one into its slot.
     pub(super) fn take(&mut self, slot: usize) -> Cell {
         let last = self.len() - 1;
         self.cells.swap(slot, last);
@@ -59,7 +59,7 @@ impl Bucket {
     }
 }
 
-/// The cells of these buckets that hold a counter.
+/// Returns the occupied cells of these buckets.
 pub(super) fn occupied(buckets: &[Bucket]) -> impl Iterator<Item = &Cell> {
     let cells = buckets.iter().flat_map(|bucket| &bucket.cells);
     cells.filter(|cell| !cell.is_empty())

@@ -1,246 +1,362 @@
-//! One batch: look at every counter, then write all or nothing.
+//! One body for `decide`, `peek` and `record`: look up all counters, decide the groups, then write.
 
 use super::MemoryStore;
-use super::locked::{Locked, Tables};
-use super::room::NoRoom;
-use super::several::Way;
-use super::table::Place;
-use super::weigh::{Mode, Write, look_at, new_words, refund, weigh, write};
-use crate::batch::{Batch, Check, MAX_CHECKS};
+use super::evaluate::{Mode, Step, Target, refund};
+use super::shards::LockedShards;
+use super::table::{Probe, Table};
+use crate::batch::{Batch, Check, Group, MAX_BATCH};
 use crate::clock::Timestamp;
-use crate::store::fingerprint::{Fingerprint, Tag};
-use crate::sync::Ordering;
+use crate::store::subject_hash::{Fingerprint, Tag};
+use crate::sync::{Ordering, try_lock};
 use crate::usage::Usages;
 
-/// How much more sweeping is owed for a check that brings a new counter.
-const WORK_OF_A_NEWCOMER: u32 = 16;
-
-/// What is to be done for one check.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Plan {
-    pub(super) tag: Tag,
-    /// Where the counter is; a newcomer is nowhere yet.
-    place: Option<Place>,
-    write: Write,
-}
-
-impl Plan {
-    #[inline]
-    pub(super) fn is_newcomer(&self) -> bool {
-        self.place.is_none() && !matches!(self.write, Write::Nothing)
-    }
-}
+/// Sweeping that is added for a new counter, on top of 1 for each check.
+const SWEEP_DEBT_OF_NEW: u32 = 16;
 
 impl MemoryStore {
-    /// Fills in the verdict where it lies: it is large, and copying it about costs more than
-    /// deciding it. That is also why this is not inlined: what it returns is then written where the
-    /// caller wants to have it.
-    #[inline(never)]
-    pub(super) fn charge(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Usages {
-        let mut verdict = Usages::new(batch, now);
-        let known = match mode {
-            Mode::IfRoom => self.charge_known(batch.checks(), now, &mut verdict),
-            Mode::Always => Way::Long(None),
-        };
-        match known {
-            Way::Done => {}
-            Way::Long(None) => self.charge_many(batch, now, mode, &mut verdict),
-            Way::Long(Some(prints)) => self.charge_all(batch, prints, now, mode, &mut verdict),
-        }
-        verdict
-    }
-
-    /// The long way, from the beginning.
-    #[inline(never)]
-    fn charge_many(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode, verdict: &mut Usages) {
-        let prints = self.secret.fingerprints(batch.checks());
-        self.charge_all(batch, prints, now, mode, verdict);
-    }
-
-    #[inline(never)]
-    fn charge_all(
-        &self,
-        batch: &Batch<'_>,
-        mut prints: [Fingerprint; MAX_CHECKS],
-        now: Timestamp,
-        mode: Mode,
-        verdict: &mut Usages,
-    ) {
-        // If there is no room, nothing was written. Next time around that check is on a
-        // shared counter, whose place is never refused, so this ends.
-        while let Err(NoRoom(index)) = self.try_charge(batch, &prints, now, mode, verdict) {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
-            prints[index] = self.shared_counter(batch, &prints, index);
+    #[inline(always)]
+    pub(super) fn apply(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Usages {
+        match batch.checks().len() {
+            0..=1 => self.apply_up_to::<1>(batch, now, mode),
+            2..=4 => self.apply_up_to::<4>(batch, now, mode),
+            _ => self.apply_up_to::<MAX_BATCH>(batch, now, mode),
         }
     }
 
-    #[inline]
-    fn try_charge(
-        &self,
-        batch: &Batch<'_>,
-        prints: &[Fingerprint; MAX_CHECKS],
-        now: Timestamp,
-        mode: Mode,
-        verdict: &mut Usages,
-    ) -> Result<(), NoRoom> {
+    /// Applies a batch of at most `N` checks.
+    ///
+    /// Cells are written only after the last check was evaluated and each new counter has a place, so
+    /// a group is charged whole or not at all. Between the last look-up and the first insertion no cell
+    /// moves. Not inlined, so that the caller passes the place for the large result.
+    #[inline(never)]
+    fn apply_up_to<const N: usize>(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Usages {
         let checks = batch.checks();
-        let mut locked = Locked::none();
-        locked.lock(self, &prints[..checks.len()]);
-        let now = locked.instant(now.as_micros());
-        *verdict = Usages::new(batch, Timestamp::from_micros(now));
-        let mut plans = [Plan::default(); MAX_CHECKS];
-        let mut newcomers = 0;
-        for (index, check) in checks.iter().enumerate() {
-            let table = locked.table(index);
-            let plan = &mut plans[index];
-            plan.tag = prints[index].tag(check.counter());
-            plan.place = table.find(plan.tag);
-            let usage = weigh(table, plan.place, check, now, mode, &mut plan.write);
-            newcomers += usize::from(plan.is_newcomer());
-            verdict.push(usage);
+        debug_assert!(checks.len() <= N);
+        let checks = &checks[..checks.len().min(N)];
+        let prints = self.hasher.fingerprints::<N>(checks);
+        let mut locked = LockedShards::<N>::lock(self, &prints[..checks.len()]);
+        let now = locked.latest(now.min(Timestamp::MAX).as_micros());
+        if mode != Mode::Peek {
+            // A peek may be ahead of time; it does not move the clock of the tables.
+            locked.each(|table| table.latest = now);
         }
-        let plans = &plans[..checks.len()];
-        if mode == Mode::IfRoom && !verdict.is_allowed() {
-            self.turn_away(&mut locked, checks, prints, verdict);
-            return Ok(());
-        }
-        self.commit(&mut locked, checks, plans, now, newcomers)?;
-        if mode == Mode::Always {
-            let none = checks.iter().map(|check| check.with_cost(0));
-            Self::say_how_they_stand(&mut locked, none, prints, verdict);
-        }
-        self.sweep_a_little(&mut locked, checks.len());
-        Ok(())
-    }
-
-    /// Denied: every counter says how it stands, whoever had room without the charge. Nothing
-    /// is charged, but those who are denied pay for sweeping as well.
-    pub(super) fn turn_away(
-        &self,
-        locked: &mut impl Tables,
-        checks: &[Check<'_>],
-        prints: &[Fingerprint],
-        verdict: &mut Usages,
-    ) {
-        Self::say_how_they_stand(locked, checks.iter().copied(), prints, verdict);
-        self.sweep_a_little(locked, checks.len());
-    }
-
-    /// Every counter says how it stands, and what it would say to the check.
-    fn say_how_they_stand<'c>(
-        locked: &mut impl Tables,
-        checks: impl Iterator<Item = Check<'c>>,
-        prints: &[Fingerprint],
-        verdict: &mut Usages,
-    ) {
-        let now = verdict.at();
-        *verdict = Usages::with_live(checks.size_hint().0, now);
-        for (index, check) in checks.enumerate() {
-            let table = locked.table(index);
-            let place = table.find(prints[index].tag(check.counter()));
-            let usage = look_at(table, place, &check, now.as_micros());
-            if let Some(place) = place.filter(|_| !usage.is_allowed()) {
-                let (used, limit) = (usage.used(), usage.limit());
-                table.cell_mut(place).note_denial(used, limit);
+        let mut steps = [Step::default(); N];
+        let steps = &mut steps[..checks.len()];
+        let missing = look_up(&mut locked, steps, checks, &prints);
+        if missing > 0 {
+            if mode != Mode::Peek && self.reserve(&mut locked, missing) {
+                // Cells have moved.
+                look_up(&mut locked, steps, checks, &prints);
             }
-            verdict.push(usage);
+            self.make_room(&mut locked, steps, checks, &prints, now, mode);
         }
+        for (index, (check, step)) in checks.iter().zip(&mut *steps).enumerate() {
+            step.evaluate(locked.table(index), check, check.cost(), now, mode);
+        }
+        decide_groups(batch, steps, mode);
+        let mut is_sweep_due = false;
+        for (index, (check, step)) in checks.iter().zip(&mut *steps).enumerate() {
+            let table = locked.table(index);
+            if step.is_charged {
+                charge(table, step, check, now, mode);
+            } else {
+                leave_uncharged(table, step, check, now, mode);
+            }
+            is_sweep_due |= mode != Mode::Peek && table.add_sweep_debt(1);
+        }
+        if missing > 0 && mode != Mode::Peek {
+            is_sweep_due |= self.insert_new(&mut locked, steps, checks, now, mode);
+        }
+        if is_sweep_due {
+            self.sweep_due(&mut locked, checks.len());
+        }
+        drop(locked);
+        let mut usages = Usages::new(batch, Timestamp::again(now));
+        for (check, step) in checks.iter().zip(&*steps) {
+            usages.push(step.usage(check, now, mode));
+        }
+        usages
     }
 
-    /// Only when all is written: sweeping may move others about.
+    /// Makes room for so many new cells in each table. Returns whether cells may have moved.
     #[inline]
-    fn sweep_a_little(&self, locked: &mut impl Tables, checks: usize) {
-        let mut due = false;
-        for index in 0..checks {
-            due |= locked.table(index).owes_a_share(1);
-        }
-        if due {
-            self.sweep_due(locked, checks);
-        }
-    }
-
-    #[cold]
-    pub(super) fn sweep_due(&self, locked: &mut impl Tables, checks: usize) {
-        for index in 0..checks {
-            let table = locked.table(index);
-            if table.is_due() {
-                self.sweep_shares(table);
+    fn reserve<const N: usize>(&self, locked: &mut LockedShards<'_, N>, missing: usize) -> bool {
+        let mut has_moved = false;
+        locked.each(|table| {
+            if let Some(dropped) = table.reserve(missing) {
+                self.subtract_keys(dropped);
+                has_moved = true;
             }
-        }
+        });
+        has_moved
     }
 
-    fn commit(
+    /// Gives each missing counter a place: a new cell if the store has room, else the cell of a victim,
+    /// else the overflow counter of its shard.
+    ///
+    /// Adds each new cell to the number of keys, unless this is a peek.
+    #[inline(never)]
+    fn make_room<const N: usize>(
         &self,
-        locked: &mut Locked<'_>,
+        locked: &mut LockedShards<'_, N>,
+        steps: &mut [Step],
         checks: &[Check<'_>],
-        plans: &[Plan],
+        prints: &[Fingerprint; N],
         now: u64,
-        newcomers: usize,
-    ) -> Result<(), NoRoom> {
-        let victims = self.make_room(locked, plans, newcomers)?;
-        // Those that have a place first: newcomers and sweeping may move others about.
-        for (index, (check, plan)) in checks.iter().zip(plans).enumerate() {
-            if let Some(place) = plan.place {
-                write(locked.table(index), place, check, now, plan.write);
+        mode: Mode,
+    ) {
+        let mut peeked = 0;
+        for index in 0..steps.len() {
+            if !matches!(steps[index].target, Target::Vacant(_)) {
+                continue;
             }
-        }
-        for (index, (check, plan)) in checks.iter().zip(plans).enumerate() {
             let table = locked.table(index);
-            if plan.is_newcomer()
-                && let Some(words) = new_words(table, check, now, plan.write)
-            {
-                self.settle_in(table, plan.tag, words, victims[index]);
-                table.owe(WORK_OF_A_NEWCOMER);
+            let has_room = !table.is_full()
+                && match mode {
+                    Mode::Peek => self.keys.load(Ordering::Relaxed) + peeked < self.capacity,
+                    Mode::Decide | Mode::Record => self.try_add_key(),
+                };
+            if has_room {
+                peeked += 1;
+                continue;
+            }
+            let overflow = self.overflow_place(prints[index]);
+            let is_spared = |tag: Tag| {
+                tag.place == overflow
+                    || steps.iter().any(|step| match step.target {
+                        Target::Victim(victim) => victim == tag,
+                        _ => step.tag == tag,
+                    })
+            };
+            if let Some(victim) = table.victim(steps[index].tag, now, is_spared) {
+                steps[index].target = Target::Victim(victim);
+            } else {
+                self.use_overflow(table, steps, index, &checks[index], prints[index], mode);
             }
         }
-        Ok(())
     }
 
-    pub(super) fn look(&self, batch: &Batch<'_>, now: Timestamp) -> Usages {
-        let mut prints = self.secret.fingerprints(batch.checks());
-        loop {
-            match self.try_look(batch, &prints, now) {
-                Ok(verdict) => return verdict,
-                Err(NoRoom(index)) => prints[index] = self.shared_counter(batch, &prints, index),
-            }
-        }
-    }
-
-    fn try_look(
+    /// Counts the check at `index` in the overflow counter of its quota and shard.
+    ///
+    /// Two subjects of one batch with the same quota use two overflow counters: each check is evaluated
+    /// on its own, so they must not write to the same cell.
+    #[cold]
+    fn use_overflow(
         &self,
-        batch: &Batch<'_>,
-        prints: &[Fingerprint; MAX_CHECKS],
-        now: Timestamp,
-    ) -> Result<Usages, NoRoom> {
-        let checks = batch.checks();
-        let mut locked = Locked::none();
-        locked.lock(self, &prints[..checks.len()]);
-        // Looking must not move the tables' clock: somebody may look ahead.
-        let now = locked.present(now.as_micros());
-        let mut verdict = Usages::new(batch, Timestamp::from_micros(now));
-        for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
-            let table = locked.table(index);
-            let place = table.find(print.tag(check.counter()));
-            if place.is_none() && !self.is_shared(print.place) && !self.has_room(table, *print, now)
-            {
-                return Err(NoRoom(index));
-            }
-            verdict.push(look_at(table, place, check, now));
+        table: &Table,
+        steps: &mut [Step],
+        index: usize,
+        check: &Check<'_>,
+        print: Fingerprint,
+        mode: Mode,
+    ) {
+        let place = self.overflow_place(print);
+        let tag = |number| {
+            let reserved = self.hasher.reserved(number).with_place(place);
+            reserved.tag(check.counter())
+        };
+        let is_free = |tag: &Tag| steps.iter().all(|step| step.tag != *tag);
+        let tag = (0..).map(tag).find(is_free).unwrap_or_default();
+        steps[index].tag = tag;
+        if mode != Mode::Peek {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(verdict)
+        steps[index].target = match table.find_or_vacant(tag) {
+            Probe::Found(cell) => Target::Found(cell),
+            Probe::Vacant(bucket) => {
+                // Beyond the capacity: one for each quota and shard.
+                if mode != Mode::Peek {
+                    self.keys.fetch_add(1, Ordering::Relaxed);
+                }
+                Target::Vacant(bucket)
+            }
+        };
     }
 
-    pub(super) fn discharge(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) {
-        let prints = self.secret.fingerprints(batch.checks());
-        let checks = batch.checks();
-        let mut locked = Locked::none();
-        locked.lock(self, &prints[..checks.len()]);
-        let now = locked.instant(now.as_micros());
-        for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
-            let table = locked.table(index);
-            if let Some(place) = table.find(print.tag(check.counter())) {
-                refund(table, place, check, charged_at.as_micros(), now);
+    /// Returns the place of the overflow counters in the shard of this fingerprint. It is the same in all
+    /// shards, except for the bits that select the shard.
+    fn overflow_place(&self, print: Fingerprint) -> u64 {
+        let shard_mask = self.shards.len() as u64 - 1;
+        self.overflow.place & !shard_mask | print.place & shard_mask
+    }
+
+    /// Inserts the new counters of charged groups. Returns whether a sweep is due.
+    ///
+    /// Victims are replaced last, because removing a cell moves others.
+    #[inline(never)]
+    fn insert_new<const N: usize>(
+        &self,
+        locked: &mut LockedShards<'_, N>,
+        steps: &mut [Step],
+        checks: &[Check<'_>],
+        now: u64,
+        mode: Mode,
+    ) -> bool {
+        let mut is_sweep_due = false;
+        for (index, (check, step)) in checks.iter().zip(&mut *steps).enumerate() {
+            let Target::Vacant(bucket) = step.target else {
+                continue;
+            };
+            if step.is_charged && check.cost() > 0 {
+                let table = locked.table(index);
+                let state = step.charge(table, check, now, mode);
+                table.insert(bucket, step.tag, state);
+                is_sweep_due |= table.add_sweep_debt(SWEEP_DEBT_OF_NEW);
+            } else {
+                self.subtract_keys(1);
             }
         }
+        for (index, (check, step)) in checks.iter().zip(steps).enumerate() {
+            let Target::Victim(victim) = step.target else {
+                continue;
+            };
+            let table = locked.table(index);
+            if let Some(old) = table.find(victim)
+                && step.is_charged
+                && check.cost() > 0
+            {
+                if !table.has_expired(table.cell(old), now) {
+                    self.evicted.fetch_add(1, Ordering::Relaxed);
+                }
+                let state = step.charge(table, check, now, mode);
+                table.replace(old, step.tag, state);
+                is_sweep_due |= table.add_sweep_debt(SWEEP_DEBT_OF_NEW);
+            }
+        }
+        is_sweep_due
+    }
+
+    /// Sweeps a share of each table whose debt is due. Called after all cells are written, because
+    /// sweeping moves cells.
+    #[cold]
+    fn sweep_due<const N: usize>(&self, locked: &mut LockedShards<'_, N>, checks: usize) {
+        for index in 0..checks {
+            let table = locked.table(index);
+            if table.is_sweep_due() {
+                self.sweep_share(table);
+            }
+        }
+    }
+
+    /// Sweeps a share of this table and of another one, so that tables without requests are swept too.
+    fn sweep_share(&self, table: &mut Table) {
+        let mut dropped = table.sweep_share();
+        let other = self.next_to_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+        // A table that is locked, perhaps by this batch, is in use and swept by its own requests.
+        if let Some(mut other) = try_lock(&self.shards[other].0) {
+            other.latest = other.latest.max(table.latest);
+            dropped += other.sweep_share();
+        }
+        self.subtract_keys(dropped);
+    }
+
+    /// Adds a key, unless the store is full.
+    fn try_add_key(&self) -> bool {
+        if self.keys.load(Ordering::Relaxed) >= self.capacity {
+            return false;
+        }
+        let is_added = self.keys.fetch_add(1, Ordering::Relaxed) < self.capacity;
+        if !is_added {
+            self.subtract_keys(1);
+        }
+        is_added
+    }
+
+    #[inline]
+    pub(super) fn subtract_keys(&self, count: usize) {
+        if count > 0 {
+            self.keys.fetch_sub(count, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn refund_all(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) {
+        let checks = batch.checks();
+        let prints = self.hasher.fingerprints::<MAX_BATCH>(checks);
+        let mut locked = LockedShards::<MAX_BATCH>::lock(self, &prints[..checks.len()]);
+        let now = locked.latest(now.min(Timestamp::MAX).as_micros());
+        locked.each(|table| table.latest = now);
+        for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
+            let table = locked.table(index);
+            if let Some(cell) = table.find(print.tag(check.counter())) {
+                refund(table, cell, check, charged_at.as_micros(), now);
+            }
+        }
+    }
+}
+
+/// Looks up the cell of each check, in one probe each. Returns how many are missing.
+///
+/// All are looked up before the first is evaluated, so that the processor fetches them in parallel.
+#[inline(always)]
+fn look_up<const N: usize>(
+    locked: &mut LockedShards<'_, N>,
+    steps: &mut [Step],
+    checks: &[Check<'_>],
+    prints: &[Fingerprint; N],
+) -> usize {
+    let mut missing = 0;
+    for (index, (check, step)) in checks.iter().zip(steps).enumerate() {
+        if check.quota().counts_nothing() {
+            continue;
+        }
+        step.tag = prints[index].tag(check.counter());
+        step.target = match locked.table(index).find_or_vacant(step.tag) {
+            Probe::Found(cell) => Target::Found(cell),
+            Probe::Vacant(bucket) => {
+                missing += 1;
+                Target::Vacant(bucket)
+            }
+        };
+    }
+    missing
+}
+
+/// Marks the steps of each group that is charged: all groups of a record, none of a peek, else those
+/// in which each check has room. A dry run also needs an admitted live group.
+#[inline(always)]
+fn decide_groups(batch: &Batch<'_>, steps: &mut [Step], mode: Mode) {
+    let live = batch.live_len();
+    let is_admitted = |steps: &[Step]| match mode {
+        Mode::Decide => steps.iter().all(|step| step.has_room),
+        Mode::Peek => false,
+        Mode::Record => true,
+    };
+    let is_live_admitted = is_admitted(&steps[..live]);
+    for step in &mut steps[..live] {
+        step.is_charged = is_live_admitted;
+    }
+    if live == steps.len() || !is_live_admitted {
+        return;
+    }
+    for (_, range) in batch.groups().filter(|(group, _)| *group != Group::Live) {
+        let is_charged = is_admitted(&steps[range.clone()]);
+        for step in &mut steps[range] {
+            step.is_charged = is_charged;
+        }
+    }
+}
+
+/// Writes a charge to a counter that exists.
+#[inline(always)]
+fn charge(table: &mut Table, step: &mut Step, check: &Check<'_>, now: u64, mode: Mode) {
+    if let Target::Found(cell) = step.target
+        && check.cost() > 0
+    {
+        table.cell_mut(cell).state = step.charge(table, check, now, mode);
+    }
+}
+
+/// Protects a counter that denies its check. Evaluates a check that has room without its cost, because
+/// its group is not charged.
+#[inline(always)]
+fn leave_uncharged(table: &mut Table, step: &mut Step, check: &Check<'_>, now: u64, mode: Mode) {
+    if step.has_room {
+        if check.cost() > 0 {
+            step.evaluate(table, check, 0, now, mode);
+        }
+    } else if let Target::Found(cell) = step.target
+        && mode == Mode::Decide
+    {
+        table.cell_mut(cell).protect();
     }
 }

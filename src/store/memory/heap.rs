@@ -1,16 +1,27 @@
-//! States that do not fit into a cell.
+//! States that do not fit into a cell: sliding logs and sliding buckets.
 
 use slab::Slab;
 
 use crate::algorithm::State;
+use crate::quota::Quota;
 
-/// One word, and nothing on the heap until the first of them comes: most tables never have any.
+/// Slab of states. Empty until the first one is inserted, because most tables never have any.
 #[derive(Default)]
 pub(super) struct Heap(Option<Box<Slab<State>>>);
 
 impl Heap {
-    pub(super) fn insert(&mut self, state: State) -> usize {
-        self.0.get_or_insert_default().insert(state)
+    /// Returns the state at `index`; inserts a fresh one if there is none.
+    pub(super) fn get_or_insert(
+        &mut self,
+        index: Option<usize>,
+        quota: &Quota,
+    ) -> (usize, &mut State) {
+        let states = self.0.get_or_insert_default();
+        let index = match index {
+            Some(index) if states.contains(index) => index,
+            _ => states.insert(State::fresh(quota)),
+        };
+        (index, &mut states[index])
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&State> {

@@ -1,52 +1,68 @@
-//! Counters in this process: sharded, bounded, swept as it goes.
+//! Store in the memory of this process: sharded, bounded, swept by its own requests.
 
 mod bucket;
+mod builder;
 mod cell;
 mod decide;
+mod evaluate;
+mod evict;
 mod heap;
-mod locked;
-mod room;
-mod several;
+mod shards;
 mod table;
-mod weigh;
 
 use std::fmt;
 use std::sync::Arc;
-use std::thread;
 
-use self::locked::{Locked, Tables as _};
+pub use self::builder::MemoryStoreBuilder;
+use self::evaluate::Mode;
+use self::shards::{LockedShards, Shard};
 use self::table::{Common, Table};
-use self::weigh::Mode;
 use super::epoch::Epoch;
-use super::fingerprint::{Fingerprint, Secret};
-use super::wall::WallTime;
+use super::subject_hash::{Fingerprint, SubjectHasher};
 use super::{
     MemoryStats, Override, OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, TimeSource,
 };
-use crate::batch::{Batch, MAX_CHECKS};
+use crate::batch::{Batch, MAX_BATCH};
 use crate::clock::{Clock, Timestamp};
-use crate::error::Invalid;
 use crate::key::Subject;
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, lock};
 use crate::usage::Usages;
 
-/// Counters in this process. The default store.
+/// Store in the memory of this process. The default store.
 ///
-/// - **Bounded.** At most [`capacity`](MemoryStoreBuilder::capacity) counters (one quota of
-///   one subject each), in 40 to 50 bytes apiece. A sliding log takes about 100 more, and 16
-///   for each request in its window; sliding buckets take about 60 more, and 8 for each
-///   bucket. So the bound is one of counters: of logs and buckets it is as many times their
-///   size. Names are not kept, only 128-bit fingerprints under a random key.
-/// - **No background task.** Every call sweeps a little; what has expired goes first when
-///   room is needed, and the tables shrink again after a flood.
-/// - **A flood frees nobody.** When it is full, a newcomer takes the place of an expired
-///   counter, else of the one that forgives least: the least used, and among equals the
-///   latest. Whoever had used that little starts afresh: that is the one case in which more
-///   is admitted than a quota says, and [`evicted`](MemoryStore::evicted) counts it. A
-///   counter with nothing left is never dropped before it is whole again.
-/// - **Full of blocked counters**, there is no place to give. Newcomers then share one
-///   counter per quota, so that together they get what one of them would: nothing leaks, and
-///   nobody who is blocked is freed. [`overflowed`](MemoryStore::overflowed) counts them.
+/// # Memory
+///
+/// At most [`capacity`](MemoryStoreBuilder::capacity) counters (one quota of one subject each), of 40
+/// to 50 bytes. A sliding log takes about 120 bytes more, and 16 for each request in its window; sliding
+/// buckets take about 60 more, and 8 for each bucket. Subjects are stored as 128-bit fingerprints with a
+/// random key.
+///
+/// No background task is needed: each call sweeps a few cells, and tables shrink after a flood.
+///
+/// # What a full store keeps
+///
+/// A new counter displaces an expired one, else an unprotected one. A counter is protected from
+///
+/// - each denial, also one because of the cost of the request;
+/// - a charge after which it is used up;
+/// - a charge after which it was used at least twice as much as that charge, and either eight times as
+///   much or 1 % of its limit
+///
+/// until it expires or nothing is used any more. A protected counter is never displaced before it
+/// expires. Of the unprotected counters nearby, the latest is displaced, so a flood of new keys displaces
+/// its own counters first. A displaced counter starts again from zero: this is the one case in which more
+/// is admitted than a quota allows. [`evicted`](MemoryStore::evicted) counts these.
+///
+/// If all counters nearby are protected, a new one is counted in the **overflow counter** of its quota
+/// and shard, together with all others there. [`overflowed`](MemoryStore::overflowed) counts these
+/// checks. Overflow counters exist beyond the capacity and admit at most one additional limit per quota
+/// and shard. (A batch with the same quota for several subjects may use as many of them.)
+///
+/// To force other callers onto overflow counters, an attacker has to protect every counter, from as many
+/// different keys. With requests of equal cost that takes, for each counter of capacity, 2 requests if
+/// the limit is at most 200, 8 if it is more than 700, and `limit / 100` between. Requests of different
+/// costs take at least 2. One request is enough if it can use up a limit alone, for instance a limit of
+/// 1.
 ///
 /// ```
 /// use tollgate::{Limiter, MemoryStore};
@@ -58,14 +74,14 @@ use crate::usage::Usages;
 /// ```
 pub struct MemoryStore {
     shards: Box<[Shard]>,
-    secret: Secret,
-    /// Where newcomers are counted when there is no place for them. Always the first, unless
-    /// two of one batch would meet on the same counter there.
-    overflow: [Fingerprint; MAX_CHECKS],
+    hasher: SubjectHasher,
+    /// Its place, in the bits that do not select the shard, is that of all overflow counters.
+    overflow: Fingerprint,
     capacity: usize,
     common: Arc<Common>,
+    /// Cells in all tables, and those that a batch is about to insert.
     keys: AtomicUsize,
-    /// The shard whose turn it is to be swept by whoever comes along.
+    /// Shard that the next due sweep includes.
     next_to_sweep: AtomicUsize,
     evicted: AtomicU64,
     overflowed: AtomicU64,
@@ -73,36 +89,32 @@ pub struct MemoryStore {
     epoch: Epoch,
 }
 
-/// On a cache line of its own, so that neighbours do not disturb each other.
-#[repr(align(64))]
-struct Shard(Mutex<Table>);
-
 impl MemoryStore {
-    /// A store for up to a million counters.
+    /// Returns a store for up to 1,000,000 counters.
     #[must_use]
     pub fn new() -> Self {
         MemoryStoreBuilder::default().create()
     }
 
-    /// A store with settings.
+    /// Returns a builder with the default settings.
     pub fn builder() -> MemoryStoreBuilder {
         MemoryStoreBuilder::default()
     }
 
-    /// The most counters it keeps.
+    /// Returns the maximum number of counters.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many counters were dropped before they had expired, to make room for others.
+    /// Returns how many counters were displaced before they had expired.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// How many times a counter had no place and its check fell back to a shared one, because
-    /// every counter around that could have made room was blocked.
+    /// Returns how many checks were counted in an overflow counter, because all counters nearby were
+    /// protected.
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed.load(Ordering::Relaxed)
@@ -110,7 +122,7 @@ impl MemoryStore {
 
     #[inline]
     fn shard_of(&self, print: Fingerprint) -> usize {
-        // The low bits; the bucket within the shard follows from the high ones.
+        // The low bits. The bucket within the shard follows from the high bits.
         #[expect(
             clippy::cast_possible_truncation,
             reason = "masked to the number of shards"
@@ -119,13 +131,15 @@ impl MemoryStore {
         shard
     }
 
-    fn each_shard(&self, mut act: impl FnMut(&mut Table) -> usize) -> usize {
+    /// Calls `drop_cells` with each table, one lock at a time. It returns how many cells it has dropped;
+    /// the sum is returned.
+    fn each_shard(&self, mut drop_cells: impl FnMut(&mut Table) -> usize) -> usize {
         self.shards
             .iter()
             .map(|shard| {
-                let gone = act(&mut lock(&shard.0));
-                self.keys.fetch_sub(gone, Ordering::Relaxed);
-                gone
+                let dropped = drop_cells(&mut lock(&shard.0));
+                self.subtract_keys(dropped);
+                dropped
             })
             .sum()
     }
@@ -150,19 +164,19 @@ impl fmt::Debug for MemoryStore {
 
 impl Store for MemoryStore {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        StoreFuture::ready(Ok(self.charge(batch, last_of(now), Mode::IfRoom)))
+        StoreFuture::ready(Ok(self.apply(batch, now, Mode::Decide)))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        StoreFuture::ready(Ok(self.look(batch, last_of(now))))
+        StoreFuture::ready(Ok(self.apply(batch, now, Mode::Peek)))
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        StoreFuture::ready(Ok(self.charge(batch, last_of(now), Mode::Always)))
+        StoreFuture::ready(Ok(self.apply(batch, now, Mode::Record)))
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.discharge(batch, charged_at, last_of(now));
+        self.refund_all(batch, charged_at, now);
         StoreFuture::ready(Ok(()))
     }
 
@@ -184,36 +198,33 @@ impl Store for MemoryStore {
 impl StoreAdmin for MemoryStore {
     fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let _change = self.epoch.begin_change();
-        let prints = self.secret.fingerprints(batch.checks());
         let checks = batch.checks();
-        let mut locked = Locked::none();
-        locked.lock(self, &prints[..checks.len()]);
-        let mut gone = 0;
+        let prints = self.hasher.fingerprints::<MAX_BATCH>(checks);
+        let mut locked = LockedShards::<MAX_BATCH>::lock(self, &prints[..checks.len()]);
         for (index, (check, print)) in checks.iter().zip(prints).enumerate() {
             let table = locked.table(index);
-            if let Some(place) = table.find(print.tag(check.counter())) {
-                table.remove(place);
-                gone += 1;
+            if let Some(cell) = table.find(print.tag(check.counter())) {
+                table.remove(cell);
+                self.subtract_keys(1);
             }
         }
-        self.keys.fetch_sub(gone, Ordering::Relaxed);
         StoreFuture::ready(Ok(()))
     }
 
     fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let _change = self.epoch.begin_change();
-        let print = self.secret.fingerprint(subject);
-        let gone = lock(&self.shards[self.shard_of(print)].0).remove_subject(print.place);
-        self.keys.fetch_sub(gone, Ordering::Relaxed);
+        let print = self.hasher.fingerprint(subject);
+        let removed = lock(&self.shards[self.shard_of(print)].0).remove_subject(print.place);
+        self.subtract_keys(removed);
         StoreFuture::ready(Ok(()))
     }
 
     fn clear(&self) -> StoreFuture<()> {
         let _change = self.epoch.begin_change();
         self.each_shard(|table| {
-            let gone = table.len();
+            let removed = table.len();
             table.clear();
-            gone
+            removed
         });
         StoreFuture::ready(Ok(()))
     }
@@ -223,12 +234,12 @@ impl StoreAdmin for MemoryStore {
     }
 
     fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        let now = last_of(now);
-        let gone = self.each_shard(|table| {
-            table.latest = table.latest.max(now.as_micros());
+        let now = now.min(Timestamp::MAX).as_micros();
+        let dropped = self.each_shard(|table| {
+            table.latest = table.latest.max(now);
             table.sweep_all()
         });
-        StoreFuture::ready(Ok(gone))
+        StoreFuture::ready(Ok(dropped))
     }
 
     fn epoch(&self) -> u64 {
@@ -255,104 +266,4 @@ impl OverrideStore for MemoryStore {
     fn remove(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
         StoreFuture::ready(Ok(self.overrides.remove(subject, rule)))
     }
-}
-
-/// An end that was told may lie past the last instant, and somebody may ask then. Cells have no room
-/// for what comes after that.
-#[inline]
-fn last_of(now: Timestamp) -> Timestamp {
-    now.min(Timestamp::MAX)
-}
-
-/// Settings of a [`MemoryStore`].
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct MemoryStoreBuilder {
-    capacity: usize,
-    shards: Option<usize>,
-    keys: Option<(u64, u64)>,
-}
-
-impl Default for MemoryStoreBuilder {
-    fn default() -> Self {
-        Self {
-            capacity: 1_000_000,
-            shards: None,
-            keys: None,
-        }
-    }
-}
-
-impl MemoryStoreBuilder {
-    const MAX_CAPACITY: usize = u32::MAX as usize;
-
-    /// The most counters it keeps; a million by default.
-    ///
-    /// A counter is one quota of one subject: ten thousand users under three quotas each make
-    /// thirty thousand.
-    pub fn capacity(mut self, counters: usize) -> Self {
-        self.capacity = counters;
-        self
-    }
-
-    /// Places that are the same in every run, for model checks and measurements. Whoever
-    /// knows the keys can choose where a counter lands: not for production.
-    #[doc(hidden)]
-    pub fn insecure_fixed_layout(mut self, shards: usize, keys: (u64, u64)) -> Self {
-        self.shards = Some(shards.next_power_of_two());
-        self.keys = Some(keys);
-        self
-    }
-
-    /// Checks the settings and builds the store. Memory is taken as it is needed.
-    pub fn build(self) -> Result<MemoryStore, Invalid> {
-        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Invalid::new(
-                "store capacity",
-                self.capacity,
-                format!("1 to {} counters", Self::MAX_CAPACITY),
-            ));
-        }
-        Ok(self.create())
-    }
-
-    fn create(self) -> MemoryStore {
-        let shards = self.shards.unwrap_or_else(|| shards_for(self.capacity));
-        let secret = self
-            .keys
-            .map_or_else(Secret::random, |(a, b)| Secret::from_keys(a, b));
-        let mean = self.capacity.div_ceil(shards);
-        // Keys fall on shards by chance: eight standard deviations, and a little more.
-        let slack = if shards == 1 {
-            0
-        } else {
-            mean / 16 + 8 * mean.isqrt()
-        };
-        let common = Arc::new(Common {
-            limit: mean + slack,
-            wall: WallTime::default(),
-        });
-        let shard = || Shard(Mutex::new(Table::new(Arc::clone(&common))));
-        MemoryStore {
-            shards: (0..shards).map(|_| shard()).collect(),
-            overflow: std::array::from_fn(|number| secret.reserved(number as u64)),
-            secret,
-            capacity: self.capacity,
-            common,
-            keys: AtomicUsize::new(0),
-            next_to_sweep: AtomicUsize::new(0),
-            evicted: AtomicU64::new(0),
-            overflowed: AtomicU64::new(0),
-            overrides: Overrides::new(),
-            epoch: Epoch::default(),
-        }
-    }
-}
-
-/// Enough shards that threads seldom meet and that growing one is quick; few enough that a
-/// small store stays small.
-fn shards_for(capacity: usize) -> usize {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let wanted = (threads * 16).max(capacity / 16_384).min(capacity / 512);
-    wanted.clamp(1, 4_096).next_power_of_two()
 }

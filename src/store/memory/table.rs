@@ -1,45 +1,63 @@
-//! An open-addressing table of cells, four to a bucket, made for one thing: as few cache
-//! misses per decision as possible.
+//! Open-addressing table of cells, four to a bucket. The layout minimises cache misses per decision.
 //!
-//! A tag's first bucket follows from its place; if that is full, the next ones are tried in
-//! order. Within a bucket, occupied cells come first. Removing a cell closes the gap from
-//! behind, so a search ends at the first bucket that is not full, and nothing is ever marked
-//! as deleted.
+//! The home bucket of a tag follows from its place. If it is full, the next buckets are used in order.
+//! Removing a cell closes the gap with a later cell, so a search ends at the first bucket that is not
+//! full, and there are no markers for deleted cells.
 
 use std::sync::Arc;
 
 use super::bucket::{Bucket, CELLS, occupied};
-use super::cell::{Cell, Rank, Words};
+use super::cell::{Cell, PackedState};
 use super::heap::Heap;
-use crate::store::fingerprint::Tag;
+use crate::store::subject_hash::Tag;
 use crate::store::wall::{WallTime, moved};
 
-/// Where a cell is. Good until the table changes.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Place {
-    bucket: usize,
-    slot: usize,
+/// Position of a cell. Valid until a cell is removed or the table is rebuilt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CellIndex(usize);
+
+impl CellIndex {
+    #[inline]
+    pub(super) const fn new(bucket: usize, slot: usize) -> Self {
+        Self(bucket * CELLS + slot)
+    }
+
+    #[inline]
+    const fn bucket(self) -> usize {
+        self.0 / CELLS
+    }
+
+    #[inline]
+    const fn slot(self) -> usize {
+        self.0 % CELLS
+    }
 }
 
-/// What all tables of a store have in common.
+/// Result of [`Table::find_or_vacant`].
+pub(super) enum Probe {
+    Found(CellIndex),
+    /// The tag is not in the table; this is the bucket to insert it into.
+    Vacant(usize),
+}
+
+/// What all tables of a store share.
 #[derive(Debug, Default)]
 pub(super) struct Common {
-    /// The most cells that one table may keep; growing stops there.
+    /// Maximum number of cells of a table, overflow counters excluded.
     pub(super) limit: usize,
     pub(super) wall: WallTime,
 }
 
-/// Together with its lock, one cache line.
+/// Counters of one shard. One cache line together with its lock.
 pub(super) struct Table {
     buckets: Box<[Bucket]>,
-    /// The latest instant it has seen: a clock that goes back stands still here.
+    /// The latest instant of a charge. If the clock goes back, this stays.
     pub(super) latest: u64,
-    /// How much sweeping is owed, and where it goes on.
-    owed: u32,
-    hand: u32,
+    /// Sweeping that is due, and the bucket where it continues.
+    sweep_debt: u32,
+    next_to_sweep: u32,
     len: usize,
     common: Arc<Common>,
-    /// States that do not fit into a cell.
     pub(super) heap: Heap,
 }
 
@@ -48,26 +66,20 @@ impl Table {
         Self {
             buckets: Box::default(),
             latest: 0,
-            owed: 0,
-            hand: 0,
+            sweep_debt: 0,
+            next_to_sweep: 0,
             len: 0,
             common,
             heap: Heap::default(),
         }
     }
 
-    /// Returns the offset of the wall clock for a charge at `now`, in microseconds.
-    pub(super) fn wall_offset_at(&self, now: u64) -> i64 {
-        self.common.wall.offset_at(now)
+    pub(super) fn wall(&self) -> &WallTime {
+        &self.common.wall
     }
 
-    /// Returns whether the wall clock was stepped after a charge at `charged_at`.
-    pub(super) fn has_stepped_since(&self, charged_at: u64) -> bool {
-        self.common.wall.has_stepped_since(charged_at)
-    }
-
-    /// Returns whether a cell is worth no more than a fresh one at `now`. The end of a calendar
-    /// window is wall-clock time: by `now` alone, a window would reopen after a step back.
+    /// Returns whether a cell is worth no more than a new one at `now`. The end of a calendar window is
+    /// wall-clock time: compared with `now`, a window would reopen after the wall clock was set back.
     pub(super) fn has_expired(&self, cell: &Cell, now: u64) -> bool {
         let now = if cell.is_calendar() {
             moved(now, self.common.wall.offset())
@@ -81,7 +93,11 @@ impl Table {
         self.len
     }
 
-    /// Whether it keeps as many cells as it may.
+    pub(super) fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Returns whether it has as many cells as it may.
     pub(super) fn is_full(&self) -> bool {
         self.len >= self.common.limit
     }
@@ -93,114 +109,114 @@ impl Table {
         };
     }
 
+    /// Returns the home bucket of a place.
     #[inline]
-    fn home(place: u64, buckets: usize) -> usize {
-        // The high half of the product: a fraction of the table, whatever its size.
-        #[expect(clippy::cast_possible_truncation, reason = "less than `buckets`")]
-        let home = ((u128::from(place) * buckets as u128) >> 64) as usize;
-        home
+    pub(super) fn home(&self, place: u64) -> usize {
+        home_of(place, self.buckets.len())
     }
 
     #[inline]
-    fn after(&self, bucket: usize) -> usize {
+    pub(super) fn after(&self, bucket: usize) -> usize {
         let next = bucket + 1;
         if next == self.buckets.len() { 0 } else { next }
     }
 
+    /// Finds the cell with this tag, or the bucket to insert it into, in one probe.
+    ///
+    /// A table without buckets returns a bucket that does not exist. Insert only after
+    /// [`reserve`](Self::reserve).
     #[inline(always)]
-    pub(super) fn find(&self, tag: Tag) -> Option<Place> {
-        self.probe(tag.place, |bucket| bucket.position(tag))
-    }
-
-    /// The same for a tag that may well be where another was found: all of a subject are
-    /// neighbours. A tag is in the table but once, so wherever it turns up is its place.
-    #[inline(always)]
-    pub(super) fn find_near(&self, other: Place, tag: Tag) -> Option<Place> {
-        let near = self.buckets.get(other.bucket)?;
-        match near.position(tag) {
-            Some(slot) => Some(Place { slot, ..other }),
-            None => self.find(tag),
-        }
-    }
-
-    /// Asks one bucket after the other, from the home of `place` on, for a slot.
-    #[inline(always)]
-    fn probe(&self, place: u64, position: impl Fn(&Bucket) -> Option<usize>) -> Option<Place> {
-        let mut at = Self::home(place, self.buckets.len());
-        // Of no buckets at all there is not even the first.
-        let mut bucket = self.buckets.get(at)?;
+    pub(super) fn find_or_vacant(&self, tag: Tag) -> Probe {
+        let mut at = self.home(tag.place);
+        let Some(mut bucket) = self.buckets.get(at) else {
+            return Probe::Vacant(0);
+        };
         loop {
-            if let Some(slot) = position(bucket) {
-                return Some(Place { bucket: at, slot });
+            if let Some(slot) = bucket.position(tag) {
+                return Probe::Found(CellIndex::new(at, slot));
             }
             if !bucket.is_full() {
-                return None;
+                return Probe::Vacant(at);
             }
             at = self.after(at);
             bucket = &self.buckets[at];
         }
     }
 
-    #[inline]
-    pub(super) fn cell(&self, place: Place) -> &Cell {
-        &self.buckets[place.bucket].cells[place.slot % CELLS]
+    pub(super) fn find(&self, tag: Tag) -> Option<CellIndex> {
+        match self.find_or_vacant(tag) {
+            Probe::Found(index) => Some(index),
+            Probe::Vacant(_) => None,
+        }
     }
 
     #[inline]
-    pub(super) fn cell_mut(&mut self, place: Place) -> &mut Cell {
-        &mut self.buckets[place.bucket].cells[place.slot % CELLS]
+    pub(super) fn cell(&self, index: CellIndex) -> &Cell {
+        &self.buckets[index.bucket()].cells[index.slot()]
     }
 
-    /// Adds a cell whose tag is not there yet, growing if need be. Returns how many expired
-    /// cells were dropped on the way.
-    pub(super) fn insert(&mut self, tag: Tag, words: Words) -> usize {
-        let dropped = if self.len >= self.room() {
-            self.grow()
-        } else {
-            0
-        };
-        Self::place(&mut self.buckets, Cell { tag, words });
+    #[inline]
+    pub(super) fn cell_mut(&mut self, index: CellIndex) -> &mut Cell {
+        &mut self.buckets[index.bucket()].cells[index.slot()]
+    }
+
+    /// Makes room for so many more cells, so that inserting them moves no other cell. Returns how many
+    /// expired cells were dropped; `None` if there was room and no cell has moved.
+    #[inline]
+    pub(super) fn reserve(&mut self, more: usize) -> Option<usize> {
+        (self.len + more > self.room()).then(|| self.grow(more))
+    }
+
+    /// Inserts a cell whose tag is not in the table, into the bucket that
+    /// [`find_or_vacant`](Self::find_or_vacant) returned for it or a later one. No cell may have been
+    /// removed since. Other cells may have been inserted.
+    #[inline]
+    pub(super) fn insert(&mut self, bucket: usize, tag: Tag, state: PackedState) {
+        place_from(&mut self.buckets, bucket, Cell { tag, state });
         self.len += 1;
-        dropped
     }
 
-    /// How many cells fit before it gets crowded: thirteen of sixteen. With more, counters are
-    /// pushed out of their own bucket too often, and each bucket more is a cache miss more.
+    /// Replaces a cell by one with another tag. May move other cells.
+    pub(super) fn replace(&mut self, old: CellIndex, tag: Tag, state: PackedState) {
+        let home = self.home(tag.place);
+        if old.bucket() == home {
+            let old = std::mem::replace(self.cell_mut(old), Cell { tag, state });
+            self.free(&old);
+        } else {
+            self.remove(old);
+            self.insert(home, tag, state);
+        }
+    }
+
+    /// Returns how many cells fit: 13 of 16. With more, too many cells are outside of their home
+    /// bucket, and each further bucket is a cache miss.
+    #[inline]
     fn room(&self) -> usize {
         self.buckets.len() * CELLS * 13 / 16
     }
 
-    fn place(buckets: &mut [Bucket], cell: Cell) {
-        let mut at = Self::home(cell.tag.place, buckets.len());
-        while buckets[at].is_full() {
-            at = if at + 1 == buckets.len() { 0 } else { at + 1 };
-        }
-        let slot = buckets[at].len();
-        buckets[at].cells[slot] = cell;
-    }
-
-    /// An eighth more cells, unless dropping expired ones is enough. So little at a time,
-    /// because memory that is not taken is what the caches have room for; a cell is moved eight
-    /// times on average until a table is as large as it gets, from one end to the other.
-    fn grow(&mut self) -> usize {
+    /// Adds an eighth, unless dropping expired cells is enough. The step is small because a smaller
+    /// table stays in the caches; on average a cell is moved eight times until the table has its final
+    /// size.
+    #[cold]
+    fn grow(&mut self, more: usize) -> usize {
         let expired = occupied(&self.buckets)
             .filter(|cell| self.has_expired(cell, self.latest))
             .count();
-        if expired > self.len / 8 {
-            // Where counters come and go all the time, the table stays as it is: one made to
-            // measure would soon be too small.
+        if expired > self.len / 8 && expired >= more {
+            // The size stays: a table that is made to measure would soon be too small.
             return self.drop_expired();
         }
         let alive = self.len - expired;
-        self.rebuild(alive + alive / 8 + 1)
+        // Overflow counters exceed the limit.
+        let most = self.common.limit + self.common.limit / 64 + 64;
+        let wanted = (alive + alive / 8).min(most).max(alive + alive / 64);
+        self.rebuild(wanted + more)
     }
 
-    /// A table with room for `cells`, without what has expired.
+    /// Rebuilds the table with room for `cells`, without expired cells.
     fn rebuild(&mut self, cells: usize) -> usize {
-        // Beyond the limit there is room for a few cells that must not be refused.
-        let most = self.common.limit + self.common.limit / 64 + 64;
-        let wanted = cells.min(most.max(self.len + 1)) * 16;
-        let count = wanted.div_ceil(13 * CELLS);
+        let count = (cells * 16).div_ceil(13 * CELLS);
         let mut buckets = vec![Bucket::default(); count].into_boxed_slice();
         let old = std::mem::take(&mut self.buckets);
         let before = std::mem::take(&mut self.len);
@@ -208,12 +224,12 @@ impl Table {
             if self.has_expired(cell, self.latest) {
                 self.free(cell);
             } else {
-                Self::place(&mut buckets, *cell);
+                place_from(&mut buckets, home_of(cell.tag.place, count), *cell);
                 self.len += 1;
             }
         }
         self.buckets = buckets;
-        self.hand = 0;
+        self.next_to_sweep = 0;
         before - self.len
     }
 
@@ -223,23 +239,23 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&mut self, place: Place) {
-        let mut gap = place.bucket;
+    pub(super) fn remove(&mut self, index: CellIndex) {
+        let mut gap = index.bucket();
         let was_full = self.buckets[gap].is_full();
-        let cell = self.buckets[gap].take(place.slot);
+        let cell = self.buckets[gap].take(index.slot());
         self.free(&cell);
         self.len -= 1;
         if !was_full {
             return;
         }
-        // Cells that had to go on past the bucket with the gap may move back into it.
+        // A later cell whose probe sequence includes the bucket with the gap moves into it.
         let mut at = self.after(gap);
         while at != gap {
             let count = self.buckets.len();
             let distance = |from: usize| (at + count - from) % count;
             let full = self.buckets[at].is_full();
             let moves = self.buckets[at].cells.iter().position(|cell| {
-                !cell.is_empty() && distance(Self::home(cell.tag.place, count)) >= distance(gap)
+                !cell.is_empty() && distance(home_of(cell.tag.place, count)) >= distance(gap)
             });
             if let Some(slot) = moves {
                 let cell = self.buckets[at].take(slot);
@@ -254,103 +270,56 @@ impl Table {
         }
     }
 
-    /// Forgets every counter of the subject at this place; says how many.
+    /// Removes every counter of the subject with this place. Returns how many there were.
     pub(super) fn remove_subject(&mut self, place: u64) -> usize {
         let before = self.len;
-        let any = |bucket: &Bucket| {
-            let mut cells = bucket.cells.iter();
-            cells.position(|cell| !cell.is_empty() && cell.tag.place == place)
-        };
-        while let Some(found) = self.probe(place, any) {
-            self.remove(found);
+        while let Some(index) = self.find_any(place) {
+            self.remove(index);
         }
         before - self.len
     }
 
-    /// Who has to go, so that a newcomer at `place` can stay: near its home, what has expired,
-    /// else what forgives least; nobody that is blocked.
-    ///
-    /// Of equals in the newcomer's own bucket it is the one that came last, which in a flood
-    /// is another of the flood.
-    pub(super) fn victim(&self, place: u64, now: u64, spared: impl Fn(Tag) -> bool) -> Option<Tag> {
-        const NEAR: usize = 4;
-        const FAR: usize = 64;
-        if self.buckets.is_empty() {
-            return None;
-        }
-        let mut best: Option<(Rank, Tag)> = None;
-        let mut at = Self::home(place, self.buckets.len());
-        for looked_at in 0..FAR.min(self.buckets.len()) {
-            if looked_at >= NEAR && best.is_some() {
-                break;
+    fn find_any(&self, place: u64) -> Option<CellIndex> {
+        let mut at = self.home(place);
+        let mut bucket = self.buckets.get(at)?;
+        loop {
+            let mut cells = bucket.cells.iter();
+            if let Some(slot) = cells.position(|cell| cell.tag.place == place) {
+                return Some(CellIndex::new(at, slot));
             }
-            for cell in self.buckets[at].cells.iter().rev() {
-                if cell.is_empty() || spared(cell.tag) {
-                    continue;
-                }
-                if self.has_expired(cell, now) {
-                    return Some(cell.tag);
-                }
-                let less = best.is_none_or(|(rank, _)| cell.rank() < rank);
-                if cell.rank() != Rank::BLOCKED && less {
-                    best = Some((cell.rank(), cell.tag));
-                }
+            if !bucket.is_full() {
+                return None;
             }
             at = self.after(at);
+            bucket = &self.buckets[at];
         }
-        best.map(|(_, tag)| tag)
     }
 
-    /// Puts a newcomer in the place of another. Returns how many expired cells were dropped
-    /// besides.
-    pub(super) fn replace(&mut self, place: Place, tag: Tag, words: Words) -> usize {
-        if place.bucket == Self::home(tag.place, self.buckets.len()) {
-            let old = std::mem::replace(self.cell_mut(place), Cell { tag, words });
-            self.free(&old);
-            return 0;
-        }
-        self.remove(place);
-        self.insert(tag, words)
-    }
-
-    /// The instant at which something is decided here: `now`, unless a later one was seen.
+    /// Adds sweeping to be done. Returns whether a share of it is due.
     #[inline]
-    pub(super) fn instant(&mut self, now: u64) -> u64 {
-        self.latest = self.latest.max(now);
-        self.latest
-    }
-
-    /// Notes that sweeping is owed.
-    #[inline]
-    pub(super) fn owe(&mut self, work: u32) {
-        self.owed += work;
-    }
-
-    /// A little sweeping is owed for every check. Says whether it has come to a share.
-    #[inline]
-    pub(super) fn owes_a_share(&mut self, checks: u32) -> bool {
-        self.owe(checks);
-        self.is_due()
+    pub(super) fn add_sweep_debt(&mut self, work: u32) -> bool {
+        self.sweep_debt += work;
+        self.is_sweep_due()
     }
 
     #[inline]
-    pub(super) fn is_due(&self) -> bool {
-        // In the model, so soon that sweeping is part of it.
+    pub(super) fn is_sweep_due(&self) -> bool {
+        // In the loom model so small that the model includes sweeping.
         const DUE: u32 = if cfg!(tollgate_loom) { 2 } else { 512 };
-        self.owed >= DUE
+        self.sweep_debt >= DUE
     }
 
     /// Sweeps the next few buckets. Returns how many cells were dropped.
     pub(super) fn sweep_share(&mut self) -> usize {
         const SHARE: usize = 16;
-        self.owed = 0;
+        self.sweep_debt = 0;
         let before = self.len;
         for _ in 0..SHARE.min(self.buckets.len()) {
-            let at = self.hand as usize;
+            let at = self.next_to_sweep as usize;
             self.sweep_bucket(at);
-            // No table has 2^32 buckets; one that had would be swept as far as that.
-            self.hand = u32::try_from(self.after(at)).unwrap_or(0);
-            if self.hand == 0 {
+            // No table has 2^32 buckets.
+            self.next_to_sweep = u32::try_from(self.after(at)).unwrap_or(0);
+            if self.next_to_sweep == 0 {
                 self.shrink();
                 break;
             }
@@ -358,11 +327,11 @@ impl Table {
         before - self.len
     }
 
-    /// Sweeps everything.
+    /// Drops all expired cells. Returns how many there were.
     pub(super) fn sweep_all(&mut self) -> usize {
-        let gone = self.drop_expired();
+        let dropped = self.drop_expired();
         self.shrink();
-        gone
+        dropped
     }
 
     fn drop_expired(&mut self) -> usize {
@@ -374,7 +343,7 @@ impl Table {
     }
 
     fn sweep_bucket(&mut self, bucket: usize) {
-        // Closing a gap may bring another expired cell in.
+        // Closing a gap may move another expired cell into the bucket.
         let expired = |table: &Self| {
             let cells = &table.buckets[bucket].cells;
             cells
@@ -382,11 +351,11 @@ impl Table {
                 .position(|cell| !cell.is_empty() && table.has_expired(cell, table.latest))
         };
         while let Some(slot) = expired(self) {
-            self.remove(Place { bucket, slot });
+            self.remove(CellIndex::new(bucket, slot));
         }
     }
 
-    /// Gives memory back after a flood has passed.
+    /// Frees memory that a flood has left behind.
     fn shrink(&mut self) {
         const SMALL: usize = 64;
         if self.buckets.len() > SMALL && self.len < self.room() / 8 {
@@ -396,25 +365,48 @@ impl Table {
     }
 }
 
+/// Returns the home bucket of a place among so many buckets.
+#[inline]
+fn home_of(place: u64, buckets: usize) -> usize {
+    // The high half of the product is a fraction of the number of buckets, whatever that is.
+    #[expect(clippy::cast_possible_truncation, reason = "less than `buckets`")]
+    let home = ((u128::from(place) * buckets as u128) >> 64) as usize;
+    home
+}
+
+/// Puts a cell into the first bucket with a free cell, from bucket `at` on.
+#[inline]
+fn place_from(buckets: &mut [Bucket], mut at: usize, cell: Cell) {
+    while buckets[at].is_full() {
+        at = if at + 1 == buckets.len() { 0 } else { at + 1 };
+    }
+    let slot = buckets[at].len();
+    buckets[at].cells[slot] = cell;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::algorithm::fixed_window::FixedWindow;
     use crate::key::{Counter, Subject};
-    use crate::store::fingerprint::Secret;
-    use crate::store::memory::cell::Small as _;
+    use crate::store::memory::cell::InlineState as _;
+    use crate::store::subject_hash::SubjectHasher;
 
     fn add(table: &mut Table, number: u64, end: u64) {
         let counter = Counter::new("any", "9/hour".parse().expect("valid")).expect("valid");
-        let print = Secret::from_keys(1, 2).fingerprint(&Subject::from(number));
-        let words = FixedWindow { end, count: 1 }.write(counter.quota(), 0);
-        table.insert(print.tag(&counter), words);
+        let print = SubjectHasher::from_keys(1, 2).fingerprint(&Subject::from(number));
+        let state = FixedWindow { end, count: 1 }.pack(counter.quota(), false);
+        table.reserve(1);
+        let Probe::Vacant(bucket) = table.find_or_vacant(print.tag(&counter)) else {
+            panic!("{number} is in the table");
+        };
+        table.insert(bucket, print.tag(&counter), state);
     }
 
-    /// Where all that is counted is over soon, a table was built anew for nearly every newcomer,
-    /// each time a little too small for the next.
+    /// With windows that end soon, nearly every new counter rebuilt the table, each time with too
+    /// little room for the next.
     #[test]
-    fn counters_that_come_and_go_leave_the_table_as_it_is() {
+    fn counters_that_expire_soon_do_not_cause_rebuilds() {
         let mut table = Table::new(Arc::new(Common {
             limit: 1_000_000,
             ..Common::default()

@@ -12,9 +12,6 @@ mod lease;
 mod lease_ahead;
 mod lease_ends;
 mod lease_limits;
-#[expect(dead_code, reason = "the example has a `main`")]
-#[path = "../../../examples/custom_store.rs"]
-mod map_store;
 #[cfg(feature = "redis")]
 mod stack;
 
