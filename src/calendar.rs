@@ -6,28 +6,23 @@ use std::fmt;
 
 use serde::ser::{Serialize, Serializer};
 
-use crate::clock::Timestamp;
-
 pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Instant that is written as `2025-10-30T14:00:00.000Z`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rfc3339Millis(pub(crate) Timestamp);
+pub(crate) struct Rfc3339Millis(jiff::Timestamp);
 
 impl Rfc3339Millis {
-    fn to_jiff(self) -> jiff::Timestamp {
-        let millis = i64::try_from(self.0.as_micros() / 1_000);
-        let instant = millis.map(jiff::Timestamp::from_millisecond);
-        instant
-            .ok()
-            .and_then(Result::ok)
-            .unwrap_or(jiff::Timestamp::MAX)
+    /// From microseconds since 1970.
+    pub(crate) fn from_micros(micros: u64) -> Self {
+        let millis = i64::try_from(micros / 1_000).unwrap_or(i64::MAX);
+        Self(jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX))
     }
 }
 
 impl fmt::Display for Rfc3339Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3}", self.to_jiff())
+        write!(f, "{:.3}", self.0)
     }
 }
 

@@ -21,7 +21,7 @@ impl Instant {
 
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Rfc3339Millis(self.0).fmt(f)
+        Rfc3339Millis::from_micros(self.0.as_micros()).fmt(f)
     }
 }
 

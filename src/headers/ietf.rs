@@ -11,10 +11,10 @@ use crate::quota::Quota;
 pub(super) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
-/// The largest integer of Structured Fields.
+/// Largest integer of Structured Fields.
 const MAX_INTEGER: u64 = 999_999_999_999_999;
 
-/// Writes both fields. Nothing of another set is there.
+/// Writes both fields. No other set is present.
 pub(super) fn write<'a>(
     headers: &mut HeaderMap,
     report: &Report<'a>,
@@ -83,14 +83,14 @@ fn limit(report: &Report<'_>) -> String {
     }
 }
 
-/// The least that is left according to the fields that are there; endless, if they cannot be
-/// read.
+/// Returns the smallest remaining amount of the fields that are present; `u64::MAX` if they cannot be
+/// parsed.
 #[inline]
 pub(super) fn remaining(headers: &HeaderMap) -> Option<u64> {
     is_there(headers).then(|| least(headers))
 }
 
-/// Whether a set is there.
+/// Returns whether a set is present.
 #[inline]
 pub(super) fn is_there(headers: &HeaderMap) -> bool {
     headers.contains_key(LIMIT)
@@ -105,7 +105,7 @@ fn least(headers: &HeaderMap) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// The smallest parameter `r` of a list.
+/// Returns the smallest parameter `r` of a list.
 fn least_of_line(line: &[u8]) -> Option<u64> {
     let mut least = None;
     let mut quoted = false;

@@ -1,4 +1,4 @@
-//! What a quota is called on the wire, prepared once.
+//! Name of a quota in headers: [`Label`].
 
 use std::fmt;
 

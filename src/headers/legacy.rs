@@ -1,4 +1,4 @@
-//! `X-RateLimit-*`: what most clients know.
+//! The header family `X-RateLimit-*`.
 
 use http::header::Entry;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -14,8 +14,7 @@ const WARNING: HeaderName = HeaderName::from_static("x-ratelimit-warning");
 
 const NEAR: HeaderValue = HeaderValue::from_static("Approaching rate limit");
 
-/// When the quota resets, as a number that `X-RateLimit-Reset` tells. None where waiting cannot
-/// help.
+/// Returns the value of `X-RateLimit-Reset`; `None` if waiting does not help.
 #[inline]
 fn reset_number(report: &Report<'_>, style: ResetStyle) -> Option<u64> {
     let binding = &report.binding;
@@ -25,16 +24,14 @@ fn reset_number(report: &Report<'_>, style: ResetStyle) -> Option<u64> {
     }
 }
 
-/// Writes the whole set if no other is there, with no more looking than writing takes. Returns
-/// whether it did.
+/// Writes the set unless another one is present. Returns whether it was written.
 pub(super) fn write_if_alone(
     headers: &mut HeaderMap,
     report: &Report<'_>,
     style: ResetStyle,
 ) -> bool {
     let remaining = HeaderValue::from(report.binding.remaining());
-    // To put it next to what may be there, and to hear whether there was something, is less than
-    // to look for it first.
+    // `append` returns whether the name was present, which saves a look-up.
     if headers.append(REMAINING, remaining) {
         take_back(headers);
         return false;
@@ -50,7 +47,7 @@ pub(super) fn write_if_alone(
     true
 }
 
-/// Removes the last line that tells what is left: it was put next to others.
+/// Removes the line that `write_if_alone` has appended.
 #[cold]
 fn take_back(headers: &mut HeaderMap) {
     if let Entry::Occupied(mut place) = headers.entry(REMAINING) {
@@ -64,10 +61,9 @@ fn take_back(headers: &mut HeaderMap) {
     }
 }
 
-/// The least that is left according to the set that is there; endless, if it cannot be read.
+/// Returns the smallest remaining amount of the set that is present; `u64::MAX` if it is not a number.
 #[inline]
 pub(super) fn remaining(headers: &HeaderMap) -> Option<u64> {
-    // One look where there is nothing, which is nearly always.
     headers.get(REMAINING).map(|_| least(headers))
 }
 

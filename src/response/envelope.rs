@@ -8,7 +8,6 @@ use super::finish::response_with_body;
 use super::json::to_json;
 use super::{Denial, Render};
 use crate::calendar::Rfc3339Millis;
-use crate::clock::Timestamp;
 
 /// Renders a denial as a JSON object:
 ///
@@ -55,7 +54,7 @@ impl Render for JsonEnvelope {
                 message: &denial.message(),
                 details: Details::of(denial),
                 request_id: denial.request_id().as_str(),
-                timestamp: Rfc3339Millis(denial.at()),
+                timestamp: Rfc3339Millis::from_micros(denial.at().as_micros()),
             },
         };
         response_with_body(denial.status(), JSON, to_json(&document))
@@ -101,7 +100,7 @@ impl<'a> Details<'a> {
             limit,
             remaining: limit.map(|_| denial.remaining()),
             reset_at: reset_at
-                .map(|at| Rfc3339Millis(Timestamp::from_secs(at.as_secs_rounded_up()))),
+                .map(|at| Rfc3339Millis::from_micros(at.as_secs_rounded_up() * 1_000_000)),
             retry_after: reset_at.and_then(|_| denial.retry_after_secs()),
             policy: denial.policy(),
             // Suggestions belong to rules with quotas.

@@ -1,4 +1,4 @@
-//! gRPC: the status is a header, the body is empty.
+//! [`Grpc`]: renders denials as gRPC statuses.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -11,11 +11,11 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// Answers as gRPC does: 200, a `grpc-status` (8 `RESOURCE_EXHAUSTED`, 14 `UNAVAILABLE`,
+/// Renders a denial as gRPC: status 200, a `grpc-status` (8 `RESOURCE_EXHAUSTED`, 14 `UNAVAILABLE`,
 /// 16 `UNAUTHENTICATED`, 3 `INVALID_ARGUMENT`), the message in `grpc-message`, no body.
 /// `retry-after` and the rate limit headers arrive as metadata.
 ///
-/// To gRPC-Web the same, with its own content type.
+/// gRPC-Web requests get a response with its content type.
 ///
 /// ```
 /// use http::Request;
@@ -34,17 +34,17 @@ pub struct Grpc {
 }
 
 impl Grpc {
-    /// Without pushback.
+    /// Creates a renderer without pushback.
     #[must_use]
     pub const fn new() -> Self {
         Self { pushback: false }
     }
 
-    /// Tells clients that retry by themselves when to do so, in `grpc-retry-pushback-ms`, or
-    /// not to where waiting cannot help.
+    /// Adds `grpc-retry-pushback-ms`, which clients with a retry policy follow: the wait, or a
+    /// negative number if waiting does not help.
     ///
-    /// Not the default: such a client keeps the call open until then, or until its deadline,
-    /// and its caller learns of the limit only afterwards.
+    /// Off by default: such a client keeps the call open until then, or until its deadline, and its
+    /// caller sees the denial only afterwards.
     #[must_use]
     pub const fn with_retry_pushback(mut self) -> Self {
         self.pushback = true;
@@ -76,7 +76,7 @@ impl Render for Grpc {
     }
 }
 
-/// Milliseconds, as many as clients can count; else a number that tells them not to retry.
+/// Returns milliseconds that fit into a positive `i32`, else `-1`, which means no retry.
 fn pushback(denial: &Denial<'_>) -> HeaderValue {
     let millis = denial
         .retry_after()
@@ -87,7 +87,7 @@ fn pushback(denial: &Denial<'_>) -> HeaderValue {
     }
 }
 
-/// Everything but visible ASCII and spaces, and the percent sign itself.
+/// Encodes all bytes except visible ASCII and spaces; encodes the percent sign, too.
 fn percent_encode(message: &str) -> Vec<u8> {
     const HEX: [u8; 16] = *b"0123456789ABCDEF";
     let mut encoded = Vec::with_capacity(message.len());
@@ -102,7 +102,7 @@ fn percent_encode(message: &str) -> Vec<u8> {
     encoded
 }
 
-/// Which kind of gRPC a request speaks.
+/// Variant of gRPC of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Grpc,
@@ -111,7 +111,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// By the content type, if it is one of gRPC's.
+    /// Returns the variant by the content type; `None` if the request is not gRPC.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let rest = strip_prefix(headers.get(CONTENT_TYPE)?.as_bytes(), b"application/grpc")?;
         let (dialect, rest) = match strip_prefix(rest, b"-web") {

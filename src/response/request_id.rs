@@ -1,4 +1,4 @@
-//! What a request is called, in the answer and in logs: [`RequestId`].
+//! Id of a request in responses and logs: [`RequestId`].
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write as _;
@@ -9,11 +9,10 @@ pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 static INCOMING: HeaderName = X_REQUEST_ID;
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The name of a request: the one it came with, its trace, or a new one.
+/// Id of a request: received, taken from its trace, or new.
 ///
-/// 1. The `x-request-id` of the request, if there is exactly one and it is plain and short:
-///    1 to 128 of `A–Z a–z 0–9 . _ : / + = @ -`. (The request id layer of tower-http puts its
-///    ids there too.)
+/// 1. The `x-request-id` of the request, if there is exactly one and it has 1 to 128 of the
+///    characters `A–Z a–z 0–9 . _ : / + = @ -`. (The request id layer of tower-http sets it.)
 /// 2. The trace id of a valid W3C `traceparent`.
 /// 3. `req_` and 16 random hexadecimal digits.
 ///
@@ -32,7 +31,7 @@ pub struct RequestId<'a>(Source<'a>);
 
 #[derive(Clone, Debug)]
 enum Source<'a> {
-    /// As it came, and the same as text.
+    /// The header value and its text.
     Incoming(&'a HeaderValue, &'a str),
     Text(&'a str),
     New([u8; NEW]),
@@ -42,7 +41,7 @@ const NEW: usize = "req_".len() + 16;
 const LONGEST: usize = 128;
 
 impl<'a> RequestId<'a> {
-    /// The name of the request with these headers.
+    /// Returns the id of the request with these headers.
     #[must_use]
     pub fn of(headers: &'a HeaderMap) -> Self {
         if !may_have_one(headers) {
@@ -64,19 +63,18 @@ impl<'a> RequestId<'a> {
         Self(Source::New(name))
     }
 
-    /// A name from elsewhere, if it is as plain and short as one that comes with a request
-    /// must be.
+    /// Creates an id from a text. Returns `None` if it would not be accepted in a request.
     #[must_use]
     pub fn from_text(text: &'a str) -> Option<Self> {
         is_plain(text.as_bytes()).then_some(Self(Source::Text(text)))
     }
 
-    /// The name.
+    /// Returns the text of the id.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Source::Incoming(_, text) | Source::Text(text) => text,
-            // Letters and digits only.
+            // ASCII only.
             Source::New(name) => str::from_utf8(name).unwrap_or_default(),
         }
     }
@@ -96,8 +94,8 @@ impl<'a> RequestId<'a> {
     }
 }
 
-/// Whether one of the headers is there that name requests. To walk past a few is cheaper than to
-/// hash two names and to look for both.
+/// Returns whether a header with an id can be present. Comparing the names of up to 16 headers is
+/// cheaper than two look-ups.
 fn may_have_one(headers: &HeaderMap) -> bool {
     const FEW: usize = 16;
     headers.len() > FEW
@@ -115,14 +113,14 @@ fn incoming(headers: &HeaderMap) -> Option<RequestId<'_>> {
     Some(RequestId(Source::Incoming(value, text)))
 }
 
-/// Of two lines nobody knows which one the next hop believes.
+/// Returns the value of a header that occurs once. Of two values, the next hop may use either.
 fn the_only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let first = headers.get(name)?;
     let single = headers.get_all(name).iter().nth(1).is_none();
     single.then_some(first)
 }
 
-/// Plain enough for headers, logs, JSON and shells.
+/// Returns whether the text is safe in headers, logs, JSON and shells.
 fn is_plain(name: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:/+=@-".contains(byte);
     !name.is_empty() && name.len() <= LONGEST && name.iter().all(plain)
@@ -140,7 +138,7 @@ fn trace_id(headers: &HeaderMap) -> Option<RequestId<'_>> {
     let (version, trace) = (parts.next()?, parts.next()?);
     let (parent, flags) = (parts.next()?, parts.next()?);
     let known = hex(version, 2) && version != "ff" && hex(flags, 2);
-    // Later versions may say more; version 00 says exactly this.
+    // Later versions may have more parts.
     let complete = version != "00" || parts.next().is_none();
     let valid = hex(trace, 32) && !zero(trace) && hex(parent, 16) && !zero(parent);
     (known && complete && valid).then_some(RequestId(Source::Text(trace)))

@@ -1,4 +1,4 @@
-//! Messages with places to fill in: [`Template`].
+//! Messages with placeholders: [`Template`].
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -7,19 +7,19 @@ use std::str::FromStr;
 use super::{Denial, words};
 use crate::error::Invalid;
 
-/// A message for the denied, with places to fill in.
+/// Message of a denial with placeholders.
 ///
-/// | place | is filled with | such as |
+/// | placeholder | value | example |
 /// |---|---|---|
 /// | `{limit}` | the limit | `500` |
 /// | `{used}` | what is used of it | `500` |
 /// | `{window}` | its window, to follow "in the past" | `hour`, `15 minutes` |
-/// | `{retry_after}` | the seconds to wait | `1920` |
-/// | `{retry_in}` | the same as people say it, never too short | `32 minutes` |
+/// | `{retry_after}` | seconds to wait | `1920` |
+/// | `{retry_in}` | the wait in words, rounded up | `32 minutes` |
 /// | `{policy}` | the quota's name | `user:secrets:1h` |
 /// | `{tier}` | the tier | `free` |
 ///
-/// `{{` and `}}` are braces.
+/// `{{` and `}}` are literal braces.
 ///
 /// ```
 /// use tollgate::response::Template;
@@ -38,7 +38,7 @@ pub struct Template {
     pieces: Box<[Piece]>,
 }
 
-/// A part of a template.
+/// Part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(Cow<'static, str>),
@@ -73,8 +73,11 @@ impl Piece {
 }
 
 impl Template {
-    /// Reads a template. A place that is not in the table above is an error, and so is a brace
-    /// that is none of a place.
+    /// Parses a template.
+    ///
+    /// # Errors
+    ///
+    /// An unknown placeholder, or a brace that does not belong to one.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -106,7 +109,7 @@ impl Template {
         })
     }
 
-    /// The message of `denial`. What is not known of it is left out.
+    /// Returns the message of `denial`. Unknown values are left out.
     #[must_use]
     pub fn fill(&self, denial: &Denial<'_>) -> String {
         let mut text = String::with_capacity(96);
@@ -192,7 +195,7 @@ fn known() -> String {
     }
 }
 
-/// As [`Template::parse`].
+/// Parses as [`Template::parse`].
 impl FromStr for Template {
     type Err = Invalid;
 
@@ -201,7 +204,7 @@ impl FromStr for Template {
     }
 }
 
-/// The text that it was read from.
+/// Writes the text that was parsed.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for piece in &*self.pieces {

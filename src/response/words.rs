@@ -1,4 +1,4 @@
-//! Lengths of time as people say them.
+//! Durations and windows as text for people.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A unit of time, by its name after a number: of one, and of several.
+/// Unit of time with its singular and plural, each with a leading space.
 struct Unit {
     secs: u64,
     one: &'static str,
@@ -20,7 +20,7 @@ impl Unit {
         Self { secs, one, several }
     }
 
-    /// So many of it.
+    /// Writes `count` and the unit.
     fn times(&self, count: u64, out: &mut String) {
         let unit = if count == 1 { self.one } else { self.several };
         // Infallible for a `String`.
@@ -33,16 +33,15 @@ static HOURS: Unit = Unit::new(HOUR, " hour", " hours");
 static MINUTES: Unit = Unit::new(MINUTE, " minute", " minutes");
 static SECONDS: Unit = Unit::new(1, " second", " seconds");
 
-/// Only windows are named by these, which are no whole number of seconds, or not always the same.
+/// Units of windows only: their length in seconds is not a constant integer.
 static MONTHS: Unit = Unit::new(0, " month", " months");
 static MILLIS: Unit = Unit::new(0, " millisecond", " milliseconds");
 static MICROS: Unit = Unit::new(0, " microsecond", " microseconds");
 
-/// A wait: `47 minutes`, `1 hour and 5 minutes`, `2 days`.
+/// Writes a wait: `47 minutes`, `1 hour and 5 minutes`, `2 days`.
 ///
-/// Always rounded up, because who waits as long as told must be let in, and never by more than
-/// a tenth: from ten of a unit on that unit alone is close enough, below that the next smaller
-/// one is named too.
+/// Rounded up, so that a caller who waits this long is allowed, and by at most a tenth: from ten of
+/// a unit on, that unit is written alone; below, the next smaller unit is written, too.
 pub(super) fn wait(secs: u64, out: &mut String) {
     let (unit, finer) = coarsest(secs);
     let grain = if secs >= 10 * unit.secs { unit } else { finer };
@@ -56,7 +55,7 @@ pub(super) fn wait(secs: u64, out: &mut String) {
     }
 }
 
-/// A [`wait`] as text.
+/// Returns the text of [`wait`].
 #[cfg(feature = "admin")]
 pub(crate) fn wait_text(secs: u64) -> String {
     let mut text = String::new();
@@ -64,7 +63,7 @@ pub(crate) fn wait_text(secs: u64) -> String {
     text
 }
 
-/// A [`window`] as text.
+/// Returns the text of [`window`].
 #[cfg(feature = "admin")]
 pub(crate) fn window_text(of: Window) -> String {
     let mut text = String::new();
@@ -72,7 +71,7 @@ pub(crate) fn window_text(of: Window) -> String {
     text
 }
 
-/// The longest unit that fits in, and the next smaller one.
+/// Returns the largest unit that fits, and the next smaller one.
 const fn coarsest(secs: u64) -> (&'static Unit, &'static Unit) {
     match secs {
         DAY.. => (&DAYS, &HOURS),
@@ -82,7 +81,7 @@ const fn coarsest(secs: u64) -> (&'static Unit, &'static Unit) {
     }
 }
 
-/// A window, to follow "in the past": `hour`, `15 minutes`, `month`.
+/// Writes a window, to follow "in the past": `hour`, `15 minutes`, `month`.
 pub(super) fn window(window: Window, out: &mut String) {
     let micros = window.micros();
     let (count, unit) = if let Some(months) = months(window) {
@@ -104,7 +103,7 @@ pub(super) fn window(window: Window, out: &mut String) {
     }
 }
 
-/// How many calendar months, if it is that and not as many days.
+/// Returns the number of calendar months, if the window is counted in months.
 fn months(window: Window) -> Option<u32> {
     let month = Window::MONTH.micros();
     if !window.micros().is_multiple_of(month) {

@@ -1,4 +1,4 @@
-//! Denials that are denials: what is asked of the store, and what is not.
+//! Deny cache: which requests reach the store.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ const SECOND: u64 = 1_000_000;
 
 type Free<'a> = &'a dyn Fn(&DenyCache);
 
-/// Whoever hammers while blocked is denied by memory, with the figures that the store would give.
+/// Cached denials have the usages that the store would return.
 #[test]
-fn those_who_hammer_cost_the_store_nothing() {
+fn repeated_denials_cause_no_store_calls() {
     let inner = Counted::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "3/hour"));
@@ -34,16 +34,16 @@ fn those_who_hammer_cost_the_store_nothing() {
     assert_eq!((inner.decisions(), store.hits()), (4, 1_000));
 }
 
-/// Another process may have given something back: nothing is remembered for longer than a second.
+/// Another process may have refunded.
 #[test]
-fn a_denial_is_looked_at_again_after_a_second() {
+fn a_denial_expires_after_a_second() {
     let inner = Counted::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
     let check = Check::new(&alice, &hour);
     take(&store, check, START);
     take(&store, check, START);
-    // As another process would, whose changes are not in this store's epoch.
+    // Like another process, whose refunds do not change this cache.
     let refund = inner.refund(&Batch::new(&[check]).unwrap(), at(START), at(START));
     refund.wait().unwrap();
     assert!(!take(&store, check, START + SECOND - 1).is_allowed());
@@ -75,13 +75,13 @@ fn a_denial_ends_the_moment_there_is_room() {
 }
 
 #[test]
-fn what_frees_a_counter_is_noticed_at_once() {
+fn refunds_and_resets_invalidate_denials() {
     let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
     let check = Check::new(&alice, &hour);
     let checks = [check];
     let batch = Batch::new(&checks).unwrap();
     let freeing: [(&str, Free<'_>); 4] = [
-        ("give back", &|store| {
+        ("refund", &|store| {
             store.refund(&batch, at(START), at(START)).wait().unwrap();
         }),
         ("reset", &|store| store.reset(&batch).wait().unwrap()),
@@ -119,9 +119,9 @@ fn a_denial_that_was_decided_before_a_reset_is_not_cached() {
     assert_eq!(store.hits(), 0);
 }
 
-/// A denial is about one limit, one cost and one counter, and says nothing about others.
+/// A denial is valid for one subject, counter, limit and cost.
 #[test]
-fn what_is_asked_differently_is_asked_of_the_store() {
+fn other_requests_reach_the_store() {
     let inner = Counted::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "5/hour"));
@@ -131,7 +131,7 @@ fn what_is_asked_differently_is_asked_of_the_store() {
         assert!(!take(&store, check.with_cost(2), START).is_allowed());
     }
     assert_eq!(inner.decisions(), 2);
-    // A smaller cost fits, and makes the others wait longer.
+    // A smaller cost is allowed, and makes the wait of the others longer.
     assert!(take(&store, check, START).is_allowed());
     let denied = take(&store, check.with_cost(2), START);
     assert_eq!((denied.used(), inner.decisions()), (5, 4));
@@ -141,14 +141,14 @@ fn what_is_asked_differently_is_asked_of_the_store() {
     // A cost that never fits.
     let never = take(&store, check.with_cost(6), START);
     assert_eq!(never.outcome(), Outcome::Never);
-    // Somebody else, and another rule.
+    // Another subject, another rule.
     let (bob, other) = (user("bob"), counter("other", "5/hour"));
     assert!(take(&store, Check::new(&bob, &hour), START).is_allowed());
     assert!(take(&store, Check::new(&alice, &other), START).is_allowed());
 }
 
 #[test]
-fn an_override_makes_everything_be_asked_about_anew() {
+fn a_changed_override_invalidates_all_denials() {
     let inner = Counted::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
@@ -168,10 +168,9 @@ fn an_override_makes_everything_be_asked_about_anew() {
     assert_eq!(inner.decisions(), 4);
 }
 
-/// A batch is answered alone only if the store has been heard on all of it: of the others nobody
-/// knows whether one of them would make it wait longer.
+/// A denial is cached for the whole batch, because another check can have a longer wait.
 #[test]
-fn a_batch_is_denied_as_a_whole_and_by_the_longest_wait() {
+fn a_denial_is_cached_for_the_whole_batch() {
     let inner = Counted::default();
     let store = DenyCache::new(inner.clone());
     let (alice, bob, acme) = (
@@ -197,7 +196,7 @@ fn a_batch_is_denied_as_a_whole_and_by_the_longest_wait() {
         assert_eq!((used, denied.is_allowed()), (vec![own, 1], false));
         assert_eq!(inner.decisions(), decisions);
     }
-    // What happens to those who had room makes no difference; what frees the tenant does.
+    // A charge to a check with room invalidates nothing; a reset of the denied one does.
     take(&store, Check::new(&alice, &mine), START + 6);
     let _ = store.decide(&of_alice, at(START + 7)).wait().unwrap();
     assert_eq!(inner.decisions(), 4);
@@ -211,9 +210,9 @@ fn a_batch_is_denied_as_a_whole_and_by_the_longest_wait() {
     );
 }
 
-/// A counter that is further over than need be goes down while it denies.
+/// `used` of a counter that is over its limit decreases while it denies.
 #[test]
-fn a_counter_that_fades_is_looked_at_again_soon() {
+fn a_denial_with_decreasing_usage_expires_after_10_ms() {
     let inner = Counted::default();
     let store = DenyCache::new(inner.clone());
     let (alice, minute) = (user("alice"), counter("rule", "60/minute, token-bucket"));
@@ -233,7 +232,7 @@ fn a_counter_that_fades_is_looked_at_again_soon() {
 }
 
 #[test]
-fn it_keeps_no_more_than_it_has_room_for() {
+fn no_more_denials_than_the_capacity_are_cached() {
     let inner = Counted::default();
     let store = DenyCache::builder(inner.clone())
         .capacity(100)
@@ -254,7 +253,7 @@ fn it_keeps_no_more_than_it_has_room_for() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     let new = || DenyCache::builder(Counted::default());
     assert_eq!(
         new().capacity(0).build().unwrap_err().field(),

@@ -1,9 +1,8 @@
 //! Decorators and batches with dry runs.
 
 use tollgate::store::{DenyCache, Leased};
-use tollgate::{Batch, Check, Group, Store, Usage, Usages};
+use tollgate::{Batch, Check, Group, MemoryStore, Store, Usage, Usages};
 
-use super::map_store::MapStore;
 use super::{START, at, counter, user};
 
 const DRY_RUN: Group = Group::DryRun(0);
@@ -22,7 +21,7 @@ fn used(store: &dyn Store, check: Check<'_>) -> u64 {
 
 #[test]
 fn a_cached_denial_answers_the_whole_batch() {
-    let store = DenyCache::new(MapStore::default());
+    let store = DenyCache::new(MemoryStore::new());
     let alice = user("alice");
     let [live, dry_run] = ["live", "dry-run"].map(|rule| counter(rule, "2/hour"));
     let checks = [
@@ -43,7 +42,7 @@ fn a_cached_denial_answers_the_whole_batch() {
 
 #[test]
 fn an_allowed_request_with_a_denied_dry_run_is_not_cached() {
-    let store = DenyCache::new(MapStore::default());
+    let store = DenyCache::new(MemoryStore::new());
     let alice = user("alice");
     let (live, dry_run) = (counter("live", "5/hour"), counter("dry-run", "1/hour"));
     let checks = [
@@ -61,7 +60,7 @@ fn an_allowed_request_with_a_denied_dry_run_is_not_cached() {
 
 #[test]
 fn requests_that_differ_in_their_groups_are_cached_apart() {
-    let store = DenyCache::new(MapStore::default());
+    let store = DenyCache::new(MemoryStore::new());
     let alice = user("alice");
     let [one, other] = ["one", "other"].map(|rule| counter(rule, "1/hour"));
     let [of_one, of_other] = [&one, &other].map(|counter| Check::new(&alice, counter));
@@ -79,7 +78,7 @@ fn requests_that_differ_in_their_groups_are_cached_apart() {
 /// A charge to a dry run invalidates a denial of the same counter.
 #[test]
 fn a_charged_dry_run_invalidates_denials_of_its_subject() {
-    let store = DenyCache::new(MapStore::default());
+    let store = DenyCache::new(MemoryStore::new());
     let alice = user("alice");
     let (live, shared) = (counter("live", "9/hour"), counter("shared", "3/hour"));
     let large = [Check::new(&alice, &shared).with_cost(3)];
@@ -96,7 +95,7 @@ fn a_charged_dry_run_invalidates_denials_of_its_subject() {
 
 #[test]
 fn a_batch_with_a_dry_run_is_not_leased() {
-    let leased = Leased::builder(MapStore::default()).block_size(64);
+    let leased = Leased::builder(MemoryStore::new()).block_size(64);
     let store = leased.build().unwrap();
     let alice = user("alice");
     let [live, dry_run] = ["live", "dry-run"].map(|rule| counter(rule, "1000/hour"));

@@ -1,4 +1,4 @@
-//! A store that answers when it is let.
+//! Store whose replies are held back.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use tollgate::{Batch, Check, Counter, Store, StoreAdmin, StoreFuture, Subject, T
 
 use super::{Counted, START, at};
 
-/// Decides when it is asked, and answers when it is let. What is given back, it takes when somebody
-/// looks for the answer, and not before.
+/// Decides when it is called and replies when the test allows it. A refund takes effect when its
+/// future is polled.
 #[derive(Clone)]
 pub(crate) struct Held {
     counted: Counted,
     answers: watch::Sender<bool>,
-    given_back: Arc<AtomicU64>,
+    refunds: Arc<AtomicU64>,
 }
 
 impl Held {
@@ -23,7 +23,7 @@ impl Held {
         Self {
             counted: Counted::default(),
             answers: watch::Sender::new(true),
-            given_back: Arc::default(),
+            refunds: Arc::default(),
         }
     }
 
@@ -31,7 +31,7 @@ impl Held {
         self.answers.send_replace(now);
     }
 
-    /// What was charged and not given back.
+    /// Returns what was charged and not refunded.
     pub(crate) fn used(&self, subject: &Subject<'_>, counter: &Counter) -> u64 {
         let checks = [Check::new(subject, counter)];
         let batch = Batch::new(&checks).unwrap();
@@ -40,7 +40,7 @@ impl Held {
     }
 
     pub(crate) fn refunded(&self) -> u64 {
-        self.given_back.load(Ordering::SeqCst)
+        self.refunds.load(Ordering::SeqCst)
     }
 }
 
@@ -70,9 +70,9 @@ impl Store for Held {
 
     fn refund(&self, batch: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
         let cost = batch.checks().iter().map(Check::cost).sum();
-        let given_back = Arc::clone(&self.given_back);
+        let refunds = Arc::clone(&self.refunds);
         StoreFuture::pending(async move {
-            given_back.fetch_add(cost, Ordering::SeqCst);
+            refunds.fetch_add(cost, Ordering::SeqCst);
             Ok(())
         })
     }

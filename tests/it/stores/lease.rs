@@ -1,4 +1,4 @@
-//! Permits that are taken ahead: how many calls they cost, and that none is lost or spent twice.
+//! Leases: number of store calls, and that no credit is lost or spent twice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn a_hot_request_costs_a_call_per_block() {
     }
 }
 
-/// Two subjects and two windows in one request: all or nothing, so many times over.
+/// Two subjects and two windows in one request, charged in multiples.
 #[test]
 fn a_batch_is_leased_as_a_whole() {
     let inner = Counted::default();
@@ -78,9 +78,9 @@ fn a_batch_is_leased_as_a_whole() {
     assert!(inner.decisions() <= 36, "{}", inner.decisions());
 }
 
-/// What knows the instant of each charge is not leased, nor is what goes with it.
+/// They store the instant of each charge.
 #[test]
-fn token_buckets_and_logs_are_passed_on() {
+fn token_buckets_and_logs_are_not_leased() {
     let (alice, plain) = (user("alice"), counter("plain", "1000/hour"));
     for quota in ["1000/hour, token-bucket", "1000/hour, sliding-log"] {
         let inner = Counted::default();
@@ -99,7 +99,7 @@ fn token_buckets_and_logs_are_passed_on() {
     }
 }
 
-/// Permits of one window are not spent in the next.
+/// Credits of one window are not spent in the next.
 #[test]
 fn a_lease_ends_with_its_window() {
     for (quota, end) in [
@@ -111,7 +111,7 @@ fn a_lease_ends_with_its_window() {
         let store = leased(&inner, 64);
         let (alice, counter) = (user("alice"), counter("rule", quota));
         let check = Check::new(&alice, &counter);
-        // Up to one that asks for the next block.
+        // Until a request charges the next block.
         let (mut taken, mut before) = (0, 0);
         while taken < 40 || inner.decisions() == before {
             before = inner.decisions();
@@ -120,10 +120,10 @@ fn a_lease_ends_with_its_window() {
         }
         let before = inner.decisions();
         take(&store, check, end - 1);
-        assert_eq!(inner.decisions(), before, "there is a lease: {quota}");
+        assert_eq!(inner.decisions(), before, "leased: {quota}");
         take(&store, check, end);
-        assert_eq!(inner.decisions(), before + 1, "and it is over: {quota}");
-        // What was not spent was given back, also out of the window before.
+        assert_eq!(inner.decisions(), before + 1, "expired: {quota}");
+        // Unspent credits were refunded, also those of the window before.
         store.close().wait().unwrap();
         let expected = if quota.contains("fixed") {
             1
@@ -135,16 +135,16 @@ fn a_lease_ends_with_its_window() {
 }
 
 #[test]
-fn what_is_not_spent_is_given_back() {
+fn unspent_credits_are_refunded() {
     let (alice, bob) = (user("alice"), user("bob"));
     let hour = counter("rule", "1000/hour, fixed-window");
     let endings: [(&str, &dyn Fn(Leased)); 4] = [
         ("closed", &|store| store.close().wait().unwrap()),
         ("dropped", &|store| drop(store)),
-        ("over, and somebody else comes", &|store| {
+        ("expired, and another request", &|store| {
             take(&store, Check::new(&bob, &hour), START + HOLD);
         }),
-        ("over, and swept", &|store| {
+        ("expired, and swept", &|store| {
             store.sweep(at(START + HOLD));
         }),
     ];
@@ -154,14 +154,14 @@ fn what_is_not_spent_is_given_back() {
         for _ in 0..20 {
             take(&store, Check::new(&alice, &hour), START);
         }
-        assert!(used(&inner, &alice, &hour, START) > 20, "some is leased");
+        assert!(used(&inner, &alice, &hour, START) > 20, "some are leased");
         end(store);
         assert_eq!(used(&inner, &alice, &hour, START + HOLD), 20, "{how}");
     }
 }
 
 #[test]
-fn who_is_closed_takes_nothing_ahead() {
+fn a_closed_store_leases_nothing() {
     let inner = Counted::default();
     let store = leased(&inner, 64);
     let (alice, hour) = (user("alice"), counter("rule", "1000/hour"));
@@ -173,9 +173,9 @@ fn who_is_closed_takes_nothing_ahead() {
     assert_eq!(used(&inner, &alice, &hour, START), 50);
 }
 
-/// What was charged before a counter was forgotten is not spent on top of a whole new limit.
+/// Credits from before a reset are not spent on top of the new limit.
 #[test]
-fn a_reset_takes_the_lease_with_it() {
+fn a_reset_makes_leases_void() {
     let (alice, hour) = (user("alice"), counter("rule", "100/hour, fixed-window"));
     let check = Check::new(&alice, &hour);
     let checks = [check];
@@ -208,7 +208,7 @@ fn a_lower_limit_applies_at_once() {
     assert!(!take(&store, check.with_quota(&lower), START).is_allowed());
 }
 
-/// Four processes, one limit: never more, at most two blocks less for each, and that for a moment.
+/// Four processes share a limit: never more, and at most two blocks less for each until they expire.
 #[test]
 fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
     const LIMIT: u64 = 1_000;
@@ -224,7 +224,7 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
         let check = Check::new(&alice, &counter);
         let mut admitted = 0;
         for round in 0..2_000_u64 {
-            // Not in turn: some come more often.
+            // Some processes send more often.
             for (index, store) in fleet.iter().enumerate() {
                 if round % (index as u64 + 1) == 0 {
                     admitted += u64::from(take(store, check, START).is_allowed());
@@ -245,7 +245,7 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
     }
 }
 
-/// Counters that are a while away.
+/// Store that replies on the second poll.
 #[derive(Clone)]
 pub(super) struct Far(pub(super) Counted);
 
@@ -284,10 +284,10 @@ impl Store for Far {
     }
 }
 
-/// Sixty-four tasks want the same; they wait for one block together, and not each for its own.
-/// Every seventh gives up while it waits, and leaves nobody waiting for ever.
+/// 64 tasks send the same request and share its blocks. Every seventh is cancelled while it waits,
+/// which leaves no other waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crowd_shares_its_blocks() {
+async fn concurrent_requests_share_blocks() {
     let inner = Counted::default();
     let leased = Leased::builder(Far(inner.clone()))
         .block_size(100)
@@ -321,7 +321,7 @@ async fn a_crowd_shares_its_blocks() {
         admitted += task.await.unwrap();
     }
     assert!(admitted <= 10_000, "{admitted}");
-    // Blocks of a hundred, until there is little left, which is counted one by one.
+    // Blocks of a hundred; the end of the limit is counted one by one.
     let calls = inner.decisions();
     assert!(calls < 64 * 200 / 2, "{calls} calls for {admitted}");
     store.close().await.unwrap();
@@ -330,7 +330,7 @@ async fn a_crowd_shares_its_blocks() {
 }
 
 #[test]
-fn a_store_that_fails_is_told_of_and_found_again() {
+fn errors_of_the_store_are_returned_until_it_recovers() {
     let inner = Faulty::default();
     let store = Leased::builder(inner.clone())
         .block_size(4)
@@ -343,16 +343,13 @@ fn a_store_that_fails_is_told_of_and_found_again() {
     }
     inner.is(Mood::Down);
     let failed = (0..20).filter(|_| store.decide_one(&check, at(START)).wait().is_err());
-    assert!(
-        failed.count() >= 12,
-        "two blocks that were leased are spent, and no more"
-    );
+    assert!(failed.count() >= 12, "at most two blocks were leased");
     inner.is(Mood::Well);
     assert!(take(&store, check, START).is_allowed());
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     let new = || Leased::builder(MemoryStore::new());
     for (builder, field) in [
         (new().block_size(0), "lease block"),

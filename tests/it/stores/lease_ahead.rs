@@ -1,5 +1,4 @@
-//! The next block is on its way before the last is spent; and if it is not, who waits for it is
-//! served in turn.
+//! Leases: the next block is requested in advance, and waiters are served in FIFO order.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,12 +26,12 @@ fn leased(inner: &(impl Store + Clone)) -> Leased {
     leased.build().unwrap()
 }
 
-/// Asks for one.
+/// Decides one request.
 fn ask(store: &Leased) -> One {
     store.decide_one(&Check::new(&user("alice"), &hour()), at(START))
 }
 
-/// Counts how often it is woken.
+/// Waker that counts.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 
@@ -42,13 +41,13 @@ impl Wake for Woken {
     }
 }
 
-/// Somebody who waits, and how often he was woken.
-struct Guest {
+/// A request and the number of its wake-ups.
+struct Request {
     answer: One,
     woken: Arc<Woken>,
 }
 
-impl Guest {
+impl Request {
     fn of(store: &Leased) -> Self {
         Self {
             answer: ask(store),
@@ -67,32 +66,32 @@ impl Guest {
     }
 }
 
-/// A store that is hot and has two blocks, of which nothing is spent.
+/// Returns a store with two unspent blocks, and the number of requests it has served.
 fn hot(inner: &Held) -> (Leased, u64) {
     let store = leased(inner);
     let mut spent = 0;
     while inner.used(&user("alice"), &hour()) < spent + 2 * BLOCK {
         assert!(ask(&store).wait().unwrap().0.is_allowed());
         spent += 1;
-        assert!(spent < 100, "it never is hot");
+        assert!(spent < 100, "it is never hot");
     }
     (store, spent)
 }
 
-/// A block is spent while the next one is on its way.
+/// A block is spent while the next one is pending.
 #[test]
-fn nobody_waits_for_a_block_that_was_asked_for_in_time() {
+fn no_request_waits_for_a_block_that_was_requested_in_time() {
     let inner = Held::new();
     let (store, mut spent) = hot(&inner);
     for _ in 0..20 {
-        // The store is away while a block is spent, but for the last of it.
+        // The store replies at the last credit of a block.
         for number in 1..=BLOCK {
             inner.answers(number == BLOCK);
-            let mut guest = Guest::of(&store);
-            // Whoever asks for the next block lets others have a turn, and no more than one.
-            let first = guest.poll();
+            let mut request = Request::of(&store);
+            // The request that requests the next block yields once.
+            let first = request.poll();
             let told = if first.is_pending() {
-                guest.poll()
+                request.poll()
             } else {
                 first
             };
@@ -102,9 +101,9 @@ fn nobody_waits_for_a_block_that_was_asked_for_in_time() {
     }
 }
 
-/// What is taken and not spent is what others lack: never more than two blocks.
+/// Unspent credits are not available to other processes.
 #[test]
-fn no_more_than_two_blocks_are_taken() {
+fn no_more_than_two_blocks_are_held() {
     let inner = Held::new();
     let store = leased(&inner);
     let mut most = 0;
@@ -115,9 +114,9 @@ fn no_more_than_two_blocks_are_taken() {
     assert!((BLOCK..=2 * BLOCK).contains(&most), "{most}");
 }
 
-/// Who needs most of a lease's time to spend a block takes one at a time.
+/// A block that takes most of its time to live to be spent is not hot.
 #[test]
-fn what_is_not_hot_is_not_taken_before_it_is_needed() {
+fn a_slow_request_holds_one_block() {
     let inner = Counted::default();
     let store = leased(&inner);
     let (alice, hour) = (user("alice"), hour());
@@ -128,7 +127,7 @@ fn what_is_not_hot_is_not_taken_before_it_is_needed() {
         assert_eq!(usage.used(), number);
         let calls = inner.decisions();
         if number > 20 && calls > before {
-            // It is asked when nothing is left, and so it is told what it has used itself.
+            // The block is requested when no credit is left.
             let checks = [Check::new(&alice, &hour)];
             let batch = tollgate::Batch::new(&checks).unwrap();
             let used = inner.peek(&batch, at(now)).wait().unwrap().usages()[0].used();
@@ -138,38 +137,38 @@ fn what_is_not_hot_is_not_taken_before_it_is_needed() {
     }
 }
 
-/// Twenty-four wait for a block of eight: eight are woken when it comes, and one more, in case that
-/// none of the others looks.
+/// 24 requests wait for a block of 8. When it arrives, 8 are woken, and the last one in case that none
+/// of the others is polled.
 #[test]
-fn who_waits_is_served_in_turn_and_nobody_is_woken_in_vain() {
+fn waiters_are_served_in_order_and_only_the_served_ones_are_woken() {
     let inner = Held::new();
     let (store, spent) = hot(&inner);
     inner.answers(false);
     for _ in 0..2 * BLOCK {
-        let mut guest = Guest::of(&store);
-        while guest.poll().is_pending() {}
+        let mut request = Request::of(&store);
+        while request.poll().is_pending() {}
     }
     let spent = spent + 2 * BLOCK;
-    let mut guests: Vec<Guest> = (0..3 * BLOCK).map(|_| Guest::of(&store)).collect();
-    for guest in &mut guests {
-        assert!(guest.poll().is_pending(), "a block is on its way");
+    let mut requests: Vec<Request> = (0..3 * BLOCK).map(|_| Request::of(&store)).collect();
+    for request in &mut requests {
+        assert!(request.poll().is_pending(), "a block is pending");
     }
     inner.answers(true);
-    let woken: Vec<usize> = guests.iter().map(Guest::wakes).collect();
-    assert_eq!(woken[..8], [1; 8], "those who are served");
-    assert_eq!(woken[8..23], [0; 15], "those who are not");
+    let woken: Vec<usize> = requests.iter().map(Request::wakes).collect();
+    assert_eq!(woken[..8], [1; 8], "served");
+    assert_eq!(woken[8..23], [0; 15], "not served");
     assert_eq!(woken[23], 1, "the last");
-    // Whoever looks looks for all, and asks for those who still wait.
-    assert_eq!(guests[23].poll(), Poll::Ready(spent + 24));
-    for (guest, number) in guests.iter_mut().zip(1..24) {
-        assert_eq!(guest.poll(), Poll::Ready(spent + number));
-        assert!(guest.wakes() <= 1);
+    // One poll assigns the credits of all, and requests a block for the others.
+    assert_eq!(requests[23].poll(), Poll::Ready(spent + 24));
+    for (request, number) in requests.iter_mut().zip(1..24) {
+        assert_eq!(request.poll(), Poll::Ready(spent + number));
+        assert!(request.wakes() <= 1);
     }
 }
 
-/// A permit that lies ready for somebody who does not come for it goes back.
+/// The credit of a dropped waiter is refunded.
 #[tokio::test]
-async fn who_leaves_although_he_was_called_is_not_charged() {
+async fn a_waiter_that_is_dropped_after_its_grant_is_not_charged() {
     let inner = Held::new();
     let (store, spent) = hot(&inner);
     inner.answers(false);
@@ -177,10 +176,10 @@ async fn who_leaves_although_he_was_called_is_not_charged() {
         ask(&store).await.unwrap();
     }
     let spent = spent + 2 * BLOCK;
-    let (mut gone, mut waits) = (Guest::of(&store), Guest::of(&store));
+    let (mut gone, mut waits) = (Request::of(&store), Request::of(&store));
     assert!(gone.poll().is_pending() && waits.poll().is_pending());
     inner.answers(true);
-    // Called are both, though but one looks.
+    // One poll assigns credits to both.
     assert_eq!(waits.poll(), Poll::Ready(spent + 2));
     drop(gone);
     store.close().await.unwrap();
@@ -190,9 +189,9 @@ async fn who_leaves_although_he_was_called_is_not_charged() {
     assert_eq!(inner.used(&user("alice"), &hour()), spent + 1);
 }
 
-/// The store fails while there is enough: nobody hears of it before it matters.
+/// A failed request for the next block has no effect while credits are left.
 #[test]
-fn a_block_ahead_that_fails_fails_nobody() {
+fn a_failed_prefetch_fails_no_request() {
     let inner = Faulty::default();
     let store = leased(&inner);
     for _ in 0..100 {
@@ -200,28 +199,27 @@ fn a_block_ahead_that_fails_fails_nobody() {
     }
     inner.is(Mood::Down);
     let served = (0..100).take_while(|_| ask(&store).wait().is_ok()).count();
-    assert!((1..=16).contains(&served), "{served} were there");
+    assert!((1..=16).contains(&served), "{served} credits");
     inner.is(Mood::Well);
     assert!(ask(&store).wait().unwrap().0.is_allowed());
 }
 
-/// What is on its way when a counter is forgotten may have been charged before: it is not spent on
-/// top of a whole new limit.
+/// A block that was requested before a reset is not spent on top of the new limit.
 #[test]
-fn a_reset_takes_what_is_on_its_way_with_it() {
+fn a_reset_makes_a_pending_block_void() {
     let inner = Held::new();
     let (store, _) = hot(&inner);
     inner.answers(false);
-    // Two blocks are there, and as they are spent others are asked for.
+    // Spends two blocks, which requests the next.
     for _ in 0..2 * BLOCK {
-        let mut guest = Guest::of(&store);
-        while guest.poll().is_pending() {}
+        let mut request = Request::of(&store);
+        while request.poll().is_pending() {}
     }
-    let mut waits = Guest::of(&store);
+    let mut waits = Request::of(&store);
     assert!(waits.poll().is_pending());
     store.clear().wait().unwrap();
     inner.answers(true);
-    assert_eq!(waits.poll(), Poll::Ready(1), "asked about by itself");
+    assert_eq!(waits.poll(), Poll::Ready(1), "charged after the reset");
     let admitted = (0..2_000).filter(|_| ask(&store).wait().unwrap().0.is_allowed());
     assert_eq!(admitted.count(), 999);
 }

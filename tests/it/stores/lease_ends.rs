@@ -1,4 +1,4 @@
-//! How leases end: nothing that was taken is lost, and nobody waits for it in vain.
+//! How leases end: no charge is lost, and no request waits for ever.
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -12,7 +12,7 @@ use super::held::Held;
 use super::{Counted, START, at, counter, take, user};
 use crate::support::store_ext::StoreExt as _;
 
-/// More than a busy machine needs.
+/// Longer than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn alice() -> Subject<'static> {
@@ -23,7 +23,7 @@ fn hour() -> Counter {
     counter("rule", "1000/hour, fixed-window")
 }
 
-/// A store that has admitted three and takes two blocks ahead, which it is not told yet.
+/// Returns a store that has admitted three requests, with a pending request for eight credits.
 async fn about_to_lease() -> (Held, Leased) {
     let inner = Held::new();
     let store = Leased::builder(inner.clone())
@@ -31,7 +31,7 @@ async fn about_to_lease() -> (Held, Leased) {
         .build()
         .unwrap();
     for number in 1..=3 {
-        // The last of the first block asks for the next two.
+        // The last credit of the first block requests the next ones.
         inner.answers(number < 3);
         let (usage, _) = store
             .decide_one(&Check::new(&alice(), &hour()), at(START))
@@ -39,13 +39,12 @@ async fn about_to_lease() -> (Held, Leased) {
             .unwrap();
         assert!(usage.is_allowed());
     }
-    assert_eq!(inner.used(&alice(), &hour()), 11, "eight are on their way");
+    assert_eq!(inner.used(&alice(), &hour()), 11, "eight are pending");
     (inner, store)
 }
 
-/// It has been charged, and will never be spent.
 #[tokio::test]
-async fn a_block_that_comes_after_the_end_is_given_back() {
+async fn a_block_that_arrives_after_close_is_refunded() {
     let (inner, store) = about_to_lease().await;
     let fourth = tokio::spawn(store.decide_one(&Check::new(&alice(), &hour()), at(START)));
     let closed = store.close();
@@ -56,39 +55,37 @@ async fn a_block_that_comes_after_the_end_is_given_back() {
     assert_eq!(inner.used(&alice(), &hour()), 4);
 }
 
-/// The same if nobody closes it, and nobody waits.
 #[tokio::test]
-async fn a_block_that_comes_to_nobody_is_given_back() {
+async fn a_block_that_arrives_after_the_drop_is_refunded() {
     let (inner, store) = about_to_lease().await;
     drop(store.decide_one(&Check::new(&alice(), &hour()), at(START)));
     drop(store);
     inner.answers(true);
-    let given_back = async {
+    let refunded = async {
         while inner.used(&alice(), &hour()) > 3 {
             tokio::task::yield_now().await;
         }
     };
-    timeout(PATIENCE, given_back).await.unwrap();
+    timeout(PATIENCE, refunded).await.unwrap();
 }
 
-/// Two wait for a block. The one who has asked last for it is busy elsewhere when it comes; the
-/// other must hear of it all the same.
+/// Two requests wait for a block. The one that has polled last is not polled again.
 #[tokio::test]
-async fn nobody_waits_for_somebody_who_does_not_look() {
+async fn a_waiter_that_is_not_polled_does_not_delay_others() {
     let (inner, store) = about_to_lease().await;
     let (alice, hour) = (alice(), hour());
     let attentive = tokio::spawn(store.decide_one(&Check::new(&alice, &hour), at(START)));
     tokio::task::yield_now().await;
     let mut busy = store.decide_one(&Check::new(&alice, &hour), at(START));
-    let mut nobody = Context::from_waker(Waker::noop());
-    assert!(Pin::new(&mut busy).poll(&mut nobody).is_pending());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(Pin::new(&mut busy).poll(&mut context).is_pending());
     inner.answers(true);
     let attentive = timeout(PATIENCE, attentive).await.unwrap().unwrap();
     assert!(attentive.unwrap().0.is_allowed());
     assert!(busy.await.unwrap().0.is_allowed());
 }
 
-/// The store's clock may have gone on, into the next window.
+/// The age of such a lease is unknown, and the clock of the store may be in the next window.
 #[test]
 fn a_lease_of_a_later_instant_is_not_spent() {
     const LATER: u64 = START + 10_000_000;
@@ -104,9 +101,13 @@ fn a_lease_of_a_later_instant_is_not_spent() {
     }
     let before = inner.decisions();
     take(&store, check, LATER - 10);
-    assert_eq!(inner.decisions(), before, "who came a moment before spends");
+    assert_eq!(
+        inner.decisions(),
+        before,
+        "requests are slightly out of order"
+    );
     assert_eq!(take(&store, check, START).used(), 6);
-    assert_eq!(inner.decisions(), before + 1, "the clock has gone back");
+    assert_eq!(inner.decisions(), before + 1, "the clock went back");
 }
 
 /// The charge of a block that was requested before a reset may be gone. It is neither spent nor

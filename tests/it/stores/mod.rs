@@ -1,4 +1,4 @@
-//! Stores around stores.
+//! Decorators of stores.
 
 mod circuit_breaker;
 mod contract;
@@ -12,9 +12,6 @@ mod lease;
 mod lease_ahead;
 mod lease_ends;
 mod lease_limits;
-#[expect(dead_code, reason = "the example has a `main`")]
-#[path = "../../../examples/custom_store.rs"]
-mod map_store;
 #[cfg(feature = "redis")]
 mod stack;
 
@@ -27,7 +24,7 @@ use tollgate::{
     Timestamp, Usage, Usages,
 };
 
-/// 2025-01-01 00:00:00 UTC, where windows of every length start.
+/// 2025-01-01 00:00:00 UTC, a start of windows of every length.
 pub(crate) const START: u64 = 1_735_689_600_000_000;
 
 pub(crate) fn at(micros: u64) -> Timestamp {
@@ -48,7 +45,7 @@ pub(crate) fn take(store: &dyn Store, check: Check<'_>, now: u64) -> Usage {
     store.decide(&batch, at(now)).wait().unwrap().usages()[0]
 }
 
-/// Memory that counts how often it is asked to decide.
+/// Memory store that counts its decisions.
 #[derive(Clone, Default)]
 pub(crate) struct Counted {
     store: Arc<MemoryStore>,
