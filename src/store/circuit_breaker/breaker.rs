@@ -98,8 +98,8 @@ impl fmt::Debug for Breaker {
     }
 }
 
-/// A call that was let through. If it ends without a word, because nobody waits for the answer
-/// any more, it has shown nothing, and the next one may.
+/// A call that was admitted. If it is dropped without a report, because its future was dropped, it
+/// proves nothing, and the next call may probe.
 pub(super) struct Pass {
     breaker: Arc<Breaker>,
     is_probe: bool,
