@@ -19,25 +19,27 @@ const MAX_PROBE_INTERVALS: u32 = 10;
 pub(crate) struct BreakerState<E> {
     failure_threshold: u32,
     probe_interval: Duration,
+    /// Failures since the last success.
+    failures: u32,
     failing: Option<Failing<E>>,
 }
 
-/// State since the first failure after the last success.
+/// State since the first failure after the last success or successful probe.
 #[derive(Debug)]
 struct Failing<E> {
     since: Timestamp,
     error: E,
-    failures: u32,
-    /// `None` while the breaker is closed.
-    open: Option<Open>,
+    is_open: bool,
+    /// `None` after an error reply, which a probe could not reproduce.
+    probe: Option<Probe>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct Probe {
     /// Earliest start of the next probe.
-    probe_at: Timestamp,
-    /// Start of the probe that runs: the breaker is half-open.
-    probing_since: Option<Timestamp>,
+    next_at: Timestamp,
+    /// Start of the probe that runs. If the breaker is open, it is half-open.
+    running_since: Option<Timestamp>,
 }
 
 impl<E> BreakerState<E> {
@@ -45,14 +47,15 @@ impl<E> BreakerState<E> {
         Self {
             failure_threshold,
             probe_interval,
+            failures: 0,
             failing: None,
         }
     }
 
     /// Returns the error that calls are rejected with, unless the breaker is closed.
     pub(crate) fn rejection(&self) -> Option<&E> {
-        let failing = self.failing.as_ref()?;
-        failing.open.map(|_| &failing.error)
+        let failing = self.failing.as_ref().filter(|failing| failing.is_open);
+        failing.map(|failing| &failing.error)
     }
 
     /// Returns the time of the first failure since the last success, and the last error.
@@ -63,68 +66,66 @@ impl<E> BreakerState<E> {
 
     /// Closes the breaker.
     pub(crate) fn record_success(&mut self) {
+        self.failures = 0;
         self.failing = None;
     }
 
     /// Counts a failure. Returns whether it opened the breaker.
     pub(crate) fn record_failure(&mut self, error: E, now: Timestamp, random: f64) -> bool {
-        let probe_at = self.next_probe(now, random);
-        let threshold = self.failure_threshold;
-        let failing = self.fail(error, now);
-        failing.failures = failing.failures.saturating_add(1);
-        let opens = failing.open.is_none() && failing.failures >= threshold;
-        if opens {
-            failing.open = Some(Open {
-                probe_at,
-                probing_since: None,
-            });
-        }
+        self.failures = self.failures.saturating_add(1);
+        let was_open = self.rejection().is_some();
+        let opens = !was_open && self.failures >= self.failure_threshold;
+        self.fail(error, was_open || opens, now, random);
         opens
     }
 
-    fn fail(&mut self, error: E, now: Timestamp) -> &mut Failing<E> {
-        let (since, failures, open) = match self.failing.take() {
-            Some(failing) => (failing.since, failing.failures, failing.open),
-            None => (now, 0, None),
-        };
-        self.failing.insert(Failing {
-            since,
+    /// Updates the error. The next probe is due after an interval, unless one was planned.
+    fn fail(&mut self, error: E, is_open: bool, now: Timestamp, random: f64) {
+        let next_at = self.next_probe(now, random);
+        let old = self.failing.take();
+        let planned = old.as_ref().filter(|old| old.is_open == is_open);
+        let probe = planned.and_then(|old| old.probe).unwrap_or(Probe {
+            next_at,
+            running_since: None,
+        });
+        self.failing = Some(Failing {
+            since: old.map_or(now, |old| old.since),
             error,
-            failures,
-            open,
-        })
+            is_open,
+            probe: Some(probe),
+        });
     }
 
     /// Starts a probe if one may start. The caller must report it with
-    /// [`end_probe`](Self::end_probe) or [`record_success`](Self::record_success).
+    /// [`end_probe`](Self::end_probe) or a success.
     pub(crate) fn start_probe(&mut self, now: Timestamp, random: f64) -> bool {
-        let probe_at = self.next_probe(now, random);
+        let next_at = self.next_probe(now, random);
         let longest = self.probe_interval * MAX_PROBE_INTERVALS;
-        let Some(open) = self.open_mut() else {
+        let Some(probe) = self.probe_mut() else {
             return false;
         };
-        let is_probing = open
-            .probing_since
+        let is_running = probe
+            .running_since
             .is_some_and(|since| now.duration_since(since) < longest);
-        if is_probing || now < open.probe_at {
+        if is_running || now < probe.next_at {
             return false;
         }
-        *open = Open {
-            probe_at,
-            probing_since: Some(now),
+        *probe = Probe {
+            next_at,
+            running_since: Some(now),
         };
         true
     }
 
     /// Ends a probe without a success.
     pub(crate) fn end_probe(&mut self) {
-        if let Some(open) = self.open_mut() {
-            open.probing_since = None;
+        if let Some(probe) = self.probe_mut() {
+            probe.running_since = None;
         }
     }
 
-    fn open_mut(&mut self) -> Option<&mut Open> {
-        self.failing.as_mut()?.open.as_mut()
+    fn probe_mut(&mut self) -> Option<&mut Probe> {
+        self.failing.as_mut()?.probe.as_mut()
     }
 
     /// Half of the interval, and a random part of the other half.
@@ -134,36 +135,47 @@ impl<E> BreakerState<E> {
     }
 }
 
-/// Transitions that need the server to be observed, as the dispatcher of a Redis server does.
+/// Transitions for a server that is probed without a call, as the dispatcher of a Redis server does.
+/// It may probe from the first failure on.
 #[cfg(feature = "redis")]
 impl<E> BreakerState<E> {
     /// Opens the breaker whatever the number of failures.
     pub(crate) fn trip(&mut self, error: E, now: Timestamp, random: f64) {
-        let probe_at = self.next_probe(now, random);
-        self.fail(error, now).open.get_or_insert(Open {
-            probe_at,
-            probing_since: None,
+        self.failures = self.failures.max(self.failure_threshold);
+        self.fail(error, true, now, random);
+    }
+
+    /// Closes the breaker, and keeps the error for [`failing`](Self::failing): the server responds,
+    /// so that rejecting calls early would save no time.
+    pub(crate) fn record_error_reply(&mut self, error: E, now: Timestamp) {
+        self.failures = 0;
+        self.failing = Some(Failing {
+            since: self.failing.as_ref().map_or(now, |old| old.since),
+            error,
+            is_open: false,
+            probe: None,
         });
     }
 
-    /// Keeps the error for [`failing`](Self::failing), and closes the breaker: the server responds,
-    /// so that rejecting calls early would save no time.
-    pub(crate) fn record_error_reply(&mut self, error: E, now: Timestamp) {
-        let failing = self.fail(error, now);
-        failing.failures = 0;
-        failing.open = None;
+    /// Closes the breaker after a probe. While it is closed, only calls reset the number of failures:
+    /// probes may succeed although calls fail.
+    pub(crate) fn record_probe_success(&mut self) {
+        if self.rejection().is_some() {
+            self.failures = 0;
+        }
+        self.failing = None;
     }
 
-    /// Returns when the next probe may start. `None` if the breaker is closed or half-open.
+    /// Returns when the next probe may start. `None` if no probe is needed, or if one runs.
     pub(crate) fn probe_at(&self) -> Option<Timestamp> {
-        let open = self.failing.as_ref()?.open?;
-        open.probing_since.is_none().then_some(open.probe_at)
+        let probe = self.failing.as_ref()?.probe?;
+        probe.running_since.is_none().then_some(probe.next_at)
     }
 
     /// Lets the next probe start from `now` on, for example after a sign of life.
     pub(crate) fn probe_soon(&mut self, now: Timestamp) {
-        if let Some(open) = self.open_mut() {
-            open.probe_at = open.probe_at.min(now);
+        if let Some(probe) = self.probe_mut() {
+            probe.next_at = probe.next_at.min(now);
         }
     }
 }
@@ -226,6 +238,21 @@ mod tests {
         assert!(breaker.start_probe(at(7), 0.0));
     }
 
+    /// Otherwise calls that are always late would never open it.
+    #[test]
+    fn probes_between_failures_do_not_reset_their_number() {
+        let mut breaker = breaker();
+        for time in 0..2 {
+            assert!(!breaker.record_failure("late", at(time), 0.0));
+            assert!(breaker.start_probe(at(time + 300), 0.0));
+            breaker.record_probe_success();
+            assert_eq!(breaker.failing(), None);
+        }
+        assert!(breaker.record_failure("late", at(900), 0.0));
+        breaker.record_probe_success();
+        assert!(!breaker.record_failure("late", at(999), 0.0));
+    }
+
     #[test]
     fn error_replies_never_open() {
         let mut breaker = breaker();
@@ -234,6 +261,7 @@ mod tests {
             assert_eq!(breaker.rejection(), None);
         }
         assert_eq!(breaker.failing(), Some((at(0), &"full")));
+        assert_eq!(breaker.probe_at(), None, "a probe would succeed");
         breaker.trip("down", at(10), 0.0);
         breaker.record_error_reply("full", at(11));
         assert_eq!(breaker.rejection(), None);

@@ -1,4 +1,4 @@
-//! One server: where it is, and who we are to it.
+//! Address and credentials of a server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::tls::Tls;
 
-/// Where a server is, and who we are to it.
+/// Address of a server, and credentials for it.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) endpoint: Endpoint,
@@ -19,14 +19,14 @@ pub(super) enum Endpoint {
     Unix(PathBuf),
 }
 
-/// Who we are, to whichever server.
+/// Credentials, database and TLS settings.
 #[derive(Clone, Default)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) database: u16,
     pub(super) is_tls: bool,
-    /// Whom we trust, once that was settled.
+    /// Set when the store is built, if `is_tls`.
     pub(super) tls: Option<Tls>,
 }
 
@@ -35,24 +35,24 @@ impl Address {
         Self { endpoint, login }
     }
 
-    /// Another server of the same kind.
+    /// Returns another server with the same credentials.
     pub(super) fn with_endpoint(&self, endpoint: Endpoint) -> Self {
         Self::new(endpoint, Arc::clone(&self.login))
     }
 
-    /// Talks to nobody whom these do not trust.
+    /// Sets the TLS settings.
     pub(super) fn secure(&mut self, tls: &Tls) {
         Arc::make_mut(&mut self.login).tls = Some(tls.clone());
     }
 
-    /// How it is called when there is something to tell.
+    /// Text for error messages.
     pub(super) fn place(&self) -> Arc<str> {
         self.to_string().into()
     }
 }
 
 impl Endpoint {
-    /// `host`, `host:port`, `[::1]` or `[::1]:port`.
+    /// Parses `host`, `host:port`, `[::1]` or `[::1]:port`.
     pub(super) fn tcp(host: &str, default_port: u16) -> Option<Self> {
         let (host, port) = match host.strip_prefix('[') {
             Some(bracketed) => {
@@ -73,8 +73,8 @@ impl Endpoint {
         })
     }
 
-    /// Where this server says that another is. It may know no better name for its own host than
-    /// none at all.
+    /// Resolves an address that this server has announced. A server that does not know its own host
+    /// announces an empty one: then it is the host that was asked.
     pub(super) fn resolve(&self, host: &str, port: u16) -> Self {
         let host = match (host, self) {
             ("" | "?", Self::Tcp { host, .. }) => host.clone(),
@@ -86,7 +86,7 @@ impl Endpoint {
 }
 
 impl Login {
-    /// The same for those who need no password.
+    /// Returns these settings without credentials.
     pub(super) fn without_password(&self) -> Self {
         Self {
             user: None,
@@ -95,7 +95,7 @@ impl Login {
         }
     }
 
-    /// The same to a sentinel, which has no databases.
+    /// Returns these settings for a sentinel, which has no databases.
     pub(super) fn of_sentinel(&self) -> Self {
         Self {
             database: 0,
@@ -104,7 +104,7 @@ impl Login {
     }
 }
 
-/// The host and the port, or the path.
+/// Host and port, or the path.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.endpoint {
@@ -124,7 +124,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Without the password, and without the user.
+/// Without user and password.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login")
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_ports() {
+    fn hosts_and_ports_are_parsed() {
         let tcp = |host: &str, port| {
             Some(Endpoint::Tcp {
                 host: host.to_owned(),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_know_its_own_name_is_where_it_was_asked() {
+    fn an_empty_host_means_the_server_that_was_asked() {
         let asked = Endpoint::tcp("h", 7).expect("a host");
         assert_eq!(Some(asked.resolve("", 8)), Endpoint::tcp("h:8", 0));
         assert_eq!(

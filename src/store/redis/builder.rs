@@ -20,7 +20,7 @@ use crate::store::chance::chance;
 use crate::store::epoch::Epoch;
 use crate::store::wall::WallTime;
 
-/// Settings of a [`RedisStore`]; nothing is checked before [`build`](RedisStoreBuilder::build).
+/// Settings of a [`RedisStore`]. [`build`](RedisStoreBuilder::build) validates them.
 #[derive(Clone)]
 #[must_use]
 pub struct RedisStoreBuilder {
@@ -33,23 +33,23 @@ pub struct RedisStoreBuilder {
     roots: Option<Vec<u8>>,
 }
 
-/// Those who travel together are counted by a byte.
-const _: () = assert!(RedisStoreBuilder::TOGETHER.per_call <= 255);
+/// The script counts the requests of a call with one byte.
+const _: () = assert!(RedisStoreBuilder::COALESCED.per_call <= 255);
 
 impl RedisStoreBuilder {
     const LONGEST_DEADLINE: Duration = Duration::from_mins(1);
-    /// A connection on which nothing is heard for as long as so many deadlines is given up.
+    /// A connection that is silent for this many deadlines while a reply is due is closed.
     const SILENT_DEADLINES: u32 = 10;
-    const SHORTEST_PATIENCE: Duration = Duration::from_millis(250);
-    const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
-    /// Two calls: one that the server works at, one that is on its way to or from it. More would
-    /// only make each smaller. And no call so long that others wait for it for a millisecond.
-    const TOGETHER: CoalescingLimits = CoalescingLimits {
+    const MIN_SILENCE: Duration = Duration::from_millis(250);
+    const MAX_SILENCE: Duration = Duration::from_secs(1);
+    /// Two calls in flight per slot: one that the server runs, one on the wire. More would only make
+    /// each smaller. 64 decisions take the server less than a millisecond.
+    const COALESCED: CoalescingLimits = CoalescingLimits {
         per_call: 64,
         per_slot: 2,
         in_all: 512,
     };
-    const EACH_ALONE: CoalescingLimits = CoalescingLimits {
+    const UNCOALESCED: CoalescingLimits = CoalescingLimits {
         per_call: 1,
         per_slot: 512,
         in_all: 512,
@@ -67,58 +67,55 @@ impl RedisStoreBuilder {
         }
     }
 
-    /// What all keys begin with; `tollgate` by default. Applications that share a server need one
-    /// each: whoever has the same prefix shares the counters.
+    /// Sets the prefix of all keys. Default: `tollgate`. Applications that share a server need
+    /// different prefixes: stores with the same prefix share their counters.
     pub fn prefix(mut self, prefix: &str) -> Self {
         prefix.clone_into(&mut self.prefix);
         self
     }
 
-    /// How long an answer may take, 50 milliseconds by default. After that the answer is an error,
-    /// and whether it was charged is not known.
+    /// Sets the deadline of a decision. Default: 50 ms. After that the result is an error, and it is
+    /// unknown whether the decision was charged, unless the message says that it was not sent.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Decides by the callers' clocks instead of the server's `TIME`.
+    /// Uses the clocks of the callers instead of the server's `TIME`.
     ///
-    /// For tests that move time with a [`ManualClock`](crate::ManualClock), and for services on
-    /// which a script must not call `TIME`. All windows, rate windows included, then follow the wall
+    /// For tests that move time with a [`ManualClock`](crate::ManualClock), and for servers on which
+    /// a script must not call `TIME`. All windows, rate windows included, then follow the wall
     /// clocks of the processes, because monotonic time cannot be compared between machines. The
-    /// clocks of a fleet have to agree: a counter goes by the one that is furthest ahead, and a key
-    /// is deleted a minute after the last clock needs it.
+    /// clocks of the processes have to agree: a counter uses the one that is furthest ahead, and a
+    /// key is deleted a minute after its last window ends.
     pub fn by_callers_clock(mut self) -> Self {
         self.by_callers_clock = true;
         self
     }
 
-    /// Whether decisions that wait together travel in one call of the script, as they do by
-    /// default.
+    /// Sets whether decisions that wait at the same time share a call of the script. Default: on.
     ///
-    /// Two calls are under way at once; what comes meanwhile takes the next one, up to 64 decisions
-    /// together. Each is decided for itself, in the order in which they came, and nobody waits as
-    /// long as the server keeps up. Under load it can decide two or three times as much. Without
-    /// it, every decision has a call of its own, up to 512 at once: for servers that are shared with
-    /// others, who would notice scripts of a quarter of a millisecond.
+    /// Two calls are in flight at once. Decisions that arrive meanwhile share the next one, up to 64.
+    /// Each is decided on its own, in the order of arrival, and none waits while the server keeps up.
+    /// Under load the server decides two to three times as much. When this is off, every decision has
+    /// a call of its own, up to 512 at once: for servers shared with applications that cannot wait
+    /// for scripts of a quarter of a millisecond.
     pub fn coalescing(mut self, on: bool) -> Self {
         self.coalescing = on;
         self
     }
 
-    /// Trusts servers whose certificate was signed with one of these, which are in PEM, and no others;
-    /// by default those that the system trusts. For `rediss://`.
+    /// Sets the trusted root certificates, in PEM, for `rediss://`. Default: those of the system.
     #[cfg(feature = "redis-tls")]
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots = Some(pem.into());
         self
     }
 
-    /// Checks the settings, and starts to connect.
+    /// Validates the settings, and starts to connect.
     ///
-    /// Has to be called on a tokio runtime, whose tasks keep the connection from then on. Whether
-    /// Redis can be reached is no matter: the store comes up without it, and finds it when it is
-    /// there.
+    /// Must be called on a tokio runtime, which runs the tasks of the store. Redis may be down: the
+    /// store connects when it is up.
     pub fn build(self) -> Result<RedisStore, Invalid> {
         let mut target = Target::parse(&self.url)?;
         if target.is_tls() {
@@ -140,12 +137,12 @@ impl RedisStoreBuilder {
                 "a tokio runtime: build the store in `#[tokio::main]`, or in `Runtime::block_on`",
             )
         })?;
-        let max_silence = (self.deadline * Self::SILENT_DEADLINES)
-            .clamp(Self::SHORTEST_PATIENCE, Self::LONGEST_PATIENCE);
+        let max_silence =
+            (self.deadline * Self::SILENT_DEADLINES).clamp(Self::MIN_SILENCE, Self::MAX_SILENCE);
         let limits = if self.coalescing {
-            Self::TOGETHER
+            Self::COALESCED
         } else {
-            Self::EACH_ALONE
+            Self::UNCOALESCED
         };
         let clock = SystemClock::new();
         let settings = QueueSettings {
@@ -172,7 +169,7 @@ impl RedisStoreBuilder {
     }
 }
 
-/// Without the URL, which may have a password in it.
+/// Without the URL, which may contain a password.
 impl std::fmt::Debug for RedisStoreBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisStoreBuilder")

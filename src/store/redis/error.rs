@@ -1,6 +1,7 @@
 //! Failures of calls to Redis.
 
-use std::fmt;
+mod display;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,7 +143,7 @@ impl RedisStoreError {
 
     /// A server that is full, loading or busy with a script is unavailable. Every other error reply
     /// is permanent: it concerns the request, the user or the configuration.
-    fn kind(&self) -> StoreErrorKind {
+    pub(super) fn kind(&self) -> StoreErrorKind {
         match &self.cause {
             Cause::NotTrusted(_)
             | Cause::Refused(_)
@@ -263,69 +264,6 @@ fn is_temporary(error: &RedisError) -> bool {
         | ErrorKind::InvalidClientConfig
         | ErrorKind::RESP3NotSupported => false,
         _ => true,
-    }
-}
-
-impl fmt::Display for RedisStoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = &self.place;
-        match &self.cause {
-            Cause::Unreachable(error) => write!(f, "Redis at {place} cannot be reached: {error}"),
-            Cause::Lost(error) => write!(
-                f,
-                "the connection to Redis at {place} was lost, outcome unknown: {error}"
-            ),
-            Cause::ClosedByServer => write!(f, "Redis at {place} closed the connection"),
-            Cause::Late(within) => {
-                write!(f, "Redis at {place} has not answered within {within:?}")
-            }
-            Cause::NotConnected(within) => {
-                write!(f, "no connection to Redis at {place} within {within:?}")
-            }
-            Cause::Unsent(within) => write!(
-                f,
-                "Redis at {place} has not answered earlier calls within {within:?}; this one was \
-                 not sent"
-            ),
-            Cause::QueueFull => write!(f, "the request queue of Redis at {place} is full"),
-            Cause::NotTrusted(error) => write!(
-                f,
-                "Redis at {place} cannot prove who it is: {error}; check its certificate, and whether \
-                 `root_certificates` has the one that it was signed with"
-            ),
-            Cause::Refused(error) => write!(
-                f,
-                "Redis at {place} refuses us: {error}; check user and password in the URL"
-            ),
-            Cause::Forbidden(error) => write!(
-                f,
-                "Redis at {place} denies a permission: {error}; check what the user is allowed, \
-                 and on which keys"
-            ),
-            Cause::ReadOnly(error) => {
-                write!(f, "Redis at {place} is a read-only replica: {error}")
-            }
-            Cause::Demoted => write!(f, "Redis at {place} is no longer the primary"),
-            Cause::UnknownPrimary(name) => write!(
-                f,
-                "no sentinel knows a primary `{name}`; check the name after the hosts in the URL"
-            ),
-            Cause::Redirected(_, error) => write!(
-                f,
-                "Redis at {place} is a node of a cluster: {error}; the URL of a cluster begins with \
-                 redis+cluster://"
-            ),
-            Cause::NoOwner(slot) => write!(
-                f,
-                "no node of the Redis cluster at {place} has slot {slot}; it may be migrating"
-            ),
-            Cause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
-            Cause::UnexpectedReply => write!(f, "Redis at {place} sent an unexpected reply"),
-            Cause::NoRuntime => write!(
-                f,
-                "the runtime on which the store for Redis at {place} was built has ended"
-            ),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! Counters in Redis: one script, one round trip, one truth for a whole fleet.
+//! Counters in Redis. A batch is decided by one script in one round trip.
 
 mod address;
+mod admin;
 mod backoff;
 mod builder;
 mod call;
@@ -46,13 +47,10 @@ use self::script::Verb;
 use self::servers::Servers;
 use super::epoch::Epoch;
 use super::wall::WallTime;
-use super::{
-    Override, OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource,
-};
+use super::{OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::StoreError;
-use crate::key::Subject;
 use crate::usage::Usages;
 
 pub use self::builder::RedisStoreBuilder;
@@ -71,90 +69,98 @@ pub use self::builder::RedisStoreBuilder;
 /// # }
 /// ```
 ///
-/// - **Exact.** A batch is decided by one script in one round trip, all or nothing, with the
-///   arithmetic of [`State`](crate::algorithm::State): the same trace gets the same answers as
-///   from memory, to the unit.
-/// - **One clock.** Time is the server's, so the clocks of the fleet do not matter.
-/// - **One key per subject**, `prefix:v1:{hash}`, with all its counters. Every key has a time to
-///   live, as long as its counters need it; a key without one gets it back when it is next
-///   decided about. [Overrides](crate::Override) are in a key of their own, which every process
-///   looks at twice a second.
-/// - **Never twice.** If an answer does not come, nobody knows whether it was charged, and so it is
-///   not asked again.
-/// - **Together.** Decisions that wait together travel in one call, up to 64 of them, each decided
-///   for itself and in the order in which they came. See
-///   [`coalescing`](RedisStoreBuilder::coalescing).
-/// - **Calm.** An answer takes no longer than the [deadline](RedisStoreBuilder::deadline). Who has
-///   waited for so long in the queue is not sent any more, so a server that was silent finds two
-///   calls, and no flood of charges for requests that are long over. A lost connection is made anew
-///   in the background, at once and then at growing intervals; without one, calls fail at once. So
-///   does a store that was built before there was a server.
+/// - **Exact.** One script decides a batch in one round trip, all or nothing, with the arithmetic of
+///   [`State`](crate::algorithm::State). The same trace gets the same usages as from memory, to the
+///   unit.
+/// - **One clock.** Time is the server's. The clocks of the processes do not matter.
+/// - **One key per subject**, `prefix:v1:{hash}`, with all its counters. Every key has a time to live
+///   that covers its counters; a key that lost it gets it back with the next decision.
+///   [Overrides](crate::Override) have a key of their own, which every process polls twice a second.
+/// - **Never twice.** A call whose reply is lost may have been charged. It is not repeated.
+/// - **Coalesced.** Up to 64 decisions that wait at the same time share one call. Each is decided on
+///   its own, in the order of arrival. See [`coalescing`](RedisStoreBuilder::coalescing).
+/// - **Deadline.** A decision takes no longer than the [deadline](RedisStoreBuilder::deadline). A
+///   decision that is still in the queue then is not sent, and not charged: a server that was frozen
+///   finds at most two calls.
+/// - **Circuit breaker per server.** After three decisions in a row without a reply, and without a
+///   connection, calls to this server fail at once with an error that names it. Servers of a cluster
+///   have a breaker each: a sick node affects only the subjects in its slots. The breaker closes when
+///   the server replies again, to a new connection or to a `PING`; that needs no requests. Error
+///   replies, such as `OOM`, cost no time and do not open it.
+/// - **Health.** [`Store::health`] is degraded from the first failure until the next success, and
+///   names the servers that fail.
+/// - **Reconnects** run in the background: at once, then with back-off. The store starts without a
+///   server.
+///
+/// Dropping a future cancels nothing. The decision is made, and charged if it is allowed.
 ///
 /// Works with Redis from 6.2 on and with Valkey, without modules.
 ///
-/// # Where it is
+/// # URLs
 ///
 /// | | |
 /// |---|---|
 /// | one server | `redis://[user:password@]host[:port][/database]` |
-/// | a socket | `redis+unix://[user:password@]/path/to/socket[?db=number]` |
-/// | sentinels | `redis+sentinel://[user:password@]host[:port],host…/name[/database]` |
-/// | a cluster | `redis+cluster://[user:password@]host[:port],host…` |
+/// | Unix socket | `redis+unix://[user:password@]/path/to/socket[?db=number]` |
+/// | Sentinel | `redis+sentinel://[user:password@]host[:port],host…/name[/database]` |
+/// | cluster | `redis+cluster://[user:password@]host[:port],host…` |
 ///
-/// `rediss` for `redis` is TLS, for all of them but the socket (feature `redis-tls`; see
+/// `rediss` instead of `redis` is TLS, for all of them but the socket (feature `redis-tls`; see
 #[cfg_attr(
     feature = "redis-tls",
-    doc = "[`root_certificates`](RedisStoreBuilder::root_certificates));"
+    doc = "[`root_certificates`](RedisStoreBuilder::root_certificates))."
 )]
-#[cfg_attr(not(feature = "redis-tls"), doc = "`root_certificates`);")]
-/// `valkey` does for `redis`. A password that has one of `/ ? # @ : %` in it is written with
-/// `%2F %3F %23 %40 %3A %25`.
+#[cfg_attr(not(feature = "redis-tls"), doc = "`root_certificates`).")]
+/// `valkey` and `valkeys` mean the same as `redis` and `rediss`, for example
+/// `valkey://localhost:6379` or `valkeys+cluster://host,host`. The characters `/ ? # @ : %` in a
+/// password are written as `%2F %3F %23 %40 %3A %25`.
 ///
-/// **Sentinels** say who the primary of that name is, and are asked once a second whether it still
-/// is; it has to say so itself, too. User and password are for the primary, and for sentinels that
-/// want them.
+/// **Sentinel.** The sentinels are asked for the primary of this name, and once a second whether it
+/// has changed. The primary must also report that role itself. User and password are for the primary,
+/// and for sentinels that require them.
 ///
-/// **In a cluster** the hosts are those that are asked first; all others are found, and so is
-/// whoever takes over. Servers are known by the addresses that they tell each other: these have to
-/// be within reach, and for TLS in their certificates.
+/// **Cluster.** The hosts are asked first. All other nodes are discovered, also after a failover.
+/// Nodes are addressed as they announce themselves: these addresses must be reachable, and for TLS in
+/// their certificates.
 ///
 /// # Batches over several subjects in a cluster
 ///
-/// A subject's counters share a key, and so are decided by one script, in a cluster as elsewhere.
-/// Those of several subjects are in different places. They are charged one after the other, always
-/// in the same order, and given back if a later one has no room. That takes as many round trips as
-/// there are subjects, and one more for a denial. What it means:
+/// Counters of one subject share a key, and one script decides about them, in a cluster as elsewhere.
+/// Several subjects have different slots. They are charged one after the other, always in the same
+/// order, and refunded if a later one denies or fails. That takes one round trip per subject, and one
+/// more for a denial. The consequences:
 ///
-/// - Nobody is ever admitted who should not be.
-/// - Somebody may be denied for a charge that is about to be given back, within those round trips.
-/// - Who crashes, or loses the connection, in between leaves a charge behind, until its window ends.
-///   An answer that does not come in time gives back what is known to be charged.
-/// - Who is denied by one server is denied, also if another does not answer. Of its counters it is
-///   then said that nothing is used.
-/// - What is [given back](Store::refund) later goes by the instant of the first charge. A later
-///   one may have been a moment after that, if somebody else came in between: then an exact log does
-///   not find it, and it counts until it leaves by itself.
-/// - The clocks of the servers have to agree: a counter goes by the one that is furthest ahead.
+/// - No request is admitted that one of its counters denies.
+/// - A request may be denied because of a charge that is about to be refunded, within those round
+///   trips.
+/// - A process that crashes in between leaves a charge until its window ends. After a missing reply,
+///   the parts that are known to be charged are refunded.
+/// - A request that one server denies is denied, also if another server does not reply. The counters
+///   of that server are then reported as unused.
+/// - A later [refund](Store::refund) uses the instant of the first charge. A later part may have been
+///   charged a moment after that, if another request came in between. An exact log then does not find
+///   the entry, and it counts until it expires.
+/// - The clocks of the servers have to agree: a counter uses the one that is furthest ahead.
 ///
-/// # What the server must do
+/// # Requirements of the server
 ///
-/// It must keep what it is given: under a `maxmemory` with an eviction policy, counters are lost
-/// when it is full, and whoever they belonged to starts afresh. A failover may lose what the old
-/// primary had not passed on.
+/// Under a `maxmemory` with an eviction policy, counters are lost when the server is full, and their
+/// callers start again at zero. A failover may lose writes that were not replicated.
 ///
 /// The user needs `+eval +evalsha +time +hget +hmget +hset +hdel +hlen +hgetall +hkeys +pttl
-/// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for [`clear`](Store::clear) and
-/// [`len`](Store::len); in a cluster `+cluster|slots +asking`, behind sentinels `+role`.
+/// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for
+/// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len); in a cluster `+cluster|slots +asking`,
+/// behind sentinels `+role`.
 ///
-/// [`clear`](Store::clear) and [`len`](Store::len) go through all keys of the database, those of
-/// others included. They are for tests and for operators. While slots of a cluster move, they may
-/// miss a key or meet with it twice.
+/// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len) scan all keys of the database, those of
+/// other applications included. They are for tests and operators. While slots of a cluster migrate,
+/// they may miss a key or count it twice.
 pub struct RedisStore {
     shared: Arc<Shared>,
     runtime: Handle,
 }
 
-/// What calls need that outlive the store.
+/// Parts that tasks share with the store, and that may outlive it.
 #[derive(Debug)]
 struct Shared {
     servers: Servers,
@@ -162,7 +168,7 @@ struct Shared {
     prefix: Prefix,
     deadline: Duration,
     by_callers_clock: bool,
-    /// Wall-clock time of the callers, if it is their clock that counts.
+    /// Wall-clock time of the callers, for `by_callers_clock`.
     wall: WallTime,
     overrides: Overrides,
     epoch: Epoch,
@@ -170,12 +176,12 @@ struct Shared {
 }
 
 impl RedisStore {
-    /// A store for the Redis at this URL, with settings.
+    /// Starts the settings of a store for the Redis at this URL.
     pub fn builder(url: &str) -> RedisStoreBuilder {
         RedisStoreBuilder::new(url)
     }
 
-    /// Whether there is a connection now.
+    /// Returns whether every server has an open connection.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.shared.servers.is_connected()
@@ -244,7 +250,7 @@ impl RedisStore {
         })
     }
 
-    /// Does something on the store's runtime.
+    /// Runs a future on the store's runtime.
     fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, RedisStoreError>> + Send + 'static,
@@ -305,53 +311,6 @@ impl Store for RedisStore {
 
     fn overrides(&self) -> Option<&dyn OverrideStore> {
         Some(self)
-    }
-}
-
-impl StoreAdmin for RedisStore {
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.forget(batch)
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.forget_subject(subject)
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.forget_everything()
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.count()
-    }
-
-    /// Redis removes expired counters itself, except under the caller's clock.
-    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        if self.shared.by_callers_clock {
-            self.drop_expired(self.shared.wall.at(now))
-        } else {
-            StoreFuture::ready(Ok(0))
-        }
-    }
-
-    fn epoch(&self) -> u64 {
-        let resets = self.shared.epoch.current();
-        resets.wrapping_add(self.shared.overrides.version())
-    }
-}
-
-impl OverrideStore for RedisStore {
-    fn table(&self) -> &Overrides {
-        &self.shared.overrides
-    }
-
-    fn set(&self, new: Override) -> StoreFuture<()> {
-        self.spawn_change(Arc::clone(&self.shared).set_override(new))
-    }
-
-    fn remove(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
-        let of = Override::of(*subject, rule);
-        self.spawn_change(Arc::clone(&self.shared).remove_override(of))
     }
 }
 

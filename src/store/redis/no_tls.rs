@@ -1,4 +1,4 @@
-//! Stands for `tls.rs` where the feature `redis-tls` is off.
+//! Replaces `tls.rs` if the feature `redis-tls` is off.
 
 use std::future::{Ready, ready};
 use std::io;
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::error::Invalid;
 
-/// There is none of these.
+/// Never constructed.
 #[derive(Clone)]
 pub(super) struct Tls(());
 
@@ -17,7 +17,7 @@ impl Tls {
         Err(Invalid::new("redis url", "rediss://", expected))
     }
 
-    #[expect(clippy::unused_self, reason = "as the other one")]
+    #[expect(clippy::unused_self, reason = "same signature as in tls.rs")]
     pub(super) fn secure(&self, _: &str, _: TcpStream) -> Ready<io::Result<TcpStream>> {
         ready(Err(io::ErrorKind::Unsupported.into()))
     }

@@ -20,18 +20,17 @@ use crate::clock::Timestamp;
 use crate::key::{Subject, Value};
 use crate::store::Override;
 
-/// How often every process asks whether something has changed; a change is to be known everywhere
-/// within a second.
-const EVERY: Duration = Duration::from_millis(400);
-/// The field that says which state of affairs this is.
+/// Interval of polls. A change is known to all processes within a second.
+const POLL_INTERVAL: Duration = Duration::from_millis(400);
+/// Field with the version of the overrides.
 const VERSION: &str = "version";
 
-/// Which version this process has a copy of: `None` if it is not known, `Some(None)` if there was
-/// nothing to copy. Held while the copy is changed, so that no older one takes its place.
+/// Version of the copy in this process: `None` if unknown, `Some(None)` if there was none to copy.
+/// Locked while the copy changes, so that no older one replaces it.
 pub(super) type Seen = Mutex<Option<Option<String>>>;
 
 impl Shared {
-    /// Sets an override, here and for all others.
+    /// Sets an override for all processes.
     pub(super) async fn set_override(
         self: Arc<Self>,
         new: Override,
@@ -49,7 +48,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes the overrides of a subject under a rule. Says whether there were any.
+    /// Removes the overrides of a subject under a rule. Returns whether there were any.
     pub(super) async fn remove_override(
         self: Arc<Self>,
         of: Override,
@@ -70,7 +69,7 @@ impl Shared {
         value: &str,
     ) -> Result<u64, RedisStoreError> {
         let clock = if self.by_callers_clock { "" } else { "server" };
-        // Any that was not there before does: nobody asks which of two is the later one.
+        // Only has to differ from earlier versions; they are not ordered.
         let random = RandomState::new();
         let version = format!("{:016x}{:016x}", random.hash_one(0), random.hash_one(1));
         let arguments = [verb, whose, window, value, clock, &version].map(str::as_bytes);
@@ -82,17 +81,17 @@ impl Shared {
         self.servers.run(call, super::upkeep::DEADLINE).await
     }
 
-    /// Keeps this process's copy up to date for as long as there is a store.
+    /// Polls until the store is dropped.
     pub(super) async fn follow_overrides(shared: Weak<Self>) {
         while let Some(shared) = shared.upgrade() {
-            // Without an answer, what was known last still holds.
+            // Without a reply, the last copy stays in force.
             let _ = shared.copy_overrides().await;
             drop(shared);
-            sleep(EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Copies what is there, unless that was done before.
+    /// Copies the overrides if their version has changed.
     async fn copy_overrides(&self) -> Result<(), RedisStoreError> {
         let mut seen = self.seen.lock().await;
         let key = self.prefix.of_overrides();
@@ -110,13 +109,13 @@ impl Shared {
         let fields = all.iter().filter(|(field, _)| *field != VERSION);
         self.overrides
             .replace(fields.filter_map(|(_, value)| read(value)));
-        // It may have changed since the first look, and this is the version that was copied.
+        // The version that was copied, which may be later than the one read first.
         *seen = Some(all.get(VERSION).cloned());
         Ok(())
     }
 }
 
-/// An override as text: when it ends, the rule, the quota and the dimensions of the subject.
+/// Writes an override: expiry, rule, quota and the dimensions of the subject.
 fn written(this: &Override) -> String {
     let plain = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let ends = this.ends().map(|ends| ends.as_micros().to_string());
@@ -135,7 +134,7 @@ fn written(this: &Override) -> String {
     text
 }
 
-/// An override from its text; `None` if it is none, or one of a later version of this crate.
+/// Reads an override. `None` if the text is none, or comes from a later version of this crate.
 fn read(text: &str) -> Option<Override> {
     let mut words = text.split(' ');
     let ends = words.next()?;
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_override_is_none() {
+    fn malformed_overrides_are_ignored() {
         for text in [
             "",
             "-",

@@ -1,4 +1,4 @@
-//! Sentinels: they say which server is the primary, and are asked again and again.
+//! Finds the primary with the help of sentinels, and notices a failover.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,32 +13,32 @@ use super::connect::{self, Driver};
 use super::error::RedisStoreError;
 use super::source::connect_to;
 
-/// How long one sentinel is asked. There are others.
-const PATIENCE: Duration = Duration::from_millis(300);
-/// How often it is asked whether the primary is still the same. A server that was cut off from the
-/// sentinels does not know that it is none any more, and goes on as if nothing had happened.
-const EVERY: Duration = Duration::from_secs(1);
+/// Time that one sentinel has to reply. There are others.
+const WITHIN: Duration = Duration::from_millis(300);
+/// Interval of checks whether the primary has changed. An old primary that lost contact with the
+/// sentinels does not know that it was replaced, and still accepts writes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Some sentinels, and whom they are asked for.
+/// Sentinels, and the name of the primary.
 #[derive(Debug)]
 pub(super) struct Sentinels {
     addresses: Vec<Address>,
     name: String,
     login: Arc<Login>,
-    /// The one that has answered last.
+    /// Index of the sentinel that replied last.
     current: usize,
-    line: Option<Connection>,
+    connection: Option<SentinelConnection>,
     primary: Option<Endpoint>,
 }
 
 /// A connection to a sentinel.
 #[derive(Debug)]
-struct Connection {
+struct SentinelConnection {
     connection: MultiplexedConnection,
     _driving: Driving,
 }
 
-/// Moves the bytes of a connection until it is dropped.
+/// Task that does the I/O of a connection. Dropping it ends the task.
 #[derive(Debug)]
 struct Driving(JoinHandle<()>);
 
@@ -55,7 +55,7 @@ impl Sentinels {
             name,
             login,
             current: 0,
-            line: None,
+            connection: None,
             primary: None,
         }
     }
@@ -65,11 +65,11 @@ impl Sentinels {
         format!("{} (of sentinels {})", self.name, sentinels.join(",")).into()
     }
 
-    /// Opens a connection to the primary. It has to say itself that it is one.
+    /// Opens a connection to the primary, which must report that role itself.
     pub(super) async fn open(
         &mut self,
     ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
-        let found = self.ask_around().await?;
+        let found = self.find_primary().await?;
         let primary = Address::new(found.clone(), Arc::clone(&self.login));
         let place: Arc<str> = format!("{primary} ({})", self.name).into();
         let (mut connection, driver) = connect_to(&primary, &place).await?;
@@ -78,9 +78,9 @@ impl Sentinels {
             let role: Vec<Value> = redis::cmd("ROLE").query_async(&mut connection).await?;
             Ok(matches!(role.first(), Some(Value::BulkString(role)) if role == b"master"))
         };
-        let role: Result<bool, RedisError> = match timeout(PATIENCE, role).await {
+        let role: Result<bool, RedisError> = match timeout(WITHIN, role).await {
             Ok(role) => role,
-            Err(_) => return Err(RedisStoreError::late(&place, PATIENCE)),
+            Err(_) => return Err(RedisStoreError::late(&place, WITHIN)),
         };
         match role {
             Ok(true) => {
@@ -95,12 +95,11 @@ impl Sentinels {
         }
     }
 
-    /// Completes when the sentinels say that somebody else is the primary. That they cannot be
-    /// asked means nothing.
+    /// Completes when the sentinels name another primary. Sentinels that do not reply are ignored.
     pub(super) async fn has_moved(&mut self) -> RedisStoreError {
         loop {
-            sleep(EVERY).await;
-            if let Ok(primary) = self.ask_around().await
+            sleep(CHECK_INTERVAL).await;
+            if let Ok(primary) = self.find_primary().await
                 && self.primary.as_ref() != Some(&primary)
             {
                 return RedisStoreError::demoted(&self.place());
@@ -108,24 +107,24 @@ impl Sentinels {
         }
     }
 
-    /// Asks one after the other, the last that knew first.
-    async fn ask_around(&mut self) -> Result<Endpoint, RedisStoreError> {
-        let mut why = RedisStoreError::unknown_primary(&self.place(), &self.name);
+    /// Asks one sentinel after the other, beginning with the one that replied last.
+    async fn find_primary(&mut self) -> Result<Endpoint, RedisStoreError> {
+        let mut error = RedisStoreError::unknown_primary(&self.place(), &self.name);
         for _ in 0..self.addresses.len() {
             let address = self.addresses[self.current].clone();
-            match timeout(PATIENCE, self.ask(&address)).await {
+            match timeout(WITHIN, self.ask(&address)).await {
                 Ok(Ok(Some(primary))) => return Ok(primary),
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => why = RedisStoreError::connecting(&address.place(), error),
-                Err(_) => why = RedisStoreError::late(&address.place(), PATIENCE),
+                Ok(Err(cause)) => error = RedisStoreError::connecting(&address.place(), cause),
+                Err(_) => error = RedisStoreError::late(&address.place(), WITHIN),
             }
-            self.line = None;
+            self.connection = None;
             self.current = (self.current + 1) % self.addresses.len();
         }
-        Err(why)
+        Err(error)
     }
 
-    /// Asks one sentinel. Most need no password; those that do get ours.
+    /// Asks one sentinel, first without credentials: most sentinels have none.
     async fn ask(&mut self, address: &Address) -> Result<Option<Endpoint>, RedisError> {
         let anonymous = Address::new(
             address.endpoint.clone(),
@@ -136,7 +135,7 @@ impl Sentinels {
                 if error.kind() == ErrorKind::AuthenticationFailed
                     || error.code() == Some("NOAUTH") =>
             {
-                self.line = None;
+                self.connection = None;
                 self.ask_as(address).await
             }
             other => other,
@@ -144,11 +143,11 @@ impl Sentinels {
     }
 
     async fn ask_as(&mut self, address: &Address) -> Result<Option<Endpoint>, RedisError> {
-        let line = match &mut self.line {
+        let line = match &mut self.connection {
             Some(line) => line,
             none => {
                 let (connection, driver) = connect::open(address).await?;
-                none.insert(Connection {
+                none.insert(SentinelConnection {
                     connection,
                     _driving: Driving(tokio::spawn(driver)),
                 })

@@ -1,10 +1,10 @@
-//! Slots of a cluster: which one a key is in, and who has it.
+//! Slots of a cluster: the slot of a key, and the node of a slot.
 
-/// How many slots every cluster has.
+/// Number of slots of every cluster.
 pub(super) const SLOTS: u16 = 16_384;
 
-/// The slot of a key: by what is between its first braces, if there is something, else by all of
-/// it.
+/// Returns the slot of a key: that of the text between its first braces, or of the whole key if
+/// there is none.
 pub(super) fn slot_of(key: &str) -> u16 {
     let tag = key
         .split_once('{')
@@ -14,7 +14,7 @@ pub(super) fn slot_of(key: &str) -> u16 {
     crc16(tag.unwrap_or(key).as_bytes()) % SLOTS
 }
 
-/// CRC-16 with the polynomial x¹⁶ + x¹² + x⁵ + 1, as Redis has it.
+/// CRC-16/XMODEM, as Redis uses it.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
@@ -24,35 +24,35 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// Who has which slot.
+/// Map from slots to nodes.
 #[derive(Clone, Debug)]
 pub(super) struct SlotMap<T> {
     nodes: Vec<T>,
-    /// For every slot the number of its node; one past the last if nobody has it.
+    /// Index of the node of every slot, or `UNASSIGNED`.
     of_slot: Vec<u16>,
 }
 
 impl<T: Clone> SlotMap<T> {
-    const NOBODY: u16 = u16::MAX;
+    const UNASSIGNED: u16 = u16::MAX;
 
-    /// From ranges, both ends included, and who has them.
+    /// Builds a map from ranges, both ends included.
     pub(super) fn new(
         ranges: impl IntoIterator<Item = (u16, u16, T)>,
         same: impl Fn(&T, &T) -> bool,
     ) -> Self {
-        let mut owners = Self {
+        let mut map = Self {
             nodes: Vec::new(),
-            of_slot: vec![Self::NOBODY; usize::from(SLOTS)],
+            of_slot: vec![Self::UNASSIGNED; usize::from(SLOTS)],
         };
         for (first, last, node) in ranges {
-            let number = owners.number_of(node, &same);
+            let number = map.number_of(node, &same);
             for slot in first..=last {
-                if let Some(owner) = owners.of_slot.get_mut(usize::from(slot)) {
+                if let Some(owner) = map.of_slot.get_mut(usize::from(slot)) {
                     *owner = number;
                 }
             }
         }
-        owners
+        map
     }
 
     fn number_of(&mut self, node: T, same: impl Fn(&T, &T) -> bool) -> u16 {
@@ -61,26 +61,26 @@ impl<T: Clone> SlotMap<T> {
             self.nodes.push(node);
             self.nodes.len() - 1
         });
-        u16::try_from(number).unwrap_or(Self::NOBODY)
+        u16::try_from(number).unwrap_or(Self::UNASSIGNED)
     }
 
-    /// The same with one slot in other hands.
+    /// Returns a copy in which one slot belongs to `node`.
     pub(super) fn with(&self, slot: u16, node: T, same: impl Fn(&T, &T) -> bool) -> Self {
-        let mut owners = self.clone();
-        let number = owners.number_of(node, same);
-        if let Some(owner) = owners.of_slot.get_mut(usize::from(slot)) {
+        let mut map = self.clone();
+        let number = map.number_of(node, same);
+        if let Some(owner) = map.of_slot.get_mut(usize::from(slot)) {
             *owner = number;
         }
-        owners
+        map
     }
 
-    /// Who has a slot.
+    /// Returns the node of a slot.
     pub(super) fn owner(&self, slot: u16) -> Option<&T> {
         let number = self.of_slot.get(usize::from(slot))?;
         self.nodes.get(usize::from(*number))
     }
 
-    /// All who have, or had, a slot.
+    /// Returns all nodes that have or had a slot.
     pub(super) fn nodes(&self) -> &[T] {
         &self.nodes
     }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn slots_are_those_of_redis() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
-        // As `CLUSTER KEYSLOT` says.
+        // As `CLUSTER KEYSLOT` returns them.
         for (key, slot) in [
             ("foo", 12_182),
             ("{user1000}.following", 3_443),
@@ -107,22 +107,18 @@ mod tests {
     }
 
     #[test]
-    fn slots_change_hands() {
+    fn a_slot_can_be_reassigned() {
         let same = |one: &char, other: &char| one == other;
         let ranges = [(0, 99, 'a'), (100, 199, 'b'), (16_383, 16_383, 'a')];
-        let owners = SlotMap::new(ranges, same);
-        assert_eq!(owners.nodes(), ['a', 'b']);
-        let found = [0, 99, 100, 199, 200, 16_383].map(|slot| owners.owner(slot).copied());
+        let map = SlotMap::new(ranges, same);
+        assert_eq!(map.nodes(), ['a', 'b']);
+        let found = [0, 99, 100, 199, 200, 16_383].map(|slot| map.owner(slot).copied());
         let [a, b] = [Some('a'), Some('b')];
         assert_eq!(found, [a, a, b, b, None, a]);
-        let later = owners.with(100, 'c', same).with(200, 'b', same);
+        let later = map.with(100, 'c', same).with(200, 'b', same);
         assert_eq!(later.owner(100), Some(&'c'));
         assert_eq!(later.owner(101), Some(&'b'));
         assert_eq!(later.owner(200), Some(&'b'));
-        assert_eq!(
-            owners.owner(100),
-            Some(&'b'),
-            "those who look at the old one still do"
-        );
+        assert_eq!(map.owner(100), Some(&'b'), "the old map is unchanged");
     }
 }

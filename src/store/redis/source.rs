@@ -1,4 +1,4 @@
-//! Where a connection is to be had.
+//! Server that a connection is opened to.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::connect::{self, Driver};
 use super::error::RedisStoreError;
 use super::sentinel::Sentinels;
 
-/// One server, or whoever is the primary at the time.
+/// A fixed server, or the primary that sentinels name.
 #[derive(Debug)]
 pub(super) enum Source {
     Server(Address),
@@ -20,10 +20,10 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     const ATTEMPT: Duration = Duration::from_secs(1);
 
-    /// How it is called when there is something to tell.
+    /// Text for error messages.
     pub(super) fn place(&self) -> Arc<str> {
         match self {
             Self::Server(address) => address.place(),
@@ -41,7 +41,7 @@ impl Source {
         }
     }
 
-    /// Completes when it is known that the connection is to the wrong server.
+    /// Completes when another server has become the primary.
     pub(super) async fn has_moved(&mut self) -> RedisStoreError {
         match self {
             Self::Server(_) => pending().await,
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// Opens a connection to this server, in time.
+/// Opens a connection to this server within [`Source::ATTEMPT`].
 pub(super) async fn connect_to(
     address: &Address,
     place: &Arc<str>,

@@ -1,4 +1,4 @@
-//! TLS: the server has to prove who it is before it is told who we are.
+//! TLS with `rustls`. The certificate is verified before credentials are sent.
 
 use std::io;
 use std::sync::Arc;
@@ -13,19 +13,18 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::error::Invalid;
 
-/// Whom we trust.
+/// TLS settings of a store.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
-    /// Trusts those who have signed with one of these certificates, or, without any, those whom the
-    /// system trusts.
+    /// Trusts these root certificates, or those of the system.
     pub(super) fn new(roots: Option<&[u8]>) -> Result<Self, Invalid> {
         let trusted = match roots {
             Some(pem) => given(pem)?,
             None => of_the_system()?,
         };
-        // By name, so that it does not matter what else of the program uses which cryptography.
+        // Named explicitly: another provider in the program must not change it.
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| Invalid::new("redis TLS", error, "TLS 1.2 or 1.3"))?
@@ -34,7 +33,7 @@ impl Tls {
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
 
-    /// Makes a connection secure.
+    /// Does the handshake.
     pub(super) async fn secure(
         &self,
         host: &str,
@@ -63,7 +62,7 @@ fn given(pem: &[u8]) -> Result<RootCertStore, Invalid> {
     Ok(trusted)
 }
 
-/// Some of a system's certificates may be of a kind that is not known; the others do.
+/// Certificates that cannot be parsed are skipped.
 fn of_the_system() -> Result<RootCertStore, Invalid> {
     let mut trusted = RootCertStore::empty();
     trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_certificate_is_refused() {
+    fn malformed_certificates_are_rejected() {
         for wrong in [
             "",
             "hello",

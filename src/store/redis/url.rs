@@ -1,4 +1,4 @@
-//! URLs: where Redis is, in which arrangement, and who we are to it.
+//! Parses URLs of servers, sentinels and clusters.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::error::Invalid;
 
 const FORMS: &str = "redis://host, redis://user:password@host:6379/0, redis+unix:///run/redis.sock, \
                      redis+sentinel://host:26379,host:26379/name or redis+cluster://host:6379,host:6379; \
-                     rediss instead of redis for TLS";
+                     rediss instead of redis for TLS; valkey and valkeys mean the same";
 const DATABASE: &str = "the number of a database at the end; a password that has / ? # @ : or % in it \
                         is written with %2F %3F %23 %40 %3A %25";
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26_379;
 
-/// What a URL leads to.
+/// Servers that a URL names.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     /// One server.
     One(Address),
-    /// Whichever server these sentinels say is the primary of this name.
+    /// The primary that these sentinels name.
     Sentinels {
         sentinels: Vec<Address>,
         name: String,
-        /// Who we are to the primary.
+        /// Credentials for the primary.
         login: Arc<Login>,
     },
-    /// The cluster that these are of.
+    /// Seeds of a cluster.
     Cluster(Vec<Address>),
 }
 
@@ -42,7 +42,7 @@ enum Arrangement {
 }
 
 impl Target {
-    /// Reads a URL. Problems are told without its user and password.
+    /// Parses a URL. Errors do not contain user and password.
     pub(super) fn parse(url: &str) -> Result<Self, Invalid> {
         let wrong = |expected: &'static str| refuse(&redacted(url), expected);
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong(FORMS))?;
@@ -130,7 +130,7 @@ impl Target {
 }
 
 impl Target {
-    /// Whether the servers have to prove who they are.
+    /// Returns whether connections use TLS.
     pub(super) fn is_tls(&self) -> bool {
         match self {
             Self::One(address) => address.login.is_tls,
@@ -139,7 +139,7 @@ impl Target {
         }
     }
 
-    /// Talks to nobody whom these do not trust.
+    /// Sets the TLS settings.
     pub(super) fn secure(&mut self, tls: &Tls) {
         match self {
             Self::One(address) => address.secure(tls),
@@ -160,7 +160,7 @@ impl Target {
     }
 }
 
-/// What a scheme means, and whether it means TLS.
+/// Parses a scheme. Returns the arrangement, and whether it is TLS.
 fn arrangement(scheme: &str) -> Option<(Arrangement, bool)> {
     let (server, arrangement) = match scheme.split_once(['+', '-']) {
         Some((server, "unix")) => (server, Arrangement::Unix),
@@ -202,8 +202,7 @@ fn refuse(url: &str, expected: &'static str) -> Invalid {
     Invalid::new("redis url", url, expected)
 }
 
-/// A URL without what comes before its last `@`. Whoever has forgotten the host has a password
-/// where a port should be.
+/// Removes what comes before the last `@`. Without a host, the password is where a port should be.
 fn redacted(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
@@ -225,133 +224,4 @@ fn has_strange_port(rest: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn one(url: &str) -> Address {
-        match Target::parse(url).expect(url) {
-            Target::One(address) => address,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn tcp(host: &str, port: u16) -> Endpoint {
-        Endpoint::Tcp {
-            host: host.to_owned(),
-            port,
-        }
-    }
-
-    fn endpoints(addresses: &[Address]) -> Vec<Endpoint> {
-        let endpoints = addresses.iter().map(|address| address.endpoint.clone());
-        endpoints.collect()
-    }
-
-    #[test]
-    fn urls_of_one_server_are_read() {
-        for (url, endpoint, user, password, database) in [
-            ("redis://localhost", tcp("localhost", 6379), None, None, 0),
-            ("valkey://cache:7000/3", tcp("cache", 7000), None, None, 3),
-            ("redis://:s3@h/", tcp("h", 6379), None, Some("s3"), 0),
-            (
-                "redis://app:p%40ss%2F@h:1/2",
-                tcp("h", 1),
-                Some("app"),
-                Some("p@ss/"),
-                2,
-            ),
-            ("redis://[::1]:6380", tcp("::1", 6380), None, None, 0),
-            (
-                "redis+unix:///run/redis.sock?db=4",
-                Endpoint::Unix("/run/redis.sock".into()),
-                None,
-                None,
-                4,
-            ),
-            (
-                "unix://:word@/r.sock",
-                Endpoint::Unix("/r.sock".into()),
-                None,
-                Some("word"),
-                0,
-            ),
-        ] {
-            let read = one(url);
-            assert_eq!(read.endpoint, endpoint, "{url}");
-            assert_eq!(read.login.user.as_deref(), user, "{url}");
-            assert_eq!(read.login.password.as_deref(), password, "{url}");
-            assert_eq!(read.login.database, database, "{url}");
-            assert!(!read.login.is_tls, "{url}");
-        }
-        assert!(one("rediss://h").login.is_tls && one("valkeys://h").login.is_tls);
-    }
-
-    #[test]
-    fn urls_of_several_servers_are_read() {
-        for scheme in ["redis+cluster", "rediss+cluster", "redis-cluster"] {
-            let url = format!("{scheme}://:word@h1:7000,h2,[::1]:7002/");
-            let Target::Cluster(seeds) = Target::parse(&url).expect("valid") else {
-                panic!("{url}");
-            };
-            let expected = [tcp("h1", 7000), tcp("h2", 6379), tcp("::1", 7002)];
-            assert_eq!(endpoints(&seeds), expected);
-            assert_eq!(seeds[1].login.password.as_deref(), Some("word"));
-            assert_eq!(seeds[2].login.is_tls, scheme == "rediss+cluster");
-        }
-        let url = "redis+sentinel://app:word@s1,s2:26380/main/2";
-        let Target::Sentinels {
-            sentinels,
-            name,
-            login,
-        } = Target::parse(url).expect("valid")
-        else {
-            panic!("{url}");
-        };
-        assert_eq!(
-            endpoints(&sentinels),
-            [tcp("s1", 26_379), tcp("s2", 26_380)]
-        );
-        assert_eq!((name.as_str(), login.database), ("main", 2));
-        assert_eq!(login.user.as_deref(), Some("app"));
-        // A sentinel has no databases.
-        assert_eq!(sentinels[0].login.database, 0);
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_told_without_the_password() {
-        for url in [
-            "localhost:6379",
-            "http://app:hunter2@h",
-            "redis://app:hunter2@",
-            "redis://app:hunter2@h:port",
-            "redis://app:hunter2@h/one",
-            "redis://app:hunter2@h/1?timeout=5",
-            "redis://app:hunter2@h/1#x",
-            "redis://app:hunter2@[::1/0",
-            "redis://app:hunter2@h1,h2",
-            "redis://app@h",
-            "redis+unix://app:hunter2@host/r.sock",
-            "redis+unix://",
-            "rediss+unix:///r.sock",
-            "redis+cluster://app:hunter2@h1,,h2",
-            "redis+cluster://app:hunter2@h1/1",
-            "redis+sentinel://app:hunter2@h1,h2",
-            "redis+sentinel://app:hunter2@h1/main/one",
-            "redis+ring://h",
-            "redis://app:hunter2",
-            "redis://:hunter2/0",
-            "redis+unix://:hunter2/r.sock",
-        ] {
-            let refused = Target::parse(url).expect_err(url);
-            let told = format!("{refused} {refused:?}");
-            assert_eq!(refused.field(), "redis url");
-            assert!(!told.contains("hunter2"), "{told}");
-            assert!(!told.contains("app"), "{told}");
-        }
-        let target = Target::parse("redis://app:hunter2@h").expect("valid");
-        assert!(!format!("{target:?}").contains("hunter2"));
-        // A slash in a password ends it, and then nothing makes sense; it must not be shown.
-        let refused = Target::parse("redis://app:hun/ter2@h").expect_err("a slash");
-        assert!(!refused.to_string().contains("ter2"), "{refused}");
-    }
-}
+mod tests;

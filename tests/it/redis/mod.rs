@@ -9,6 +9,7 @@ mod keys;
 mod nodes;
 mod overrides;
 mod proxy;
+mod recovery;
 mod sentinel;
 pub(crate) mod server;
 mod slow;

@@ -112,7 +112,8 @@ impl Server {
             vec!["--port", &port]
         };
         let here = ["--bind", "127.0.0.1", "--unixsocket", "redis.sock"];
-        let child = Command::new("redis-server")
+        let binary = env::var_os("TOLLGATE_TEST_REDIS_SERVER");
+        let child = Command::new(binary.unwrap_or_else(|| "redis-server".into()))
             .args(arguments)
             .args(listen)
             .args(here)

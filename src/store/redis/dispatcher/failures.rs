@@ -6,6 +6,7 @@
 //! needs no requests.
 
 use super::{Command, Dispatcher, Duration, QueuedRequest, RedisStoreError, State, Timestamp};
+use crate::error::StoreErrorKind;
 use crate::store::redis::slot_queues::Expired;
 
 impl<F> Dispatcher<F> {
@@ -109,16 +110,17 @@ impl<F> Dispatcher<F> {
         self.publish();
     }
 
-    /// Evaluates the reply to a probe that came in time.
+    /// Evaluates the reply to a probe that came in time. A permanent error, such as a missing
+    /// permission for `PING`, means that the server responds.
     pub(super) fn end_probe(&mut self, error: Option<RedisStoreError>, now: Timestamp) {
-        match error {
+        match error.filter(|error| error.kind() == StoreErrorKind::Unavailable) {
             Some(error) => self.breaker.record_error_reply(error, now),
-            None => self.breaker.record_success(),
+            None => self.breaker.record_probe_success(),
         }
         self.publish();
     }
 
-    /// Queues a probe if the breaker is open and one is due.
+    /// Queues a probe if one is due.
     pub(super) fn start_probe(&mut self, now: Timestamp) {
         if !matches!(self.connection.state(), State::Open(_))
             || self.breaker.probe_at().is_none_or(|at| at > now)

@@ -1,0 +1,56 @@
+//! Operations for operators, and overrides.
+
+use std::sync::Arc;
+
+use super::RedisStore;
+use crate::batch::Batch;
+use crate::clock::Timestamp;
+use crate::key::Subject;
+use crate::store::{Override, OverrideStore, Overrides, StoreAdmin, StoreFuture};
+
+impl StoreAdmin for RedisStore {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
+        self.forget(batch)
+    }
+
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
+        self.forget_subject(subject)
+    }
+
+    fn clear(&self) -> StoreFuture<()> {
+        self.forget_everything()
+    }
+
+    fn len(&self) -> StoreFuture<usize> {
+        self.count()
+    }
+
+    /// Redis removes expired counters itself, except under the caller's clock.
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
+        if self.shared.by_callers_clock {
+            self.drop_expired(self.shared.wall.at(now))
+        } else {
+            StoreFuture::ready(Ok(0))
+        }
+    }
+
+    fn epoch(&self) -> u64 {
+        let resets = self.shared.epoch.current();
+        resets.wrapping_add(self.shared.overrides.version())
+    }
+}
+
+impl OverrideStore for RedisStore {
+    fn table(&self) -> &Overrides {
+        &self.shared.overrides
+    }
+
+    fn set(&self, new: Override) -> StoreFuture<()> {
+        self.spawn_change(Arc::clone(&self.shared).set_override(new))
+    }
+
+    fn remove(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
+        let of = Override::of(*subject, rule);
+        self.spawn_change(Arc::clone(&self.shared).remove_override(of))
+    }
+}
