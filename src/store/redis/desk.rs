@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Sleep, sleep};
 
 use super::call;
+use super::call_codec::{self, ScriptRef};
 use super::lanes::{Call, Lanes, Manner, Overdue, Pace, Reply, Ticket};
 use super::link::{Line, Link, State};
-use super::parcel::{self, Known};
 use super::request::Request;
 use super::source::Source;
 use super::trouble::Trouble;
@@ -98,7 +98,7 @@ impl Desk {
 
 /// What may happen while the clerk waits.
 enum Event {
-    Answered(Call, Known, Result<Value, RedisError>, Line),
+    Answered(Call, ScriptRef, Result<Value, RedisError>, Line),
     /// There is a line now, or there is none.
     LineSettled,
     /// The time is up for somebody.
@@ -233,7 +233,7 @@ impl Clerk {
                     let Some(call) = self.lanes.next() else {
                         return;
                     };
-                    self.send(call, Known::ByHash, line);
+                    self.send(call, ScriptRef::Hash, line);
                     if self.lanes.travel_together() {
                         self.turn = Turn::Over;
                     }
@@ -255,9 +255,9 @@ impl Clerk {
         }
     }
 
-    fn send(&mut self, call: Call, known: Known, line: Line) {
+    fn send(&mut self, call: Call, known: ScriptRef, line: Line) {
         let requests = call.members.iter().map(|member| &member.request);
-        let command = parcel::command(requests, known);
+        let command = call_codec::command(requests, known);
         line.health.asked();
         self.line = Some(line.clone());
         self.under_way.push(Box::pin(async move {
@@ -271,21 +271,21 @@ impl Clerk {
     fn pass_on(
         &mut self,
         mut call: Call,
-        known: Known,
+        known: ScriptRef,
         answer: Result<Value, RedisError>,
         line: &Line,
     ) {
         let answers = match answer {
             // Nothing has run: a server that has restarted, or whose scripts were flushed. Whoever
             // sends the text makes it known again. It is not sent for those who have given up.
-            Err(error) if known == Known::ByHash && call::is_unknown_script(&error) => {
+            Err(error) if known == ScriptRef::Hash && call::is_unknown_script(&error) => {
                 line.health.answered();
                 call.members
                     .retain(|member| self.lanes.is_waited_for(member));
                 if call.members.is_empty() {
                     self.lanes.end(call.lane);
                 } else {
-                    self.send(call, Known::ByText, line.clone());
+                    self.send(call, ScriptRef::Text, line.clone());
                 }
                 return;
             }
@@ -293,7 +293,7 @@ impl Clerk {
                 line.health.answered();
                 self.is_overdue = false;
                 let requests = call.members.iter().map(|member| &member.request);
-                parcel::unpack(requests, answer, self.link.place())
+                call_codec::unpack(requests, answer, self.link.place())
             }
             Err(error) => {
                 let trouble = Trouble::calling(self.link.place(), error);

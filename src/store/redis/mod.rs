@@ -4,6 +4,7 @@ mod address;
 mod backoff;
 mod builder;
 mod call;
+mod call_codec;
 mod cluster;
 mod connect;
 mod desk;
@@ -11,9 +12,9 @@ mod health;
 mod key;
 mod lanes;
 mod link;
+mod multi_slot;
 mod overrides;
-mod parcel;
-mod parts;
+mod reply;
 mod request;
 mod script;
 mod sentinel;
@@ -71,7 +72,7 @@ pub use self::builder::RedisStoreBuilder;
 ///   arithmetic of [`State`](crate::algorithm::State): the same trace gets the same answers as
 ///   from memory, to the unit.
 /// - **One clock.** Time is the server's, so the clocks of the fleet do not matter.
-/// - **One key per subject**, `prefix:v1:{hash}`, with all its counters. Every key has a time to
+/// - **One key per subject**, `prefix:v2:{tag}`, with all its counters. Every key has a time to
 ///   live, as long as its counters need it; a key without one gets it back when it is next
 ///   decided about. [Overrides](crate::Override) are in a key of their own, which every process
 ///   looks at twice a second.
@@ -214,7 +215,7 @@ impl RedisStore {
                 })
             }
             Servers::Cluster(cluster) => {
-                let answer = parts::ask(cluster, request, due);
+                let answer = multi_slot::ask(cluster, request, due);
                 self.spawn(async move { read(&answer.await?) })
             }
         }
