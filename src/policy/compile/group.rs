@@ -117,6 +117,16 @@ impl Compiler<'_> {
                 let problem = Invalid::new("quota", quota, expected);
                 self.problems.push(place.problem("limit", problem));
             }
+            let mut lines = self.lines.iter();
+            if let Some(twin) = lines.find(|line| {
+                let other = &line.counter;
+                other.short_id() == counter.short_id() && other.id() != counter.id()
+            }) {
+                let found = counter.to_string();
+                let expected = format!("another name: `{}` has the same id in Redis", twin.counter);
+                let problem = Invalid::new("name", found, expected);
+                self.problems.push(place.problem("name", problem));
+            }
             let by_tier = by_tier.iter().map(|quotas| quotas[index]).collect();
             self.lines.push(Line {
                 counter,

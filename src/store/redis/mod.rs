@@ -72,9 +72,10 @@ pub use self::builder::RedisStoreBuilder;
 ///   arithmetic of [`State`](crate::algorithm::State): the same trace gets the same answers as
 ///   from memory, to the unit.
 /// - **One clock.** Time is the server's, so the clocks of the fleet do not matter.
-/// - **One key per subject**, `prefix:v2:{tag}`, with all its counters. Every key has a time to
-///   live, as long as its counters need it; a key without one gets it back when it is next
-///   decided about. [Overrides](crate::Override) are in a key of their own, which every process
+/// - **One key per subject**, `prefix:v2:{tag}`, with all its counters, and one per sliding log or
+///   sliding-bucket counter, `prefix:v2:{tag}:id`. Every key has a time to live, as long as its counters
+///   need it; a key without one gets it back when it is next decided about. Keys of version 1 are
+///   ignored: counters start afresh after an update from it. [Overrides](crate::Override) are in a key of their own, which every process
 ///   looks at twice a second.
 /// - **Never twice.** If an answer does not come, nobody knows whether it was charged, and so it is
 ///   not asked again.
@@ -139,8 +140,8 @@ pub use self::builder::RedisStoreBuilder;
 /// when it is full, and whoever they belonged to starts afresh. A failover may lose what the old
 /// primary had not passed on.
 ///
-/// The user needs `+eval +evalsha +time +hget +hmget +hset +hdel +hlen +hgetall +hkeys +pttl
-/// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for [`clear`](Store::clear) and
+/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hset +hdel +hgetall +pttl +pexpire
+/// +persist +type +del +unlink` on `~prefix:*`, and `+scan` for [`clear`](Store::clear) and
 /// [`len`](Store::len); in a cluster `+cluster|slots +asking`, behind sentinels `+role`.
 ///
 /// [`clear`](Store::clear) and [`len`](Store::len) go through all keys of the database, those of

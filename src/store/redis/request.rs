@@ -7,7 +7,6 @@ use super::reply::{INSTANT_BYTES, Row, USAGE_BYTES};
 use super::script::{Kind, Kinds, UNCHARGED, Verb};
 use crate::batch::{Batch, Check, Group, MAX_BATCH};
 use crate::clock::Timestamp;
-use crate::key::Counter;
 use crate::quota::{Algorithm, MAX_COUNT, Quota};
 
 pub(super) use super::reply::Reading;
@@ -35,9 +34,6 @@ pub(super) const HEAD_BYTES: usize = 19;
 
 // Check: id, shape, key, group, five numbers, key of the log, tick power, reserved bytes.
 pub(super) const CHECK_BYTES: usize = 53;
-/// Bytes of the counter's id that are stored. A policy with two counters that are equal in these is
-/// rejected.
-pub(super) const ID_BYTES: usize = 5;
 const KEY_AT: usize = 6;
 pub(super) const GROUP_AT: usize = 7;
 const COST_AT: usize = 8;
@@ -218,7 +214,7 @@ impl Request {
     fn push_check(&mut self, check: &Check<'_>, key: usize, group: u8) {
         let quota = check.quota();
         let (kind, p, q) = parameters(quota);
-        let id = stored_id(check.counter());
+        let id = check.counter().short_id();
         self.kinds = self.kinds.and(kind);
         let mut log = 0;
         if kind == Kind::Log {
@@ -240,12 +236,6 @@ impl Request {
     fn push_number(&mut self, number: f64) {
         self.body.extend(number.to_le_bytes());
     }
-}
-
-/// Returns the bytes of a counter's id that identify its record in the value of a subject.
-pub(super) fn stored_id(counter: &Counter) -> [u8; ID_BYTES] {
-    let [a, b, c, d, e, ..] = counter.id().to_le_bytes();
-    [a, b, c, d, e]
 }
 
 /// Numbers the group of each check: [`LIVE`], then one number per dry run. [`UNCHARGED`] is added to

@@ -85,12 +85,15 @@ pub(super) fn deciding(kinds: Kinds) -> &'static Script {
             (Kind::Log, include_str!("lua/sliding_log.lua")),
         ];
         let steps = steps.iter().filter(|(kind, _)| kinds.contains(*kind));
-        let mut parts = vec![
-            include_str!("lua/prelude.lua"),
-            include_str!("lua/value.lua"),
-            include_str!("lua/ttl.lua"),
-        ];
+        let helpers = [include_str!("lua/value.lua"), include_str!("lua/ttl.lua")];
+        // Before the steps if these need them, otherwise after what most calls need.
+        let (early, late) = helpers.split_at(if kinds.contains(Kind::Log) { 2 } else { 0 });
+        let mut parts = vec![include_str!("lua/prelude.lua")];
+        parts.extend(early);
         parts.extend(steps.map(|(_, text)| *text));
+        parts.push(include_str!("lua/decide_one.lua"));
+        parts.extend(late);
+        parts.push(include_str!("lua/decide_batch.lua"));
         parts.push(include_str!("lua/decide.lua"));
         Script::new(&parts)
     })
@@ -124,7 +127,7 @@ impl Script {
 
 /// Constants of the scripts. Their numbers are written into the text: a variable outside of a function
 /// costs about as much as an addition each time it is read.
-const CONSTANTS: [(&str, u64); 62] = [
+const CONSTANTS: [(&str, u64); 63] = [
     ("DECIDE", Verb::Decide as u64),
     ("PEEK", Verb::Peek as u64),
     ("RECORD", Verb::Record as u64),
@@ -160,16 +163,17 @@ const CONSTANTS: [(&str, u64); 62] = [
     ("STATE_C", 10),
     ("CHARGED", 11),
     ("KIND", 12),
-    ("HEAD", 13),
-    ("KEY", 14),
-    ("GROUP", 15),
-    ("COST", 16),
-    ("AMOUNT", 17),
-    ("WINDOW", 18),
-    ("PARAM_P", 19),
-    ("PARAM_Q", 20),
-    ("LOG_KEY", 21),
-    ("POWER", 22),
+    ("SECONDS", 13),
+    ("HEAD", 14),
+    ("KEY", 15),
+    ("GROUP", 16),
+    ("COST", 17),
+    ("AMOUNT", 18),
+    ("WINDOW", 19),
+    ("PARAM_P", 20),
+    ("PARAM_Q", 21),
+    ("LOG_KEY", 22),
+    ("POWER", 23),
     // The request.
     ("REQUEST_BYTES", HEAD_BYTES as u64),
     ("CHECK_BYTES", CHECK_BYTES as u64),
@@ -253,7 +257,7 @@ mod tests {
 
     #[test]
     fn only_whole_names_are_replaced() {
-        assert_eq!(with_constants("KEY, KEYS, x[KEY]"), "14, KEYS, x[14]");
+        assert_eq!(with_constants("KEY, KEYS, x[KEY]"), "15, KEYS, x[15]");
         assert_eq!(with_constants("HEAD_BYTES + 1 ÷ DAYS"), "6 + 1 ÷ DAYS");
     }
 

@@ -7,7 +7,6 @@ use super::RedisStore;
 use super::call::{self, Question, ScriptCall};
 use super::lanes::Manner;
 use super::link::Link;
-use super::request::{ID_BYTES, stored_id};
 use super::script;
 use super::servers::Servers;
 use super::trouble::Trouble;
@@ -23,17 +22,17 @@ const PAGE: usize = 500;
 
 impl RedisStore {
     pub(super) fn forget(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        let mut ids_of: HashMap<String, Vec<[u8; ID_BYTES]>> = HashMap::new();
+        let mut ids_of: HashMap<String, Vec<[u8; 5]>> = HashMap::new();
         for check in batch.checks() {
             let ids = ids_of
                 .entry(self.shared.prefix.key(check.subject()))
                 .or_default();
-            ids.push(stored_id(check.counter()));
+            ids.push(check.counter().short_id());
         }
         let servers = self.shared.servers.clone();
         self.spawn_change(async move {
             for (key, ids) in ids_of {
-                let ids = ids.iter().map(<[u8; ID_BYTES]>::as_slice);
+                let ids = ids.iter().map(<[u8; 5]>::as_slice);
                 let arguments: Vec<&[u8]> = [b"remove".as_slice(), b"0"]
                     .into_iter()
                     .chain(ids)

@@ -43,5 +43,7 @@ steps[FIXED] = function(what, now, cost, amount, window, months, _, _, _, seen, 
     count = cost < MAX_COUNT - count and count + cost or MAX_COUNT
   end
   local expires = count > 0 and stop or 0
-  return ALLOWED, count, stop, write('<I4I7I7', second_of(expires), now, count), expires
+  local second = (expires + -expires % SECOND) / SECOND
+  second = second < LAST_SECOND and second or LAST_SECOND
+  return ALLOWED, count, stop, write('<I4I7I7', second, now, count), expires, second
 end

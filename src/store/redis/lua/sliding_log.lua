@@ -274,7 +274,9 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen)
     write('<I7I7I4I4I4I4I1', total, start, entries, index, first, last, skip) .. tail)
   if is_new and seen then
     -- Its hash was lost, its record was not: that need not be written with a time to live.
-    call('PEXPIRE', key, lifetime(expires, now))
+    call('PEXPIRE', key, lifetime(expires, 0, now))
   end
-  return outcome, used, reset, write('<I4I7', second_of(expires), now), expires
+  local second = (expires + -expires % SECOND) / SECOND
+  second = second < LAST_SECOND and second or LAST_SECOND
+  return outcome, used, reset, write('<I4I7', second, now), expires, second
 end

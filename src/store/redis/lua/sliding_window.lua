@@ -55,6 +55,7 @@ steps[SLIDING] = function(
     current = most
   end
   local expires = current > 0 and stop + window or previous > 0 and stop or 0
-  return ALLOWED, used, stop,
-    write('<I4I7I4I4', second_of(expires), now, current, previous), expires
+  local second = (expires + -expires % SECOND) / SECOND
+  second = second < LAST_SECOND and second or LAST_SECOND
+  return ALLOWED, used, stop, write('<I4I7I4I4', second, now, current, previous), expires, second
 end

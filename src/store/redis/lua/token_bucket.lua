@@ -93,6 +93,7 @@ steps[TOKEN] = function(
   local whole_at = level > 0 and filled + refills_in(level) or 0
   local expires = whole_at < MAX_COUNT and whole_at or MAX_COUNT
   its_power = factor == 1 and power or its_power
-  return ALLOWED, used, whole_at,
-    write('<I4I7I6I7B', second_of(expires), now, level, filled, its_power), expires
+  local second = (expires + -expires % SECOND) / SECOND
+  second = second < LAST_SECOND and second or LAST_SECOND
+  return ALLOWED, used, whole_at, write('<I4I7I6I7B', second, now, level, filled, its_power), expires, second
 end

@@ -1,4 +1,16 @@
 
+-- Reads a key or a field. A key of another type counts as absent.
+local function fetch(...)
+  local found = attempt(...)
+  if type(found) ~= 'table' then
+    return found
+  end
+  if not string.find(found.err, 'WRONGTYPE', 1, true) then
+    error(found)
+  end
+  return false
+end
+
 -- The value of a subject's key is a string: records without a separator, in no particular order.
 --
 --   id c5, shape B, expires I4, seen I7, state
@@ -45,4 +57,16 @@ local function without_expired(value, now, is_removed)
     at = following
   end
   return table.concat(kept), #kept, dropped, logs
+end
+
+-- Reads `seen` and the state of a record.
+local function read_state(kind, text, at)
+  if kind == SLIDING then
+    return read('<I7I4I4', text, at)
+  elseif kind == FIXED then
+    return read('<I7I7', text, at)
+  elseif kind == TOKEN then
+    return read('<I7I6I7B', text, at)
+  end
+  return read('<I7', text, at)
 end
