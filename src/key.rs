@@ -370,6 +370,12 @@ impl Counter {
     pub const fn id(&self) -> u64 {
         self.id
     }
+
+    /// Returns the part of the id that Redis stores. Two counters of one policy must differ in it.
+    pub(crate) const fn short_id(&self) -> [u8; 5] {
+        let [a, b, c, d, e, ..] = self.id.to_le_bytes();
+        [a, b, c, d, e]
+    }
 }
 
 /// Rule and window: `secrets:1h`; or `secrets:blocked`, where there is no window.

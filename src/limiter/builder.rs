@@ -72,7 +72,10 @@ impl LimiterBuilder {
         for quota in self.quotas {
             let quota = quota?;
             let counter = Counter::new(&self.name, quota)?;
-            if let Some(twin) = counters.iter().find(|other| other.id() == counter.id()) {
+            if let Some(twin) = counters
+                .iter()
+                .find(|other| other.short_id() == counter.short_id())
+            {
                 return Err(Invalid::new(
                     "quota",
                     quota,

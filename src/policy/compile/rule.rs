@@ -109,6 +109,16 @@ impl Compiler<'_> {
                 let problem = Invalid::new("quota", quota, expected);
                 self.problems.push(place.problem("limit", problem));
             }
+            let mut others = self.quotas.iter();
+            if let Some(twin) = others.find(|quota| {
+                let other = &quota.counter;
+                other.short_id() == counter.short_id() && other.id() != counter.id()
+            }) {
+                let found = counter.to_string();
+                let expected = format!("another name: `{}` has the same id in Redis", twin.counter);
+                let problem = Invalid::new("name", found, expected);
+                self.problems.push(place.problem("name", problem));
+            }
             let by_tier = by_tier.iter().map(|quotas| quotas[index]).collect();
             self.quotas.push(CompiledQuota {
                 counter,

@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Sleep, sleep};
 
 use super::call;
+use super::call_codec::{self, ScriptRef};
 use super::cluster::NodeRoute;
 use super::connection::{Connection, ConnectionHandle, State};
 use super::error::RedisStoreError;
-use super::parcel::{self, Known};
 use super::queue::{Command, QueueSettings, QueuedRequest, Response, ServerStatus};
 use super::slot_queues::{CoalescedCall, SlotQueues};
 use crate::clock::{Clock as _, SystemClock, Timestamp};
@@ -30,7 +30,7 @@ use crate::store::breaker::BreakerState;
 /// A call that has ended.
 pub(super) struct EndedCall {
     call: CoalescedCall,
-    known: Known,
+    known: ScriptRef,
     result: Result<Value, RedisError>,
     connection: Connection,
 }
@@ -40,7 +40,7 @@ async fn send_call(
     mut connection: Connection,
     command: Cmd,
     call: CoalescedCall,
-    known: Known,
+    known: ScriptRef,
 ) -> EndedCall {
     let result = call::send(&mut connection, &command, call.mode).await;
     EndedCall {
@@ -82,7 +82,7 @@ pub(super) struct Dispatcher<F> {
     /// Whether requests may still arrive.
     is_open: bool,
     queues: SlotQueues,
-    send: fn(Connection, Cmd, CoalescedCall, Known) -> F,
+    send: fn(Connection, Cmd, CoalescedCall, ScriptRef) -> F,
     in_flight: FuturesUnordered<F>,
     flush: FlushState,
     breaker: BreakerState<RedisStoreError>,
@@ -246,19 +246,25 @@ impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
             let Some(call) = self.queues.next() else {
                 return;
             };
-            self.send(call, Known::ByHash, connection, now);
+            self.send(call, ScriptRef::Hash, connection, now);
             if self.queues.is_coalescing() {
                 self.flush = FlushState::Sent;
             }
         }
     }
 
-    fn send(&mut self, call: CoalescedCall, known: Known, connection: Connection, now: Timestamp) {
+    fn send(
+        &mut self,
+        call: CoalescedCall,
+        known: ScriptRef,
+        connection: Connection,
+        now: Timestamp,
+    ) {
         let command = match self.queues.command(call.members[0]) {
-            Command::Decide(_) => parcel::command(self.queues.decisions(&call), known),
+            Command::Decide(_) => call_codec::command(self.queues.decisions(&call), known),
             Command::Script(script, command) => match known {
-                Known::ByHash => command.clone(),
-                Known::ByText => call::with_text(command, script),
+                ScriptRef::Hash => command.clone(),
+                ScriptRef::Text => call::with_text(command, script),
             },
             Command::Plain(command) => command.clone(),
             Command::Probe => redis::cmd("PING"),

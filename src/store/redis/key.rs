@@ -1,5 +1,6 @@
-//! Subjects as keys: `prefix:v1:{hash}`, all of one length.
+//! Redis keys: `prefix:v2:{tag}` per subject, `prefix:v2:{tag}:id` per log of a subject.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use sha2::{Digest as _, Sha256};
@@ -7,20 +8,20 @@ use sha2::{Digest as _, Sha256};
 use crate::error::Invalid;
 use crate::key::{Subject, Value};
 
-/// The beginning of all keys of one application.
+/// Beginning of all keys of one application.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix(String);
 
 impl Prefix {
-    const LONGEST: usize = 64;
-    /// Counters are kept in this way. Another way must not come upon them.
-    const VERSION: &'static str = "v1";
+    const MAX_LEN: usize = 64;
+    /// Version of the format. Keys of other versions are neither read nor removed.
+    const VERSION: &'static str = "v2";
 
-    /// 1 to 64 visible ASCII characters that mean nothing in a hash tag or a pattern.
+    /// Accepts 1 to 64 visible ASCII characters without a meaning in a hash tag or a pattern.
     pub(super) fn new(name: &str) -> Result<Self, Invalid> {
-        let plain = |byte: u8| byte.is_ascii_graphic() && !b"{}*?[]\\\"'".contains(&byte);
-        if !(1..=Self::LONGEST).contains(&name.len()) || !name.bytes().all(plain) {
-            let shown: String = name.chars().take(Self::LONGEST).collect();
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"{}*?[]\\\"'".contains(&byte);
+        if !(1..=Self::MAX_LEN).contains(&name.len()) || !name.bytes().all(is_plain) {
+            let shown: String = name.chars().take(Self::MAX_LEN).collect();
             return Err(Invalid::new(
                 "redis prefix",
                 shown.escape_debug(),
@@ -30,37 +31,53 @@ impl Prefix {
         Ok(Self(format!("{name}:{}:", Self::VERSION)))
     }
 
-    /// The key of a subject.
+    /// Returns the key of a subject.
     ///
-    /// The hash has no secret of its own, because every process of a fleet must come to the same
-    /// key, also the next version of it. 128 bits of SHA-256: nobody can find a second subject
-    /// for somebody else's key, and keys do not show whose they are.
+    /// The tag is a hash without a secret, because all processes of a fleet, and their next versions,
+    /// must compute the same key. 128 bits of SHA-256: a second subject with the same key cannot be
+    /// found, and a key does not show its subject.
     pub(super) fn key(&self, subject: &Subject<'_>) -> String {
-        // By hand: with `format!`, this would be a third of what a decision costs the caller.
-        let mut key = String::with_capacity(self.0.len() + DIGITS + 2);
+        // Without `format!`, which would be a third of the client's cost of a decision.
+        let mut key = String::with_capacity(self.0.len() + TAG_CHARS + 2);
         key.push_str(&self.0);
         key.push('{');
-        push_hex(&mut key, hash(subject));
+        push_tag(&mut key, hash(subject));
         key.push('}');
         key
     }
 
-    /// What a subject and a rule are found by where there is no counter.
-    pub(super) fn hash_of(subject: &Subject<'_>, rule: &str) -> String {
-        let mut digits = String::with_capacity(DIGITS);
-        let hash = hash(subject).chain_update([0]).chain_update(rule);
-        push_hex(&mut digits, hash);
-        digits
+    /// Returns the key of a log of a subject. It has the subject's hash tag, so it is in its slot.
+    pub(super) fn log_key(subject_key: &str, id: &[u8]) -> String {
+        let mut key = String::with_capacity(subject_key.len() + 1 + 2 * id.len());
+        key.push_str(subject_key);
+        key.push(':');
+        for byte in id {
+            let _ = write!(key, "{byte:02x}");
+        }
+        key
     }
 
-    /// The key of the overrides. Not one of the pattern.
+    /// Returns a hash of a subject and a rule, for what is stored under neither's key.
+    pub(super) fn hash_of(subject: &Subject<'_>, rule: &str) -> String {
+        let mut tag = String::with_capacity(TAG_CHARS);
+        let hash = hash(subject).chain_update([0]).chain_update(rule);
+        push_tag(&mut tag, hash);
+        tag
+    }
+
+    /// Returns the key of the overrides. No pattern below matches it.
     pub(super) fn of_overrides(&self) -> String {
         format!("{}overrides", self.0)
     }
 
-    /// The pattern of all keys.
+    /// Returns the pattern of the keys of all subjects, without logs.
     pub(super) fn pattern(&self) -> String {
         format!("{}{{*}}", self.0)
+    }
+
+    /// Returns the pattern of the keys of all subjects and logs.
+    pub(super) fn pattern_with_logs(&self) -> String {
+        format!("{}{{*", self.0)
     }
 }
 
@@ -80,18 +97,26 @@ fn hash(subject: &Subject<'_>) -> Sha256 {
     hash
 }
 
-/// How much of a hash is written down, in digits of four bits.
-const DIGITS: usize = 32;
+/// Length of a tag: 21 characters of 6 bits, and one with the last two of 128.
+const TAG_CHARS: usize = 22;
 
-fn push_hex(text: &mut String, hash: Sha256) {
-    for byte in &hash.finalize()[..DIGITS / 2] {
-        for digit in [byte >> 4, byte & 0xf] {
-            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+/// Appends 128 bits of the hash in base64url without padding.
+fn push_tag(text: &mut String, hash: Sha256) {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let digest = hash.finalize();
+    for three in digest[..16].chunks(3) {
+        let bits = three
+            .iter()
+            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+        let bits = bits << (24 - 8 * three.len());
+        for place in 0..=three.len() {
+            let digit = bits >> (18 - 6 * place) & 0x3f;
+            text.push(char::from(ALPHABET[digit as usize]));
         }
     }
 }
 
-/// One dimension: what kind it is, then name and value, each with its length before it. So no two
+/// Hashes one dimension: its kind, then name and value, each with its length before it. So no two
 /// subjects have the same bytes.
 fn dimension(hash: &mut Sha256, kind: u8, name: &str, value: &[u8]) {
     hash.update([kind]);
@@ -109,29 +134,23 @@ mod tests {
         Prefix::new("app").expect("plain").key(&subject.into())
     }
 
-    /// A change of these would lose every count of every fleet when it is updated: it would need
-    /// another version in the key.
+    /// Other keys would lose all counts of a fleet when it is updated: they need another version.
     #[test]
-    fn keys_stay_as_they_are() {
-        assert_eq!(
-            key(Subject::all()),
-            "app:v1:{e3b0c44298fc1c149afbf4c8996fb924}"
-        );
-        assert_eq!(
-            key([("user", "alice")]),
-            "app:v1:{2f1d1c2bb0fa366bdad1212e08b23e8d}"
-        );
+    fn keys_do_not_change() {
+        assert_eq!(key(Subject::all()), "app:v2:{47DEQpj8HBSa-_TImW-5JA}");
+        assert_eq!(key([("user", "alice")]), "app:v2:{Lx0cK7D6Nmva0SEuCLI-jQ}");
+        let log = Prefix::log_key(&key(Subject::all()), &[0, 1, 0xab, 0x7f, 0xff]);
+        assert_eq!(log, "app:v2:{47DEQpj8HBSa-_TImW-5JA}:0001ab7fff");
     }
 
     #[test]
-    fn prefixes_are_plain() {
+    fn prefix_without_special_characters_is_accepted() {
         for wrong in ["", "a{b", "a b", "a*", "naïve", &"x".repeat(65)] {
-            let refused = Prefix::new(wrong).expect_err(wrong);
-            assert_eq!(refused.field(), "redis prefix");
+            let rejected = Prefix::new(wrong).expect_err(wrong);
+            assert_eq!(rejected.field(), "redis prefix");
         }
-        assert_eq!(
-            Prefix::new("shop:eu").expect("plain").pattern(),
-            "shop:eu:v1:{*}"
-        );
+        let prefix = Prefix::new("shop:eu").expect("plain");
+        assert_eq!(prefix.pattern(), "shop:eu:v2:{*}");
+        assert_eq!(prefix.pattern_with_logs(), "shop:eu:v2:{*");
     }
 }

@@ -5,6 +5,7 @@ mod admin;
 mod backoff;
 mod builder;
 mod call;
+mod call_codec;
 mod cluster;
 mod connect;
 mod connection;
@@ -12,11 +13,11 @@ mod dispatcher;
 mod error;
 mod key;
 mod liveness;
+mod multi_slot;
 mod overrides;
-mod parcel;
-mod parts;
 mod queue;
 mod redirect;
+mod reply;
 mod request;
 mod script;
 mod sentinel;
@@ -73,8 +74,9 @@ pub use self::builder::RedisStoreBuilder;
 ///   [`State`](crate::algorithm::State). The same trace gets the same usages as from memory, to the
 ///   unit.
 /// - **One clock.** Time is the server's. The clocks of the processes do not matter.
-/// - **One key per subject**, `prefix:v1:{hash}`, with all its counters. Every key has a time to live
-///   that covers its counters; a key that lost it gets it back with the next decision.
+/// - **One key per subject**, `prefix:v2:{tag}`, with all its counters, and one per sliding log or
+///   sliding-bucket counter, `prefix:v2:{tag}:id`. Every key has a time to live that covers its
+///   counters; a key that lost it gets it back with the next decision. Keys of version 1 are ignored.
 ///   [Overrides](crate::Override) have a key of their own, which every process polls twice a second.
 /// - **Never twice.** A call whose reply is lost may have been charged. It is not repeated.
 /// - **Coalesced.** Up to 64 decisions that wait at the same time share one call. Each is decided on
@@ -147,7 +149,7 @@ pub use self::builder::RedisStoreBuilder;
 /// Under a `maxmemory` with an eviction policy, counters are lost when the server is full, and their
 /// callers start again at zero. A failover may lose writes that were not replicated.
 ///
-/// The user needs `+eval +evalsha +time +hget +hmget +hset +hdel +hlen +hgetall +hkeys +pttl
+/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hset +hdel +hgetall +pttl
 /// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for
 /// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len); in a cluster `+cluster|slots +asking`,
 /// behind sentinels `+role`.
@@ -209,7 +211,7 @@ impl RedisStore {
         match &shared.servers {
             Servers::Cluster(cluster) if request.keys.len() > 1 => {
                 let due = cluster.now().saturating_add(shared.deadline);
-                let reply = parts::ask(cluster, request, due);
+                let reply = multi_slot::ask(cluster, request, due);
                 let place = Arc::clone(cluster.place());
                 // In a task: a dropped future must not leave a part charged.
                 self.spawn(async move {

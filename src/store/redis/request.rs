@@ -1,53 +1,52 @@
-//! A batch as the script reads it, and the answer as the script writes it.
+//! A batch in the encoding of the script. `lua/decide.lua` documents the layout.
 
 use bytes::Bytes;
 
 use super::key::Prefix;
-use super::script::{Kind, Kinds, Verb};
-use crate::batch::{Batch, Check, MAX_CHECKS};
+use super::reply::{INSTANT_BYTES, Row, USAGE_BYTES};
+use super::script::{Kind, Kinds, UNCHARGED, Verb};
+use crate::batch::{Batch, Check, Group, MAX_BATCH};
 use crate::clock::Timestamp;
 use crate::quota::{Algorithm, MAX_COUNT, Quota};
-use crate::usage::{Outcome, Usage, Usages};
 
-/// What one batch asks of the script.
+pub(super) use super::reply::Reading;
+
+/// One batch for the script: a template of the script's argument, and the keys it is about.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) kinds: Kinds,
+    /// The key of each distinct subject, each followed by the keys of its logs. All keys of a subject
+    /// have the same hash tag.
     pub(super) keys: Vec<String>,
+    /// The template. Equal for requests that differ in their keys only.
     pub(super) body: Vec<u8>,
-}
-
-/// How the answer is to be read: where in it each check of the batch is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reading {
-    rows: [Row; MAX_CHECKS],
-    len: usize,
-}
-
-/// One check of a batch.
-#[derive(Clone, Copy, Debug, Default)]
-struct Row {
-    limit: u64,
-    /// Its place in the answer. `None` if there is no counter behind it, so that nobody is asked.
-    place: Option<usize>,
 }
 
 /// Stands for the server's clock where an instant is expected.
 const SERVERS_CLOCK: f64 = -1.0;
-const HEAD_BYTES: usize = 18;
-/// Where in the head things are.
+
+// Template: verb, number of checks, number of keys, clock, instant of the charge; then the checks.
 const COUNT_AT: usize = 1;
-const CLOCK_AT: usize = 2;
-const CHARGED_AT: usize = 10;
-const CHECK_BYTES: usize = 51;
-/// Where in a check the number of its key is.
-const KEY_AT: usize = 8;
-pub(super) const INSTANT_BYTES: usize = 7;
-const USAGE_BYTES: usize = 15;
+const KEYS_AT: usize = 2;
+const CLOCK_AT: usize = 3;
+const CHARGED_AT: usize = 11;
+pub(super) const HEAD_BYTES: usize = 19;
+
+// Check: id, shape, key, group, five numbers, key of the log, tick power, reserved bytes.
+pub(super) const CHECK_BYTES: usize = 53;
+const KEY_AT: usize = 6;
+pub(super) const GROUP_AT: usize = 7;
+const COST_AT: usize = 8;
+const LOG_AT: usize = 48;
+const RESERVED_BYTES: usize = 3;
+
+/// Number of the group [`Group::Live`].
+pub(super) const LIVE: u8 = 0;
 
 impl Request {
-    /// What `verb` asks about a batch, at the instant `clock` or by the server's. Without a key,
-    /// if there is no counter to be asked about.
+    /// Encodes a batch, decided at the instant `clock`, or at the server's.
+    ///
+    /// The request has no keys if no check has a counter. Then there is nothing to send.
     pub(super) fn new(
         verb: Verb,
         batch: &Batch<'_>,
@@ -56,53 +55,55 @@ impl Request {
         prefix: &Prefix,
     ) -> (Self, Reading) {
         let checks = batch.checks();
+        let groups = number_groups(batch);
+        // A blocked live group admits nothing, so no group is charged.
+        let is_blocked = groups.first() == Some(&(LIVE | UNCHARGED));
+        let verb = match verb {
+            Verb::Decide if is_blocked => Verb::Peek,
+            other => other,
+        };
         let mut request = Self {
             kinds: Kinds::default(),
             keys: Vec::with_capacity(1),
             body: Vec::with_capacity(HEAD_BYTES + CHECK_BYTES * checks.len()),
         };
-        let mut reading = Reading {
-            len: checks.len(),
-            ..Reading::default()
+        request.body.extend([verb as u8, 0, 0]);
+        request.push_number(clock.map_or(SERVERS_CLOCK, |now| exact(now.as_micros())));
+        request.push_number(exact(charged_at.as_micros()));
+        let row = |check: &Check<'_>| Row {
+            limit: check.quota().burst(),
+            place: None,
         };
-        // Which key each check is about, counted from 1.
-        let mut key_of = [0; MAX_CHECKS];
-        let (mut asked, mut blocked) = (0, false);
-        for (index, check) in checks.iter().enumerate() {
-            reading.rows[index].limit = check.quota().burst();
-            blocked |= check.quota().is_blocked();
-            if !check.quota().counts_nothing() {
-                key_of[index] = request.key_number(&checks[..index], &key_of, check, prefix);
-                asked += 1;
+        let mut rows: Vec<Row> = checks.iter().map(row).collect();
+        let mut count = 0;
+        // The checks of one key follow each other: the script reads and writes key by key.
+        for (index, first) in checks.iter().enumerate() {
+            if first.quota().counts_nothing() || rows[index].place.is_some() {
+                continue;
             }
-        }
-        // Nobody is charged if somebody is blocked.
-        let verb = match verb {
-            Verb::Decide if blocked => Verb::Peek,
-            other => other,
-        };
-        request.body.extend([verb as u8, asked]);
-        request.number(clock.map_or(SERVERS_CLOCK, |now| exact(now.as_micros())));
-        request.number(exact(charged_at.as_micros()));
-        // Key by key, because that is how the script reads and writes.
-        let mut place = 0;
-        for key in 1..=request.keys.len() {
-            for (index, check) in checks.iter().enumerate() {
-                if key_of[index] == key {
-                    request.check(check, key);
-                    reading.rows[index].place = Some(place);
-                    place += 1;
+            request.keys.push(prefix.key(first.subject()));
+            let key = request.keys.len();
+            for (index, check) in checks.iter().enumerate().skip(index) {
+                let is_same = std::ptr::eq(check.subject(), first.subject())
+                    || check.subject() == first.subject();
+                if is_same && !check.quota().counts_nothing() {
+                    request.push_check(check, key, groups[index]);
+                    rows[index].place = Some(count);
+                    count += 1;
                 }
             }
         }
-        (request, reading)
+        request.body[COUNT_AT] = count;
+        request.body[KEYS_AT] = byte(request.keys.len());
+        let live = batch.live_len();
+        (request, Reading { rows, live })
     }
 
-    /// How long the answer is.
+    /// Length of the reply.
     pub(super) fn answer_bytes(&self) -> usize {
         let usages = match self.verb() {
             Verb::Refund => 0,
-            _ => (self.body.len() - HEAD_BYTES) / CHECK_BYTES,
+            _ => self.checks().len(),
         };
         INSTANT_BYTES + usages * USAGE_BYTES
     }
@@ -113,140 +114,158 @@ impl Request {
         verb.unwrap_or(Verb::Peek)
     }
 
-    /// The same about each of its keys alone. The answers to these, one after the other, are the
-    /// answer to the whole.
-    pub(super) fn by_key(&self) -> Vec<Self> {
-        let (head, checks) = self.body.split_at(HEAD_BYTES);
-        let keys = self.keys.iter().zip(1_u16..);
-        let part = |(key, number): (&String, u16)| {
-            let mut body = head.to_vec();
-            for check in checks.chunks_exact(CHECK_BYTES) {
-                if check[KEY_AT..KEY_AT + 2] == number.to_le_bytes() {
-                    let start = body.len();
-                    body.extend(check);
-                    body[start + KEY_AT..start + KEY_AT + 2].copy_from_slice(&1_u16.to_le_bytes());
+    /// Splits the request into one per subject. The replies to these, one after the other, are the
+    /// reply to the whole.
+    pub(super) fn by_subject(&self) -> Vec<Self> {
+        let head = &self.body[..HEAD_BYTES];
+        let checks: Vec<&[u8]> = self.checks().collect();
+        let subjects = checks.chunk_by(|one, next| one[KEY_AT] == next[KEY_AT]);
+        let part = |checks: &[&[u8]]| {
+            let first = checks[0][KEY_AT];
+            let mut body = [head, &checks.concat()].concat();
+            let mut last = first;
+            for check in body[HEAD_BYTES..].chunks_exact_mut(CHECK_BYTES) {
+                check[KEY_AT] = 1;
+                if check[LOG_AT] > 0 {
+                    last = check[LOG_AT];
+                    check[LOG_AT] -= first - 1;
                 }
             }
-            let count = (body.len() - HEAD_BYTES) / CHECK_BYTES;
-            body[COUNT_AT] = u8::try_from(count).unwrap_or(u8::MAX);
+            let keys = &self.keys[usize::from(first) - 1..usize::from(last)];
+            body[COUNT_AT] = byte(checks.len());
+            body[KEYS_AT] = byte(keys.len());
             Self {
                 kinds: self.kinds,
-                keys: vec![key.clone()],
+                keys: keys.to_vec(),
                 body,
             }
         };
-        keys.map(part).collect()
+        subjects.map(part).collect()
     }
 
-    /// The same for another purpose.
+    /// Number of distinct subjects.
+    pub(super) fn subjects(&self) -> usize {
+        let numbers = self.checks().map(|check| check[KEY_AT]);
+        let mut last = 0;
+        numbers
+            .filter(|key| std::mem::replace(&mut last, *key) != *key)
+            .count()
+    }
+
+    /// The group of each check, in the order of the reply.
+    pub(super) fn groups(&self) -> impl Iterator<Item = u8> {
+        self.checks().map(|check| check[GROUP_AT])
+    }
+
+    /// Returns a copy with another verb.
     pub(super) fn with_verb(&self, verb: Verb) -> Self {
         let mut other = self.clone();
         other.body[0] = verb as u8;
         other
     }
 
-    /// Goes by this clock.
+    /// Returns a copy that refunds the checks of some groups, charged at this instant.
+    pub(super) fn to_refund(&self, charged_at: Timestamp, is_charged: impl Fn(u8) -> bool) -> Self {
+        let mut other = self.with_verb(Verb::Refund);
+        other.set_instant(CHARGED_AT, charged_at);
+        for check in other.body[HEAD_BYTES..].chunks_exact_mut(CHECK_BYTES) {
+            if !is_charged(check[GROUP_AT]) {
+                // A refund of nothing changes nothing.
+                check[COST_AT..COST_AT + 8].fill(0);
+            }
+        }
+        other
+    }
+
+    /// Decides by this clock.
     pub(super) fn set_clock(&mut self, now: Timestamp) {
-        self.set_number(CLOCK_AT, now);
+        self.set_instant(CLOCK_AT, now);
     }
 
-    /// Gives back what was charged at this instant.
-    pub(super) fn set_charged_at(&mut self, at: Timestamp) {
-        self.set_number(CHARGED_AT, at);
+    /// Keeps the script from charging these groups.
+    pub(super) fn set_uncharged(&mut self, is_uncharged: impl Fn(u8) -> bool) {
+        for check in self.body[HEAD_BYTES..].chunks_exact_mut(CHECK_BYTES) {
+            if is_uncharged(check[GROUP_AT]) {
+                check[GROUP_AT] |= UNCHARGED;
+            }
+        }
     }
 
-    fn set_number(&mut self, place: usize, instant: Timestamp) {
-        let bytes = exact(instant.as_micros()).to_le_bytes();
-        self.body[place..place + bytes.len()].copy_from_slice(&bytes);
-    }
-
-    /// The instant that an answer says.
-    pub(super) fn instant(answer: &[u8]) -> Option<Timestamp> {
-        let instant = whole_number(answer.get(..INSTANT_BYTES)?);
-        Some(Timestamp::from_micros(instant))
-    }
-
-    /// Whether an answer says that all counters had room.
-    pub(super) fn is_allowed(answer: &[u8]) -> bool {
-        let usages = answer.get(INSTANT_BYTES..).unwrap_or_default();
-        usages.chunks(USAGE_BYTES).all(|usage| usage[0] == 0)
-    }
-
-    /// What stands for an answer that does not come: nothing is known to be used.
-    pub(super) fn unanswered(&self, at: Timestamp) -> Bytes {
+    /// Returns a reply that stands for one that is missing: nothing is used.
+    pub(super) fn empty_reply(&self, at: Timestamp) -> Bytes {
         let at = at.as_micros().to_le_bytes();
-        let mut answer = at[..INSTANT_BYTES].to_vec();
-        for _ in self.body[HEAD_BYTES..].chunks_exact(CHECK_BYTES) {
-            answer.extend([0; 1 + INSTANT_BYTES]);
-            answer.extend(&at[..INSTANT_BYTES]);
+        let mut reply = at[..INSTANT_BYTES].to_vec();
+        for _ in self.checks() {
+            reply.extend([0; 1 + INSTANT_BYTES]);
+            reply.extend(&at[..INSTANT_BYTES]);
         }
-        answer.into()
+        reply.into()
     }
 
-    /// One answer out of several. Their instants differ a little; the earliest is the one that
-    /// promises nobody too much.
-    pub(super) fn join_answers(answers: &[Bytes]) -> Bytes {
-        let instants = answers
-            .iter()
-            .filter_map(|answer| answer.get(..INSTANT_BYTES));
-        let earliest = instants.min_by_key(|instant| whole_number(instant));
-        let mut joined = earliest.unwrap_or_default().to_vec();
-        for answer in answers {
-            joined.extend(answer.get(INSTANT_BYTES..).unwrap_or_default());
-        }
-        joined.into()
+    fn checks(&self) -> std::slice::ChunksExact<'_, u8> {
+        self.body[HEAD_BYTES..].chunks_exact(CHECK_BYTES)
     }
 
-    /// The number of the key of a check: that of an earlier one with the same subject, or a new
-    /// one.
-    fn key_number(
-        &mut self,
-        earlier: &[Check<'_>],
-        key_of: &[usize; MAX_CHECKS],
-        check: &Check<'_>,
-        prefix: &Prefix,
-    ) -> usize {
-        let is_twin = |(other, key): &(&Check<'_>, &usize)| {
-            let same = std::ptr::eq(other.subject(), check.subject());
-            **key > 0 && (same || other.subject() == check.subject())
-        };
-        if let Some((_, key)) = earlier.iter().zip(key_of).find(is_twin) {
-            return *key;
-        }
-        self.keys.push(prefix.key(check.subject()));
-        self.keys.len()
+    fn set_instant(&mut self, at: usize, instant: Timestamp) {
+        let bytes = exact(instant.as_micros()).to_le_bytes();
+        self.body[at..at + bytes.len()].copy_from_slice(&bytes);
     }
 
-    fn check(&mut self, check: &Check<'_>, key: usize) {
+    fn push_check(&mut self, check: &Check<'_>, key: usize, group: u8) {
         let quota = check.quota();
-        let (kind, this, that) = numbers(quota);
+        let (kind, p, q) = parameters(quota);
+        let id = check.counter().short_id();
         self.kinds = self.kinds.and(kind);
-        self.body.extend(check.counter().id().to_le_bytes());
-        self.body
-            .extend(u16::try_from(key).unwrap_or(u16::MAX).to_le_bytes());
-        self.body.push(kind as u8);
-        // More than any limit is as good as a little more than the largest.
-        self.number(exact(check.cost().min(MAX_COUNT + 1)));
-        self.number(exact(quota.amount()));
-        self.number(exact(quota.window_micros()));
-        self.number(exact(this));
-        self.number(exact(that));
+        let mut log = 0;
+        if kind == Kind::Log {
+            self.keys.push(Prefix::log_key(&self.keys[key - 1], &id));
+            log = byte(self.keys.len());
+        }
+        self.body.extend(id);
+        self.body.extend([kind.shape(), byte(key), group]);
+        // Costs beyond the largest count differ in nothing.
+        self.push_number(exact(check.cost().min(MAX_COUNT + 1)));
+        self.push_number(exact(quota.amount()));
+        self.push_number(exact(quota.window_micros()));
+        self.push_number(exact(p));
+        self.push_number(exact(q));
+        self.body.extend([log, quota.tick_power()]);
+        self.body.extend([0; RESERVED_BYTES]);
     }
 
-    fn number(&mut self, number: f64) {
+    fn push_number(&mut self, number: f64) {
         self.body.extend(number.to_le_bytes());
     }
 }
 
-/// The kind of counter that a quota has, and the two numbers that it needs besides the amount and
-/// the window.
-fn numbers(quota: &Quota) -> (Kind, u64, u64) {
+/// Numbers the group of each check: [`LIVE`], then one number per dry run. [`UNCHARGED`] is added to
+/// groups with a blocked quota, because the script does not see it.
+fn number_groups(batch: &Batch<'_>) -> [u8; MAX_BATCH] {
+    let mut numbers = [LIVE; MAX_BATCH];
+    let mut next = LIVE + 1;
+    for (group, range) in batch.groups() {
+        let mut number = LIVE;
+        if group != Group::Live {
+            number = next;
+            next += 1;
+        }
+        let mut checks = batch.checks()[range.clone()].iter();
+        if checks.any(|check| check.quota().is_blocked()) {
+            number |= UNCHARGED;
+        }
+        numbers[range].fill(number);
+    }
+    numbers
+}
+
+/// The kind of counter of a quota, and the two numbers that it needs besides amount and window.
+fn parameters(quota: &Quota) -> (Kind, u64, u64) {
     match quota.algorithm() {
         Algorithm::FixedWindow => (Kind::Fixed, u64::from(quota.window().in_months()), 0),
         Algorithm::SlidingWindow => (Kind::Sliding, quota.by_tick().value(), quota.most_counted()),
         Algorithm::TokenBucket => (Kind::Token, quota.by_tick().value(), quota.burst()),
-        Algorithm::SlidingBuckets => (Kind::Queue, quota.bucket_micros(), 0),
-        Algorithm::SlidingLog => (Kind::Queue, 0, 0),
+        Algorithm::SlidingBuckets => (Kind::Log, quota.bucket_micros(), 0),
+        Algorithm::SlidingLog => (Kind::Log, 0, 0),
     }
 }
 
@@ -256,54 +275,8 @@ fn exact(number: u64) -> f64 {
     number as f64
 }
 
-impl Reading {
-    /// The verdict that an answer says. `None` if it is no such answer.
-    pub(super) fn verdict(&self, answer: &[u8]) -> Option<Usages> {
-        let at = Timestamp::from_micros(whole_number(answer.get(..INSTANT_BYTES)?));
-        let usages = &answer[INSTANT_BYTES..];
-        let mut verdict = Usages::with_live(self.len, at);
-        for row in &self.rows[..self.len] {
-            verdict.push(match row.place {
-                Some(place) => usage(usages.chunks_exact(USAGE_BYTES).nth(place)?, row.limit)?,
-                None => without_counter(row.limit, at),
-            });
-        }
-        Some(verdict)
-    }
-
-    /// The verdict about checks without a counter.
-    pub(super) fn without_asking(&self, now: Timestamp) -> Usages {
-        let mut verdict = Usages::with_live(self.len, now);
-        for row in &self.rows[..self.len] {
-            verdict.push(without_counter(row.limit, now));
-        }
-        verdict
-    }
-}
-
-fn usage(bytes: &[u8], limit: u64) -> Option<Usage> {
-    let (outcome, numbers) = bytes.split_first()?;
-    let (used, reset_at) = numbers.split_at_checked(INSTANT_BYTES)?;
-    let outcome = match outcome {
-        0 => Outcome::Allowed,
-        1 => Outcome::Denied,
-        2 => Outcome::Never,
-        _ => return None,
-    };
-    let reset_at = Timestamp::end(whole_number(reset_at));
-    Some(Usage::new(limit, whole_number(used), reset_at, outcome))
-}
-
-/// What quotas say that are `blocked`, with a limit of nothing, or `unlimited`.
-const fn without_counter(limit: u64, now: Timestamp) -> Usage {
-    if limit == 0 {
-        Usage::blocked(now)
-    } else {
-        Usage::new(limit, 0, now, Outcome::Allowed)
-    }
-}
-
-fn whole_number(little_endian: &[u8]) -> u64 {
-    let digits = little_endian.iter().rev();
-    digits.fold(0, |number, byte| number << 8 | u64::from(*byte))
+/// A number of keys or checks: a batch has at most 24 subjects and 24 logs.
+fn byte(number: usize) -> u8 {
+    debug_assert!(number <= 2 * MAX_BATCH, "{number} keys or checks");
+    u8::try_from(number).unwrap_or(u8::MAX)
 }

@@ -1,11 +1,14 @@
-//! The scripts that decide in Redis, put together from the parts in `lua/`.
+//! The scripts that run in Redis, composed of the files in `lua/`.
 //!
-//! A script is made for the kinds of counters that it is asked about and for no others: every
-//! function that a script defines is defined anew in each call, needed or not.
+//! A script contains only the kinds of counters that its requests have: every function that a script
+//! defines is defined anew in each call.
 
 use std::sync::OnceLock;
 
-/// What is asked for.
+use super::reply::INSTANT_BYTES;
+use super::request::{CHECK_BYTES, GROUP_AT, HEAD_BYTES, LIVE};
+
+/// What the script does with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Verb {
@@ -15,10 +18,10 @@ pub(super) enum Verb {
     Refund = 4,
 }
 
-/// What stands where a verb would be, if several requests follow.
-pub(super) const SEVERAL: u8 = 0;
+/// Added to the number of a group that must not be charged.
+pub(super) const UNCHARGED: u8 = 0x80;
 
-/// What a counter keeps, and the function that goes with it.
+/// Kind of a record. 5 is reserved for holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -26,7 +29,20 @@ pub(super) enum Kind {
     Sliding = 2,
     Token = 3,
     /// Sliding buckets and sliding logs.
-    Queue = 4,
+    Log = 4,
+}
+
+impl Kind {
+    /// The byte that identifies a record of this kind: the kind, and the length of its state.
+    pub(super) const fn shape(self) -> u8 {
+        let state = match self {
+            Self::Fixed => 7,
+            Self::Sliding => 8,
+            Self::Token => 14,
+            Self::Log => 0,
+        };
+        (self as u8) << 4 | state
+    }
 }
 
 /// Some kinds of counters.
@@ -51,14 +67,14 @@ impl Kinds {
     }
 }
 
-/// The text of a script, and the hash that Redis knows it by.
+/// Text of a script, and the hash under which Redis caches it.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) text: String,
     pub(super) hash: String,
 }
 
-/// The script that decides about counters of these kinds.
+/// Returns the script for batches with counters of these kinds.
 pub(super) fn deciding(kinds: Kinds) -> &'static Script {
     static SCRIPTS: [OnceLock<Script>; Kinds::SETS] = [const { OnceLock::new() }; Kinds::SETS];
     SCRIPTS[usize::from(kinds.0)].get_or_init(|| {
@@ -66,29 +82,36 @@ pub(super) fn deciding(kinds: Kinds) -> &'static Script {
             (Kind::Fixed, include_str!("lua/fixed_window.lua")),
             (Kind::Sliding, include_str!("lua/sliding_window.lua")),
             (Kind::Token, include_str!("lua/token_bucket.lua")),
-            (Kind::Queue, include_str!("lua/queue.lua")),
+            (Kind::Log, include_str!("lua/sliding_log.lua")),
         ];
         let steps = steps.iter().filter(|(kind, _)| kinds.contains(*kind));
-        let mut parts = vec![include_str!("lua/words.lua")];
+        let helpers = [include_str!("lua/value.lua"), include_str!("lua/ttl.lua")];
+        // Before the steps if these need them, otherwise after what most calls need.
+        let (early, late) = helpers.split_at(if kinds.contains(Kind::Log) { 2 } else { 0 });
+        let mut parts = vec![include_str!("lua/prelude.lua")];
+        parts.extend(early);
         parts.extend(steps.map(|(_, text)| *text));
-        parts.extend([include_str!("lua/tend.lua"), include_str!("lua/decide.lua")]);
+        parts.push(include_str!("lua/decide_one.lua"));
+        parts.extend(late);
+        parts.push(include_str!("lua/decide_batch.lua"));
+        parts.push(include_str!("lua/decide.lua"));
         Script::new(&parts)
     })
 }
 
-/// The script for what concerns whole keys.
+/// Returns the script that removes and counts whole keys.
 pub(super) fn upkeep() -> &'static Script {
     static SCRIPT: OnceLock<Script> = OnceLock::new();
     SCRIPT.get_or_init(|| {
         Script::new(&[
-            include_str!("lua/words.lua"),
-            include_str!("lua/tend.lua"),
+            include_str!("lua/prelude.lua"),
+            include_str!("lua/value.lua"),
             include_str!("lua/upkeep.lua"),
         ])
     })
 }
 
-/// The script that changes overrides.
+/// Returns the script that changes overrides.
 pub(super) fn overrides() -> &'static Script {
     static SCRIPT: OnceLock<Script> = OnceLock::new();
     SCRIPT.get_or_init(|| Script::new(&[include_str!("lua/overrides.lua")]))
@@ -96,72 +119,97 @@ pub(super) fn overrides() -> &'static Script {
 
 impl Script {
     fn new(parts: &[&str]) -> Self {
-        let text = with_constants(&parts.concat());
+        let text = with_constants(&without_comments(&parts.concat()));
         let hash = redis::Script::new(&text).get_hash().to_owned();
         Self { text, hash }
     }
 }
 
-/// The constants of the scripts. Their numbers are written into the text: a variable that a
-/// function borrows costs it about as much as an addition.
-const CONSTANTS: [(&str, u64); 48] = [
-    // Verbs and kinds, as above.
-    ("SEVERAL", SEVERAL as u64),
+/// Constants of the scripts. Their numbers are written into the text: a variable outside of a function
+/// costs about as much as an addition each time it is read.
+const CONSTANTS: [(&str, u64); 63] = [
     ("DECIDE", Verb::Decide as u64),
     ("PEEK", Verb::Peek as u64),
     ("RECORD", Verb::Record as u64),
-    ("RETURN", Verb::Refund as u64),
-    ("FIXED", Kind::Fixed as u64),
-    ("SLIDING", Kind::Sliding as u64),
-    ("TOKEN", Kind::Token as u64),
-    ("QUEUE", Kind::Queue as u64),
-    // What a counter says, and what is done to it.
+    ("REFUND", Verb::Refund as u64),
+    // Kinds, as the shape of their records.
+    ("FIXED", Kind::Fixed.shape() as u64),
+    ("SLIDING", Kind::Sliding.shape() as u64),
+    ("TOKEN", Kind::Token.shape() as u64),
+    ("LOG", Kind::Log.shape() as u64),
+    ("LIVE", LIVE as u64),
+    ("UNCHARGED", UNCHARGED as u64),
+    // Outcomes.
     ("ALLOWED", 0),
     ("DENIED", 1),
     ("NEVER", 2),
+    // What a step does. Those up to SPEND decide whether there is room.
     ("ASK", 0),
     ("TAKE", 1),
-    ("CHARGE", 2),
-    ("GIVE_BACK", 3),
-    // The places of a check: what comes of it, then what was asked.
+    ("SPEND", 2),
+    ("CHARGE", 3),
+    ("GIVE_BACK", 4),
+    ("DROP", 5),
+    // Indexes of a check's table: its result and state, then what `struct.unpack` returns.
     ("OUTCOME", 1),
     ("USED", 2),
     ("RESET", 3),
     ("AFTER", 4),
     ("EXPIRES", 5),
-    ("STATE", 6),
-    ("ID", 7),
-    ("KEY", 8),
-    ("KIND", 9),
-    ("COST", 10),
-    ("AMOUNT", 11),
-    ("WINDOW", 12),
-    ("THIS", 13),
-    ("THAT", 14),
-    ("NEXT", 15),
-    // How long things are. The lengths of records differ, so that they tell the kinds apart.
-    ("REQUEST_BYTES", 18),
-    ("CHECK_BYTES", 51),
-    ("ID_BYTES", 8),
-    ("HEAD_BYTES", 14),
-    ("FIXED_BYTES", 28),
-    ("SLIDING_BYTES", 29),
-    ("TOKEN_BYTES", 32),
-    ("QUEUE_BYTES", 34),
+    ("AT", 6),
+    ("SEEN", 7),
+    ("STATE_A", 8),
+    ("STATE_B", 9),
+    ("STATE_C", 10),
+    ("CHARGED", 11),
+    ("KIND", 12),
+    ("SECONDS", 13),
+    ("HEAD", 14),
+    ("KEY", 15),
+    ("GROUP", 16),
+    ("COST", 17),
+    ("AMOUNT", 18),
+    ("WINDOW", 19),
+    ("PARAM_P", 20),
+    ("PARAM_Q", 21),
+    ("LOG_KEY", 22),
+    ("POWER", 23),
+    // The request.
+    ("REQUEST_BYTES", HEAD_BYTES as u64),
+    ("CHECK_BYTES", CHECK_BYTES as u64),
+    ("GROUP_AT", GROUP_AT as u64),
+    // A record: id and shape, which identify it, then `expires`, `seen` and the state.
+    ("HEAD_BYTES", 6),
+    ("EXPIRES_BYTES", 4),
+    ("SEEN_AT", 10),
+    ("RECORD_BYTES", 6 + 4 + INSTANT_BYTES as u64),
+    ("LAST_SECOND", u32::MAX as u64),
+    // Logs.
+    ("LOG_HEAD_BYTES", 31),
+    ("CHUNK_HEAD_BYTES", 18),
     ("ENTRY_BYTES", 14),
-    ("SUM_BYTES", 7),
     ("CHUNK_ENTRIES", 64),
+    ("CHUNKS_PER_CALL", 256),
     ("MOST_CHUNKS", 1 << 20),
-    // A key with more fields than this is looked through whenever it gets another.
-    ("CROWD", 32),
-    // Where counters stop, and levels of token buckets.
+    ("TWO_TO_32", 1 << 32),
+    ("TWO_TO_53", 1 << 53),
+    // Limits of counters and of token buckets. No tick is longer than 10^15 µs.
     ("MAX_COUNT", crate::quota::MAX_COUNT),
     ("MAX_LEVEL", crate::algorithm::token_bucket::MAX_LEVEL),
+    ("MAX_POWER", 15),
     ("DAY", crate::calendar::DAY),
     ("SECOND", 1_000_000),
 ];
 
-/// The text with every constant's name replaced by its number.
+/// Returns the text without lines of comments, which the server would have to keep.
+fn without_comments(text: &str) -> String {
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("--"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Returns the text with every constant's name replaced by its number.
 fn with_constants(text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut written = String::with_capacity(text.len());
@@ -183,21 +231,24 @@ fn with_constants(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Names in capitals that are left are Redis's own, or in quotes or comments.
+    /// Other names in capitals are Redis's own, or quoted.
     #[test]
-    fn every_constant_is_known() {
-        let all = [Kind::Fixed, Kind::Sliding, Kind::Token, Kind::Queue];
+    fn every_constant_of_a_script_is_defined() {
+        let all = [Kind::Fixed, Kind::Sliding, Kind::Token, Kind::Log];
         let all = all.into_iter().fold(Kinds::default(), Kinds::and);
         for script in [deciding(all), upkeep(), overrides()] {
             for line in script.text.lines() {
                 let code = line.split("--").next().unwrap_or_default();
                 for (index, part) in code.split('\'').enumerate() {
                     let words = part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                    let quoted = index % 2 == 1;
-                    for word in words.filter(|word| !quoted && word.len() > 1) {
-                        let shouted = word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-                        let known = ["KEYS", "ARGV", "_"].contains(&word);
-                        assert!(!shouted || known, "{word} in {line}");
+                    let is_quoted = index % 2 == 1;
+                    for word in words.filter(|word| !is_quoted && word.len() > 1) {
+                        let is_capital =
+                            |c: char| c.is_ascii_uppercase() || "_0123456789".contains(c);
+                        let is_constant = word.chars().all(is_capital)
+                            && word.chars().any(|c| c.is_ascii_uppercase());
+                        let is_known = ["KEYS", "ARGV"].contains(&word);
+                        assert!(!is_constant || is_known, "{word} in {line}");
                     }
                 }
             }
@@ -206,15 +257,15 @@ mod tests {
 
     #[test]
     fn only_whole_names_are_replaced() {
-        assert_eq!(with_constants("KEY, KEYS, x[KEY]"), "8, KEYS, x[8]");
-        assert_eq!(with_constants("HEAD_BYTES + 1 ÷ DAYS"), "14 + 1 ÷ DAYS");
+        assert_eq!(with_constants("KEY, KEYS, x[KEY]"), "15, KEYS, x[15]");
+        assert_eq!(with_constants("HEAD_BYTES + 1 ÷ DAYS"), "6 + 1 ÷ DAYS");
     }
 
     #[test]
-    fn a_script_has_the_steps_it_needs_and_no_others() {
+    fn script_has_the_steps_of_its_kinds_only() {
         let sliding = deciding(Kinds::default().and(Kind::Sliding));
-        assert!(sliding.text.contains("steps[2] ="));
-        assert!(!sliding.text.contains("steps[3] ="));
+        assert!(sliding.text.contains("steps[40] ="));
+        assert!(!sliding.text.contains("steps[62] ="));
         assert_eq!(sliding.hash.len(), 40);
     }
 }

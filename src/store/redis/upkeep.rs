@@ -21,18 +21,18 @@ const PAGE: usize = 500;
 
 impl RedisStore {
     pub(super) fn forget(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        let mut ids_of: HashMap<String, Vec<[u8; 8]>> = HashMap::new();
+        let mut ids_of: HashMap<String, Vec<[u8; 5]>> = HashMap::new();
         for check in batch.checks() {
             let ids = ids_of
                 .entry(self.shared.prefix.key(check.subject()))
                 .or_default();
-            ids.push(check.counter().id().to_le_bytes());
+            ids.push(check.counter().short_id());
         }
         let servers = self.shared.servers.clone();
         self.spawn_change(async move {
             for (key, ids) in ids_of {
-                let ids = ids.iter().map(<[u8; 8]>::as_slice);
-                let arguments: Vec<&[u8]> = [b"forget".as_slice(), b"0"]
+                let ids = ids.iter().map(<[u8; 5]>::as_slice);
+                let arguments: Vec<&[u8]> = [b"remove".as_slice(), b"0"]
                     .into_iter()
                     .chain(ids)
                     .collect();
@@ -45,13 +45,14 @@ impl RedisStore {
     pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let (servers, key) = (self.shared.servers.clone(), self.shared.prefix.key(subject));
         self.spawn_change(async move {
-            let mut unlink = redis::cmd("UNLINK");
-            servers.command(&key, unlink.arg(&key), DEADLINE).await
+            let _: u64 = servers.upkeep(&[key], &[b"remove_all", b"0"]).await?;
+            Ok(())
         })
     }
 
     pub(super) fn forget_everything(&self) -> StoreFuture<()> {
-        let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
+        let servers = self.shared.servers.clone();
+        let pattern = self.shared.prefix.pattern_with_logs();
         self.spawn_change(async move {
             for queue in servers.primaries(DEADLINE).await? {
                 let mut pages = Pages::new(&pattern);

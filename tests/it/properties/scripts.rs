@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
-use tollgate::{Quota, RedisStore};
+use tollgate::{Batch, Check, Counter, Quota, RedisStore, Store as _, Subject, Timestamp, Usages};
 
 use super::config;
 use super::counters::{Counts, Deed, Op, Plain, Stored};
@@ -61,6 +61,46 @@ fn a_script_says_what_its_history_says() {
         }
     });
     bench.server.assert_that_every_key_ends();
+}
+
+/// The script has two bodies for one operation: for one check alone, and for any batch. A check of cost
+/// 0 on another subject turns the one into the other.
+#[test]
+fn one_check_is_decided_as_in_a_batch() {
+    let bench = Bench::new();
+    let cases = (quotas(), starts(), traces(40));
+    let (alice, other) = (Subject::from("alice"), Subject::from("other"));
+    proptest!(config(300), |((quota, start, trace) in cases)| {
+        let mut walk = Walk::new(start, tiers(&quota));
+        let counter = Counter::new("rule", quota).unwrap();
+        for store in &bench.stores[..2] {
+            store.reset_subject(&alice).wait().unwrap();
+        }
+        for step in &trace {
+            let deed = walk.deed(step);
+            let (at, check) = (Timestamp::from_micros(deed.at), Check::new(&alice, &counter));
+            let check = check.with_quota(&deed.quota).with_cost(deed.cost);
+            let checks = [check, Check::new(&other, &counter).with_cost(0)];
+            let batches = [&checks[..1], &checks[..]].map(|checks| Batch::new(checks).unwrap());
+            let [alone, together] = [0, 1].map(|number| {
+                let (store, batch) = (&bench.stores[number], &batches[number]);
+                match deed.op {
+                    Op::Decide => Some(store.decide(batch, at).wait().unwrap()),
+                    Op::Peek => Some(store.peek(batch, at).wait().unwrap()),
+                    Op::Record => Some(store.record(batch, at).wait().unwrap()),
+                    Op::Refund(charged_at) => {
+                        let charged_at = Timestamp::from_micros(charged_at);
+                        store.refund(batch, charged_at, at).wait().unwrap();
+                        None
+                    }
+                }
+            });
+            let first = |usages: Option<Usages>| usages.map(|usages| (usages.at(), usages.usages()[0]));
+            let alone = first(alone);
+            prop_assert_eq!(alone, first(together), "{:?}", deed);
+            walk.note(&deed, alone.map(|(_, usage)| usage.into()));
+        }
+    });
 }
 
 /// Also between amounts so far apart that they are counted in other ticks, and with debts that
@@ -166,7 +206,7 @@ fn scripts_are_exact_at_the_edge_of_what_can_be_counted() {
 fn nothing_wraps_in_a_script() {
     let bench = Bench::new();
     let costs = [1, 1 << 32, 1 << 46, (1 << 53) - 1, u64::MAX];
-    let last = tollgate::Timestamp::MAX.as_micros();
+    let last = Timestamp::MAX.as_micros();
     for quota in extremes() {
         for (first, second) in costs
             .iter()

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tollgate::{Batch, Check, Outcome, Store as _, Subject, Timestamp, Usage};
+use tollgate::{Batch, Check, Counter, Outcome, RedisStore, Store as _, Subject, Timestamp, Usage};
 
 use super::{Server, counter, look, take, take_at, user};
 use crate::support::store_ext::StoreExt as _;
@@ -30,8 +30,28 @@ fn later(seconds: u64) -> Timestamp {
     NEW_YEAR.saturating_add(Duration::from_secs(seconds))
 }
 
+/// The keys of subjects, without those of their logs.
+fn subject_keys(server: &Server) -> Vec<String> {
+    let mut keys = server.keys();
+    keys.retain(|key| key.ends_with('}'));
+    keys
+}
+
+/// The keys of logs.
+fn log_keys(server: &Server) -> Vec<String> {
+    let mut keys = server.keys();
+    keys.retain(|key| !key.ends_with('}'));
+    keys
+}
+
+fn set(server: &Server, key: &str, value: &[u8]) {
+    let mut set = redis::cmd("SET");
+    set.arg(key).arg(value);
+    set.query::<()>(&mut server.connect()).unwrap();
+}
+
 #[tokio::test]
-async fn a_subject_has_one_key_whatever_is_counted_and_all_keys_are_of_one_length() {
+async fn subject_has_one_key_and_one_per_log_all_of_fixed_length() {
     let server = Server::start();
     let store = server.store().prefix("shop").build().unwrap();
     let names = ["", "alice", "{}*\r\n", &"x".repeat(10_000)];
@@ -45,17 +65,24 @@ async fn a_subject_has_one_key_whatever_is_counted_and_all_keys_are_of_one_lengt
         let batch = Batch::new(&checks).unwrap();
         assert!(store.decide(&batch, NEW_YEAR).await.unwrap().is_allowed());
     }
-    let keys = server.keys();
+    let keys = subject_keys(&server);
     assert_eq!(keys.len(), subjects.len());
     for key in &keys {
         let tag = key
-            .strip_prefix("shop:v1:{")
+            .strip_prefix("shop:v2:{")
             .and_then(|rest| rest.strip_suffix('}'));
         let tag = tag.unwrap_or_else(|| panic!("{key}"));
-        assert_eq!(tag.len(), 32);
-        assert!(tag.bytes().all(|byte| byte.is_ascii_hexdigit()), "{key}");
-        assert_eq!(server.run::<u64>(&["HLEN", key]), 5);
+        assert_eq!(tag.len(), 22);
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        assert!(tag.bytes().all(is_base64), "{key}");
+        // A fixed window, a sliding window, a token bucket and two stubs.
+        let size = server.run::<usize>(&["STRLEN", key]);
+        assert_eq!(size, 24 + 25 + 31 + 2 * 17);
+        let logs = log_keys(&server);
+        let mut logs = logs.iter().filter(|log| log.starts_with(key.as_str()));
+        assert!(logs.by_ref().all(|log| log.len() == key.len() + 11));
     }
+    assert_eq!(log_keys(&server).len(), 2 * subjects.len());
     server.assert_that_every_key_ends();
 }
 
@@ -91,8 +118,7 @@ async fn a_key_lives_as_long_as_its_counters() {
     ] {
         let usage = take(&store, &alice, &counter("rule", quota)).await.unwrap();
         assert!(usage.is_allowed());
-        let keys = server.keys();
-        let left: i64 = server.run(&["PTTL", &keys[0]]);
+        let left: i64 = server.run(&["PTTL", &subject_keys(&server)[0]]);
         let seconds = left / 1_000;
         assert!(
             (at_least..=at_most).contains(&seconds),
@@ -129,15 +155,19 @@ async fn a_key_without_an_end_gets_it_back() {
         let check = Check::new(&alice, &monthly);
         take_at(&store, &check, NEW_YEAR).await.unwrap();
         for round in 0..7 {
-            let key = &server.keys()[0];
-            server.run::<i64>(&["PERSIST", key]);
-            assert_eq!(server.run::<i64>(&["PTTL", key]), -1);
-            let check = Check::new(&alice, &daily);
-            let usage = take_at(&store, &check, later(round)).await.unwrap();
-            assert_eq!(usage.is_allowed(), round < 5, "{quota}");
-            let left: i64 = server.run(&["PTTL", key]);
+            for key in server.keys() {
+                server.run::<i64>(&["PERSIST", &key]);
+                assert_eq!(server.run::<i64>(&["PTTL", &key]), -1);
+            }
+            for (counter, count) in [(&daily, 5), (&monthly, 8)] {
+                let check = Check::new(&alice, counter);
+                let usage = take_at(&store, &check, later(1 + round)).await.unwrap();
+                assert_eq!(usage.is_allowed(), round < count, "{quota}");
+            }
+            let left: i64 = server.run(&["PTTL", &subject_keys(&server)[0]]);
             let needed = 29 * 86_400_000..=31 * 86_400_000;
             assert!(needed.contains(&left), "{quota}, round {round}: {left} ms");
+            server.assert_that_every_key_ends();
         }
         store.reset_subject(&alice).await.unwrap();
     }
@@ -152,6 +182,8 @@ async fn a_key_of_another_type_gives_way() {
     let key = server.keys().remove(0);
     for wrong in [
         vec!["SET", &key, "hello"],
+        vec!["SET", &key, ""],
+        vec!["HSET", &key, "a", "b"],
         vec!["RPUSH", &key, "a", "b"],
         vec!["SADD", &key, "a"],
         vec!["ZADD", &key, "1", "a"],
@@ -171,7 +203,7 @@ async fn a_key_of_another_type_gives_way() {
             );
         }
         assert!(!take(&store, &alice, &daily).await.unwrap().is_allowed());
-        assert_eq!(server.run::<String>(&["TYPE", &key]), "hash");
+        assert_eq!(server.run::<String>(&["TYPE", &key]), "string");
     }
     // Forgetting such a key is as good as any, and counting does not stumble over it.
     let _: redis::Value = server.run(&["SET", &key, "hello"]);
@@ -182,40 +214,158 @@ async fn a_key_of_another_type_gives_way() {
     assert!(server.keys().is_empty());
 }
 
-/// A record that is not one of ours must not stop a counter for ever, nor the server for a second.
+/// All verbs, on a counter whose state was replaced. Every reply is well formed, and ends.
+async fn use_anyhow(store: &RedisStore, counter: &Counter, what: &str) {
+    let alice = user("alice");
+    let checks = [Check::new(&alice, counter)];
+    let batch = Batch::new(&checks).unwrap();
+    for verb in 0..4 {
+        let answered = match verb {
+            0 => store.peek(&batch, NEW_YEAR).await.map(drop),
+            1 => store.decide(&batch, NEW_YEAR).await.map(drop),
+            2 => store.record(&batch, NEW_YEAR).await.map(drop),
+            _ => store.refund(&batch, NEW_YEAR, NEW_YEAR).await,
+        };
+        answered.unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+/// A malformed value counts as absent. It neither stops a counter for ever nor the server for a second.
 #[tokio::test]
-async fn a_record_of_another_shape_is_as_good_as_none() {
+async fn malformed_values_count_as_absent() {
     let server = Server::start();
     let store = server.store().by_callers_clock().build().unwrap();
     let alice = user("alice");
     for quota in FIVE {
         let five = counter("five", quota);
-        take_at(&store, &Check::new(&alice, &five), NEW_YEAR)
-            .await
-            .unwrap();
-        let key = server.keys().remove(0);
-        let field: Vec<Vec<u8>> = server.run(&["HKEYS", &key]);
-        for length in 0..130 {
-            for byte in [0_u8, 1, 0x20, 0x7f, 0xff] {
-                let mut connection = server.connect();
-                let mut set = redis::cmd("HSET");
-                set.arg(&key).arg(&field[0]).arg(vec![byte; length]);
-                set.query::<i64>(&mut connection).unwrap();
-                // Whatever it says, it says something, and ends.
-                let check = Check::new(&alice, &five);
-                for verb in 0..4 {
-                    let checks = [check];
-                    let batch = Batch::new(&checks).unwrap();
-                    let answered = match verb {
-                        0 => store.peek(&batch, NEW_YEAR).await.map(drop),
-                        1 => store.decide(&batch, NEW_YEAR).await.map(drop),
-                        2 => store.record(&batch, NEW_YEAR).await.map(drop),
-                        _ => store.refund(&batch, NEW_YEAR, NEW_YEAR).await,
-                    };
-                    answered.unwrap_or_else(|error| panic!("{quota}, {length} × {byte}: {error}"));
-                }
+        let check = Check::new(&alice, &five);
+        take_at(&store, &check, NEW_YEAR).await.unwrap();
+        let key = subject_keys(&server).remove(0);
+        let whole: Vec<u8> = server.run(&["GET", &key]);
+        for byte in [0_u8, 1, 0x20, 0x7f, 0xff] {
+            for length in 0..130 {
+                set(&server, &key, &vec![byte; length]);
+                use_anyhow(&store, &five, &format!("{quota}, {length} × {byte}")).await;
+            }
+            // A record of this counter with another state.
+            let mut record = whole.clone();
+            record[6..].fill(byte);
+            set(&server, &key, &record);
+            use_anyhow(&store, &five, &format!("{quota}, state of {byte}")).await;
+            store.reset_subject(&alice).await.unwrap();
+        }
+        // A record with a part missing, or with something after it.
+        for value in [&whole[..whole.len() - 1], &[&whole[..], b"x"].concat()] {
+            set(&server, &key, value);
+            let usage = take_at(&store, &check, NEW_YEAR).await.unwrap();
+            assert_eq!(usage.used(), 1, "{quota}");
+        }
+        store.reset_subject(&alice).await.unwrap();
+    }
+}
+
+/// The hash of a log may be lost, replaced or malformed while the record of its subject is not.
+#[tokio::test]
+async fn malformed_logs_count_as_absent() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let (alice, log) = (user("alice"), counter("log", "200/hour, sliding-log"));
+    let check = Check::new(&alice, &log);
+    for second in 0..130 {
+        take_at(&store, &check, later(second)).await.unwrap();
+    }
+    let key = log_keys(&server).remove(0);
+    for length in 0..70 {
+        for byte in [0_u8, 1, 0x20, 0x7f, 0xff] {
+            for field in [b"h".as_slice(), &0_u32.to_le_bytes()] {
+                let mut change = redis::cmd("HSET");
+                change.arg(&key).arg(field).arg(vec![byte; length]);
+                change.query::<i64>(&mut server.connect()).unwrap();
+                use_anyhow(&store, &log, &format!("{field:?}, {length} × {byte}")).await;
             }
         }
+    }
+    server.assert_that_every_key_ends();
+    for wrong in [vec!["DEL", &key], vec!["SET", &key, "hello"]] {
+        let _: redis::Value = server.run(&wrong);
+        let usage = take_at(&store, &check, later(130)).await.unwrap();
+        assert_eq!(usage.used(), 1);
+        assert_eq!(server.run::<String>(&["TYPE", &key]), "hash");
+        server.assert_that_every_key_ends();
+    }
+    // And the other way round: a hash without a record is of a counter that was lost.
+    server.run::<i64>(&["DEL", &subject_keys(&server)[0]]);
+    let usage = take_at(&store, &check, later(131)).await.unwrap();
+    assert_eq!(usage.used(), 1);
+    server.assert_that_every_key_ends();
+}
+
+/// Kinds of later versions: their records stay as they are.
+#[tokio::test]
+async fn records_of_unknown_kinds_are_preserved() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let (alice, window, bucket) = (user("alice"), counter("a", FIVE[0]), counter("b", FIVE[4]));
+    take_at(&store, &Check::new(&alice, &window), NEW_YEAR)
+        .await
+        .unwrap();
+    let key = server.keys().remove(0);
+    let own: Vec<u8> = server.run(&["GET", &key]);
+    let mut unknown = b"other".to_vec();
+    unknown.extend([5 << 4 | 3]);
+    unknown.extend(
+        u32::try_from(later(7_200).as_micros() / 1_000_000)
+            .unwrap()
+            .to_le_bytes(),
+    );
+    unknown.extend(*b"1234567abc");
+    set(&server, &key, &[&unknown[..], &own].concat());
+    for (counter, seconds, used) in [
+        (&window, 1, 2),
+        (&bucket, 1, 1),
+        (&window, 1, 3),
+        (&bucket, 2, 2),
+    ] {
+        let check = Check::new(&alice, counter);
+        let usage = take_at(&store, &check, later(seconds)).await.unwrap();
+        assert_eq!(usage.used(), used);
+    }
+    let value: Vec<u8> = server.run(&["GET", &key]);
+    assert!(value.starts_with(&unknown));
+    assert_eq!(value.len(), unknown.len() + 25 + 31);
+    let left: u64 = server.run(&["PTTL", &key]);
+    assert!(left > 7_100_000, "{left}");
+}
+
+/// In one second a counter is written in place, which keeps the time to live.
+#[tokio::test]
+async fn time_to_live_is_written_once_a_second() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let calls = |command: &str| -> u64 {
+        let stats: String = server.run(&["INFO", "commandstats"]);
+        let name = format!("cmdstat_{command}:calls=");
+        let line = stats.lines().find_map(|line| line.strip_prefix(&name));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+    };
+    for quota in [FIVE[0], FIVE[1], FIVE[4]] {
+        let _: () = server.run(&["CONFIG", "RESETSTAT"]);
+        let (alice, five) = (user("alice"), counter("five", quota));
+        for micros in [0, 1, 999_999, 1_000_000, 1_000_001] {
+            let at = Timestamp::from_micros(NEW_YEAR.as_micros() + micros);
+            let usage = take_at(&store, &Check::new(&alice, &five), at)
+                .await
+                .unwrap();
+            assert!(usage.is_allowed());
+        }
+        // The end of a token bucket moves with each charge, here by twelve minutes.
+        let sets = if quota == FIVE[4] { 5 } else { 2 };
+        assert_eq!(
+            (calls("set"), calls("setrange")),
+            (sets, 5 - sets),
+            "{quota}"
+        );
+        assert_eq!((calls("pttl"), calls("pexpire")), (0, 0), "{quota}");
         store.reset_subject(&alice).await.unwrap();
     }
 }
@@ -242,11 +392,11 @@ async fn counters_that_are_worth_nothing_leave_a_crowded_key() {
     for rule in 0..100 {
         charge(rule, rule as u64).await;
     }
-    let key = server.keys().remove(0);
-    assert!(server.run::<u64>(&["HLEN", &key]) > 100);
+    let key = subject_keys(&server).remove(0);
+    assert!(server.run::<u64>(&["STRLEN", &key]) > 100 * 17);
+    assert_eq!(store.len().await.unwrap(), 101);
     charge(100, 4 * 3_600).await;
-    // Two that count, and a chunk of the long one's log.
-    assert!(server.run::<u64>(&["HLEN", &key]) < 6);
+    assert_eq!(store.len().await.unwrap(), 2, "one new, and the long one");
     let checks = [Check::new(&alice, &long)];
     let batch = Batch::new(&checks).unwrap();
     let stands = store.peek(&batch, later(4 * 3_600)).await.unwrap();
@@ -272,8 +422,8 @@ async fn a_long_log_is_forgotten_as_a_whole() {
             .unwrap();
     };
     fill().await;
-    let key = server.keys().remove(0);
-    assert_eq!(server.run::<u64>(&["HLEN", &key]), 2 + 4);
+    let key = log_keys(&server).remove(0);
+    assert_eq!(server.run::<u64>(&["HLEN", &key]), 1 + 4);
     assert_eq!(
         store.len().await.unwrap(),
         2,
@@ -281,7 +431,7 @@ async fn a_long_log_is_forgotten_as_a_whole() {
     );
     let checks = [Check::new(&alice, &log)];
     store.reset(&Batch::new(&checks).unwrap()).await.unwrap();
-    assert_eq!(server.run::<u64>(&["HLEN", &key]), 1);
+    assert!(log_keys(&server).is_empty());
     assert_eq!(look(&store, &alice, &other).await.used(), 1);
 
     fill().await;
@@ -291,7 +441,12 @@ async fn a_long_log_is_forgotten_as_a_whole() {
         1,
         "the log"
     );
-    assert_eq!(server.run::<u64>(&["HLEN", &key]), 1);
+    assert!(log_keys(&server).is_empty());
+    assert_eq!(store.len().await.unwrap(), 1);
+
+    fill().await;
+    store.reset_subject(&alice).await.unwrap();
+    assert!(server.keys().is_empty());
 }
 
 /// The clock of a server stood in another year for a while, and somebody was charged then. When it

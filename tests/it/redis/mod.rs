@@ -6,6 +6,7 @@ mod contract;
 mod faults;
 mod fleet;
 mod keys;
+mod logs;
 mod nodes;
 mod overrides;
 mod proxy;

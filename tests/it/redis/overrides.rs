@@ -100,7 +100,7 @@ async fn what_is_kept_is_what_a_table_would_have() {
 async fn overrides_end_by_themselves() {
     let server = Server::start();
     let store = store(&server, "app");
-    let key = "app:v1:overrides";
+    let key = "app:v2:overrides";
     let (seconds, _): (u64, u64) = server.run(&["TIME"]);
     let until = |more: u64| Timestamp::from_secs(seconds + more);
     let soon = Override::new("alice", "api", "5/hour")
@@ -157,7 +157,7 @@ async fn what_is_no_override_does_no_harm() {
     let server = Server::start();
     let store = store(&server, "app");
     let (key, acme) = (
-        "app:v1:overrides",
+        "app:v2:overrides",
         Override::new("acme", "api", "5/hour").unwrap(),
     );
     server.run::<u64>(&[

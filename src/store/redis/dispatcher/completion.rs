@@ -1,8 +1,8 @@
 //! Completion of calls: replies, missing scripts and redirects.
 
 use super::{
-    Command, Dispatcher, EndedCall, Future, Known, QueuedRequest, RedisStoreError, Response,
-    Timestamp, call, parcel,
+    Command, Dispatcher, EndedCall, Future, QueuedRequest, RedisStoreError, Response, ScriptRef,
+    Timestamp, call, call_codec,
 };
 
 impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
@@ -30,7 +30,7 @@ impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
         let replies: Vec<Result<Response, RedisStoreError>> = match result {
             // Nothing has run: the server restarted, or its scripts were flushed. EVAL makes the
             // script known again. It is not sent for requests that have expired.
-            Err(error) if known == Known::ByHash && call::is_unknown_script(&error) => {
+            Err(error) if known == ScriptRef::Hash && call::is_unknown_script(&error) => {
                 let queues = &mut self.queues;
                 call.members.retain(|key| {
                     let is_pending = queues.is_pending(*key);
@@ -42,12 +42,12 @@ impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
                 if call.members.is_empty() {
                     self.queues.end(&call);
                 } else {
-                    self.send(call, Known::ByText, connection, now);
+                    self.send(call, ScriptRef::Text, connection, now);
                 }
                 return;
             }
             Ok(value) if is_decision => {
-                let replies = parcel::unpack(self.queues.decisions(&call), value, place);
+                let replies = call_codec::unpack(self.queues.decisions(&call), value, place);
                 let replies = replies
                     .into_iter()
                     .map(|reply| reply.map(Response::Decision));

@@ -12,25 +12,20 @@ local function window_end(now, window, months)
   local year = floor((day - floor(day / 1460) + floor(day / 36524) - floor(day / 146096)) / 365)
   day = day - (365 * year + floor(year / 4) - floor(year / 100))
   local month = (era * 400 + year) * 12 + floor((5 * day + 2) / 153) + 2 - 1970 * 12
-  -- The first day after the block of months, counted the same way back.
+  -- The first day after the block of months, by the inverse of the formula.
   month = (floor(month / months) + 1) * months + 1970 * 12 - 2
   year = floor(month / 12)
   day = year * 365 + floor(year / 4) - floor(year / 100) + floor(year / 400)
   return (day + floor((153 * (month % 12) + 2) / 5) - 719468) * DAY
 end
 
--- One counter per aligned window. See algorithm/fixed_window.rs.
-steps[FIXED] = function(
-  what, record, now, cost, charged_at, amount, window, months, _, _, _, stop, count
-)
-  if not stop then
-    stop, count = 0, 0
-    if record and #record == FIXED_BYTES then
-      stop, count = read('<I7I7', record, HEAD_BYTES + 1)
-    end
-  end
-  if now >= stop then
-    stop, count = window_end(now, window, months), 0
+-- One counter per aligned window. State: count I7. The window is the one around `seen`, so it is not
+-- stored. See algorithm/fixed_window.rs.
+steps[FIXED] = function(what, now, cost, amount, window, months, _, _, _, seen, count)
+  local stop = window_end(now, window, months)
+  if not seen or months == 0 and seen < stop - window
+    or months > 0 and window_end(seen, window, months) < stop then
+    count = 0
   end
   if what <= TAKE then
     if cost > amount - count then
@@ -48,5 +43,7 @@ steps[FIXED] = function(
     count = cost < MAX_COUNT - count and count + cost or MAX_COUNT
   end
   local expires = count > 0 and stop or 0
-  return ALLOWED, count, stop, write('<I7I7I7I7', expires, now, stop, count), expires
+  local second = (expires + -expires % SECOND) / SECOND
+  second = second < LAST_SECOND and second or LAST_SECOND
+  return ALLOWED, count, stop, write('<I4I7I7', second, now, count), expires, second
 end

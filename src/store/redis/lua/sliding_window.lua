@@ -1,19 +1,15 @@
 
--- Two counters, the older one fading out. See algorithm/sliding_window.rs.
+-- Two counters, of the current and of the previous window, which fades out. State: current I4,
+-- previous I4. The current window is the one around `seen`, so its start is not stored. Limits and
+-- counts are below 2^32: larger limits are rejected when a quota is built, larger counts are cut off at
+-- `most`. See algorithm/sliding_window.rs.
 steps[SLIDING] = function(
-  what, record, now, cost, charged_at, amount, window, tick, most, _, _, start, current, previous
+  what, now, cost, amount, window, tick, most, _, _, seen, current, previous
 )
-  if not start then
-    start, current, previous = 0, 0, 0
-    if record and #record == SLIDING_BYTES then
-      start, current, previous = read('<I7I4I4', record, HEAD_BYTES + 1)
-    end
-  end
+  local start = now - now % window
   local stop = start + window
-  if now >= stop then
-    start = now - now % window
-    previous, current = start == stop and current or 0, 0
-    stop = start + window
+  if not seen or seen < start then
+    previous, current = seen and seen >= start - window and current or 0, 0
   end
   local used = 0
   if what <= TAKE then
@@ -24,14 +20,14 @@ steps[SLIDING] = function(
     if fading > most then
       fading = most
     end
-    local ticks, elapsed = window / tick, now > start and now - start or 0
+    local ticks, elapsed = window / tick, now - start
     local weight = counted * ticks + fading * (ticks - (elapsed - elapsed % tick) / tick)
     used = (weight + -weight % ticks) / ticks
     if cost > amount then
       return NEVER, used, stop
     end
     if cost > amount - used then
-      -- There is room while the previous window fades, or, failing that, while this one does.
+      -- There is room while the previous window fades or, failing that, while this one does.
       local room, from = amount - cost, start
       if counted > room then
         counted, fading, from = 0, counted, stop
@@ -55,10 +51,11 @@ steps[SLIDING] = function(
   elseif cost < most - current then
     current = current + cost
   elseif current < most then
-    -- Under a smaller amount it may be past its largest number already.
+    -- Under a smaller amount it may exceed its largest number already.
     current = most
   end
   local expires = current > 0 and stop + window or previous > 0 and stop or 0
-  record = write('<I7I7I7I4I4', expires, now, start, current, previous)
-  return ALLOWED, used, stop, record, expires
+  local second = (expires + -expires % SECOND) / SECOND
+  second = second < LAST_SECOND and second or LAST_SECOND
+  return ALLOWED, used, stop, write('<I4I7I4I4', second, now, current, previous), expires, second
 end

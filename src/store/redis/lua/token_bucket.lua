@@ -1,18 +1,17 @@
 
--- A bucket of permits that refills steadily, as what is missing from it, in permits × ticks. See
--- algorithm/token_bucket.rs.
+-- A bucket of permits that refills steadily, as what is missing from it, in permits × ticks. State:
+-- level I6 (what is missing), filled I7 (until when refilling is accounted for), power B: the level is
+-- counted in ticks of 10^power microseconds. See algorithm/token_bucket.rs.
 steps[TOKEN] = function(
-  what, record, now, cost, charged_at, amount, window, tick, burst, _, _, level, filled, its_tick
+  what, now, cost, amount, window, tick, burst, power, _, seen, level, filled, its_power
 )
   local factor = 1
-  if not level then
-    level, filled, its_tick = 0, 0, tick
-    if record and #record == TOKEN_BYTES then
-      level, filled, its_tick = read('<I6I7I5', record, HEAD_BYTES + 1)
-    end
+  if not seen or its_power > MAX_POWER then
+    level, filled, its_power = 0, 0, power
   end
-  if its_tick ~= tick then
+  if its_power ~= power then
     -- Last charged under an amount that is counted in other ticks.
+    local its_tick = 10 ^ its_power
     if its_tick > tick then
       -- A debt may be more than these ticks can count. Then it is refilled in its own, each of
       -- which is `factor` of these, and stays in them if it still is too much.
@@ -39,7 +38,7 @@ steps[TOKEN] = function(
     filled = now - now % tick
     level = level > refill and level - refill or 0
   end
-  local permit = window / tick / factor -- what it weighs
+  local permit = window / tick / factor -- its weight
 
   -- How long it takes to refill what is missing: missing × factor / amount ticks, rounded up. The
   -- whole amounts in it are taken out first, so that no product grows too large.
@@ -72,9 +71,9 @@ steps[TOKEN] = function(
     end
   end
   if what == GIVE_BACK then
-    -- All of the refill since is held to have refilled this charge, the running tick's too. What
-    -- is left of it is cost × permit - ticks × amount, with the whole windows taken out first, so
-    -- that no product grows too large.
+    -- All of the refill since counts as the refill of this charge, the running tick's too. What is
+    -- left of it is cost × permit - ticks × amount, with the whole windows taken out first, so that
+    -- no product grows too large.
     local ticks = (now + -now % tick - charged_at + charged_at % tick) / tick
     ticks = ticks > 0 and ticks or 0
     local rest = ticks % (window / tick)
@@ -93,6 +92,8 @@ steps[TOKEN] = function(
   end
   local whole_at = level > 0 and filled + refills_in(level) or 0
   local expires = whole_at < MAX_COUNT and whole_at or MAX_COUNT
-  record = write('<I7I7I6I7I5', expires, now, level, filled, tick * factor)
-  return ALLOWED, used, whole_at, record, expires
+  its_power = factor == 1 and power or its_power
+  local second = (expires + -expires % SECOND) / SECOND
+  second = second < LAST_SECOND and second or LAST_SECOND
+  return ALLOWED, used, whole_at, write('<I4I7I6I7B', second, now, level, filled, its_power), expires, second
 end

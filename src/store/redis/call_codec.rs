@@ -1,4 +1,4 @@
-//! Several requests in one call of the script, and to each its own answer.
+//! Several requests in one call of the script, and the reply to each of them.
 
 use std::sync::Arc;
 
@@ -6,103 +6,97 @@ use bytes::Bytes;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
 use super::error::RedisStoreError;
-use super::request::{INSTANT_BYTES, Request};
-use super::script::{self, Kinds, SEVERAL};
+use super::reply::INSTANT_BYTES;
+use super::request::Request;
+use super::script::{self, Kinds};
 
-/// What stands in an answer for a request that met with an error: no instant is that late.
-const NO_ANSWER: [u8; INSTANT_BYTES] = [0xff; INSTANT_BYTES];
+/// Stands in a reply for a request that failed. No instant is that late.
+const FAILED: [u8; INSTANT_BYTES] = [0xff; INSTANT_BYTES];
 
-/// How long a request is, most of the time.
-const LIKELY_BYTES: usize = 69;
+/// Length of the template of a request with one check.
+const LIKELY_BYTES: usize = 72;
 
-/// How the server is told which script to run.
+/// How a call refers to its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    /// By its hash.
-    ByHash,
-    /// By its text, because it has said that it does not know the hash.
-    ByText,
+pub(super) enum ScriptRef {
+    /// By its hash (`EVALSHA`).
+    Hash,
+    /// By its text (`EVAL`), after the server has replied `NOSCRIPT`. The text also caches it.
+    Text,
 }
 
-/// The command that decides about these requests, one after the other.
+/// Returns the command that decides these requests, one after the other.
 pub(super) fn command<'a>(
     requests: impl Iterator<Item = &'a Request> + Clone,
-    known: Known,
+    script_ref: ScriptRef,
 ) -> Cmd {
     let kinds = requests.clone().fold(Kinds::default(), |kinds, request| {
         kinds.with_all(request.kinds)
     });
     let script = script::deciding(kinds);
-    let mut command = match known {
-        Known::ByHash => redis::cmd("EVALSHA"),
-        Known::ByText => redis::cmd("EVAL"),
+    let (name, argument) = match script_ref {
+        ScriptRef::Hash => ("EVALSHA", &script.hash),
+        ScriptRef::Text => ("EVAL", &script.text),
     };
-    command.arg(match known {
-        Known::ByHash => &script.hash,
-        Known::ByText => &script.text,
-    });
+    let mut command = redis::cmd(name);
+    command.arg(argument);
     let keys = || requests.clone().flat_map(|request| &request.keys);
     command.arg(keys().count());
     for key in keys() {
         command.arg(key);
     }
-    let mut bodies = requests.map(|request| request.body.as_slice());
-    match (bodies.next(), bodies.next()) {
-        (Some(only), None) => command.arg(only),
-        (first, second) => command.arg(together(first.into_iter().chain(second).chain(bodies))),
-    };
+    command.arg(encode(requests.map(|request| request.body.as_slice())));
     command
 }
 
-/// Several requests as one argument. Most of them differ in nothing but their keys, which come
-/// apart. So two numbers say which request it is, and how many such follow each other: that of an
-/// equal one before it, or else the next, with the request after it.
-fn together<'a>(bodies: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut written = Vec::with_capacity(4 * LIKELY_BYTES);
-    written.push(SEVERAL);
+/// Encodes several templates as one argument: runs of a number, a count, and the template if it is the
+/// first of this number. Most requests differ in their keys only, so their template is sent once.
+///
+/// A call has fewer requests than a byte can count.
+fn encode<'a>(templates: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(2 * LIKELY_BYTES);
     let mut known: Vec<&[u8]> = Vec::new();
     let (mut last, mut count_at) = (0, 0);
-    for body in bodies {
-        if known.get(last) == Some(&body) {
-            // There are fewer in a call than a byte can count.
-            written[count_at] += 1;
+    for template in templates {
+        if known.get(last) == Some(&template) {
+            encoded[count_at] += 1;
             continue;
         }
-        let equal = known.iter().position(|other| *other == body);
+        let equal = known.iter().position(|other| *other == template);
         last = equal.unwrap_or(known.len());
-        count_at = written.len() + 1;
-        written.extend([u8::try_from(last + 1).unwrap_or(u8::MAX), 1]);
+        count_at = encoded.len() + 1;
+        encoded.extend([u8::try_from(last + 1).unwrap_or(u8::MAX), 1]);
         if equal.is_none() {
-            known.push(body);
-            written.extend(body);
+            known.push(template);
+            encoded.extend(template);
         }
     }
-    written
+    encoded
 }
 
-/// The answer to each of these requests, out of the answer to all of them.
+/// Splits the reply to a call into the replies to its requests.
 pub(super) fn unpack<'a>(
     requests: impl ExactSizeIterator<Item = &'a Request>,
-    answer: Value,
+    reply: Value,
     place: &Arc<str>,
 ) -> Vec<Result<Bytes, RedisStoreError>> {
-    let (answer, errors) = match answer {
-        Value::BulkString(answer) => (answer, Vec::new()),
+    let (replies, errors) = match reply {
+        Value::BulkString(replies) => (replies, Vec::new()),
         Value::Array(parts) => {
             let mut parts = parts.into_iter();
             match parts.next() {
-                Some(Value::BulkString(answer)) => (answer, parts.collect()),
+                Some(Value::BulkString(replies)) => (replies, parts.collect()),
                 _ => (Vec::new(), Vec::new()),
             }
         }
         _ => (Vec::new(), Vec::new()),
     };
-    let mut rest = Bytes::from(answer);
+    let mut rest = Bytes::from(replies);
     let mut errors = errors.into_iter();
     let mut one = |request: &Request| {
-        if rest.starts_with(&NO_ANSWER) {
+        if rest.starts_with(&FAILED) {
             let _ = rest.split_to(INSTANT_BYTES);
-            return Err(RedisStoreError::calling(place, error(errors.next())));
+            return Err(RedisStoreError::calling(place, script_error(errors.next())));
         }
         if rest.len() < request.answer_bytes() {
             return Err(RedisStoreError::unexpected_reply(place));
@@ -112,14 +106,14 @@ pub(super) fn unpack<'a>(
     requests.map(&mut one).collect()
 }
 
-/// What the script says that one of its requests met with.
-fn error(told: Option<Value>) -> RedisError {
-    let told = match told {
-        Some(Value::BulkString(told)) => String::from_utf8_lossy(&told).into_owned(),
+/// The error of one request, from the text that the script returned.
+fn script_error(text: Option<Value>) -> RedisError {
+    let text = match text {
+        Some(Value::BulkString(text)) => String::from_utf8_lossy(&text).into_owned(),
         _ => String::new(),
     };
     let kind = ErrorKind::Server(ServerErrorKind::ResponseError);
-    RedisError::from((kind, "the script failed", told))
+    RedisError::from((kind, "the script failed", text))
 }
 
 #[cfg(test)]
@@ -147,16 +141,16 @@ mod tests {
         "localhost".into()
     }
 
-    fn told(answers: &[Result<Bytes, RedisStoreError>]) -> Vec<Result<usize, String>> {
-        let told = |answer: &Result<Bytes, RedisStoreError>| match answer {
+    fn lengths(answers: &[Result<Bytes, RedisStoreError>]) -> Vec<Result<usize, String>> {
+        let length = |answer: &Result<Bytes, RedisStoreError>| match answer {
             Ok(answer) => Ok(answer.len()),
             Err(trouble) => Err(trouble.to_string()),
         };
-        answers.iter().map(told).collect()
+        answers.iter().map(length).collect()
     }
 
     #[test]
-    fn requests_that_differ_in_their_keys_alone_are_written_once() {
+    fn template_of_several_requests_is_sent_once() {
         let requests = [
             request(Verb::Decide, &["a"]),
             request(Verb::Decide, &["b"]),
@@ -167,9 +161,9 @@ mod tests {
             request(Verb::Decide, &["i"]),
         ];
         let bodies: Vec<_> = requests.iter().map(|request| &*request.body).collect();
-        let written = together(bodies.iter().copied());
+        let written = encode(bodies.iter().copied());
         let expected: [&[u8]; 8] = [
-            &[SEVERAL, 1, 2],
+            &[1, 2],
             bodies[0],
             &[2, 1],
             bodies[2],
@@ -182,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_gets_its_own_answer() {
+    fn each_request_gets_its_own_reply() {
         let requests = [
             request(Verb::Decide, &["a", "b"]),
             request(Verb::Refund, &["c"]),
@@ -190,29 +184,33 @@ mod tests {
         ];
         let answer = Value::BulkString(vec![1; 37 + 7 + 22]);
         let answers = unpack(requests.iter(), answer, &place());
-        assert_eq!(told(&answers), [Ok(37), Ok(7), Ok(22)]);
+        assert_eq!(lengths(&answers), [Ok(37), Ok(7), Ok(22)]);
     }
 
     #[test]
-    fn what_one_request_met_with_is_told_to_no_other() {
+    fn error_of_one_request_fails_no_other() {
         let requests = [
             request(Verb::Decide, &["a"]),
             request(Verb::Decide, &["b"]),
             request(Verb::Decide, &["c"]),
         ];
         let mut answer = vec![1; 22];
-        answer.extend(NO_ANSWER);
+        answer.extend(FAILED);
         answer.extend([2; 22]);
         let full = Value::BulkString(b"OOM there is no room".to_vec());
         let answer = Value::Array(vec![Value::BulkString(answer), full]);
         let answers = unpack(requests.iter(), answer, &place());
-        let told = told(&answers);
-        assert_eq!((&told[0], &told[2]), (&Ok(22), &Ok(22)));
-        assert!(told[1].as_ref().is_err_and(|words| words.contains("OOM")));
+        let lengths = lengths(&answers);
+        assert_eq!((&lengths[0], &lengths[2]), (&Ok(22), &Ok(22)));
+        assert!(
+            lengths[1]
+                .as_ref()
+                .is_err_and(|words| words.contains("OOM"))
+        );
     }
 
     #[test]
-    fn an_answer_that_is_too_short_is_told_to_those_it_does_not_reach() {
+    fn short_reply_fails_the_requests_it_does_not_cover() {
         let requests = [request(Verb::Decide, &["a"]), request(Verb::Decide, &["b"])];
         let answers = unpack(requests.iter(), Value::BulkString(vec![1; 30]), &place());
         assert!(answers[0].is_ok() && answers[1].is_err());

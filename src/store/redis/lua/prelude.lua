@@ -1,0 +1,31 @@
+-- Beginning of every script. Names in CAPITALS are constants of script.rs.
+--
+-- Numbers are whole and, where it matters, below 2^53, so that a double holds them exactly. Quotas
+-- whose products would be larger are rejected when they are built. Two facts make the rest exact:
+--
+--  * Quotients are exact. For whole a and b below 2^53, a / b is rounded by less than 1 / b, which is
+--    at most its distance from the next whole number. So a % b is the remainder, (a - a % b) / b the
+--    quotient rounded down, and (a + -a % b) / b the quotient rounded up.
+--  * Rounding keeps the order. A product beyond 2^53 may be inexact, but it stays beyond 2^53, and is
+--    only compared with smaller numbers, or cut off.
+--
+-- Most of the cost of a decision is the interpreter, not Redis. Hence comparisons instead of calls of
+-- math.max, and arithmetic instead of calls of math.floor. A function costs a tenth of a microsecond
+-- where it is defined, in every call of the script. What most calls need is therefore done first, and
+-- the functions that they do not need are defined after it.
+local read, write, call, attempt = struct.unpack, struct.pack, redis.call, redis.pcall
+local byte, sub = string.byte, string.sub
+
+-- The request that is decided: its clock in microseconds, how much longer than necessary its keys live
+-- in milliseconds, and the instant of the charge that a refund takes back.
+local clock, slack, charged_at = 0, 0, 0
+
+-- One function per kind of counter. Arguments: what to do (ASK, TAKE, SPEND, CHARGE, GIVE_BACK or
+-- DROP), the instant, the cost, the quota (amount, window, two numbers more, the power of its tick),
+-- the key of its log, and the state: the instant of the last write, false if there is no counter, and
+-- the numbers of its record.
+-- Returns outcome, used and reset. If the counter changes, also the end of its new record (from
+-- `expires` on), the instant at which that becomes worthless, and its second, rounded up. The functions
+-- have no side effects, except that of logs, which returns `true` instead of a record where it has yet
+-- to write.
+local steps = {}

@@ -1,0 +1,90 @@
+//! Server work for long sliding logs, in commands that the script calls.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tollgate::{Batch, Check, Store as _, Timestamp};
+
+use super::{Server, counter, user};
+
+/// 2025-01-01 00:00:00 UTC.
+const NEW_YEAR: Timestamp = Timestamp::from_secs(1_735_689_600);
+/// Entries of a log, and the chunks they are in.
+const ENTRIES: u64 = 6_400;
+const CHUNKS: u64 = 100;
+
+fn later(seconds: u64) -> Timestamp {
+    NEW_YEAR.saturating_add(Duration::from_secs(seconds))
+}
+
+/// Calls per command since the last reset of the statistics.
+fn calls(server: &Server) -> HashMap<String, u64> {
+    let stats: String = server.run(&["INFO", "commandstats"]);
+    let _: () = server.run(&["CONFIG", "RESETSTAT"]);
+    let line = |line: &str| {
+        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        Some((name.to_owned(), rest.split(',').next()?.parse().ok()?))
+    };
+    stats.lines().filter_map(line).collect()
+}
+
+fn count(calls: &HashMap<String, u64>, command: &str) -> u64 {
+    calls.get(command).copied().unwrap_or(0)
+}
+
+/// A peek leaves expired chunks out without reading them. A denial drops them once; before, each denial
+/// and each peek read them all.
+#[tokio::test]
+async fn expired_chunks_are_neither_read_nor_kept() {
+    let server = Server::start();
+    let store = server.store().by_callers_clock().build().unwrap();
+    let alice = user("alice");
+    let log = counter("log", "6400/2h, sliding-log");
+    let check = Check::new(&alice, &log);
+    let one = [check];
+    let one = Batch::new(&one).unwrap();
+    for second in 0..ENTRIES {
+        let usages = store.decide(&one, later(second)).await.unwrap();
+        assert!(usages.is_allowed());
+    }
+    let key = server.keys().into_iter().find(|key| !key.ends_with('}'));
+    let key = key.unwrap();
+    assert_eq!(server.run::<u64>(&["HLEN", &key]), CHUNKS);
+    let large = [check.with_cost(ENTRIES)];
+    let large = Batch::new(&large).unwrap();
+
+    // Half of the entries have left.
+    let half = later(7_200 + ENTRIES / 2);
+    calls(&server);
+    let peeked = store.peek(&one, half).await.unwrap();
+    assert_eq!(peeked.usages()[0].used(), ENTRIES / 2 - 1);
+    let found = calls(&server);
+    // Twice, with the cost and without, a binary search over the chunks.
+    assert!(count(&found, "hget") <= 20, "{found:?}");
+    assert_eq!(count(&found, "hdel") + count(&found, "hset"), 0);
+
+    // The first denial drops them; the second finds nothing to drop.
+    for round in 0..2 {
+        let denied = store.decide(&large, half).await.unwrap();
+        assert_eq!(denied.usages()[0].used(), ENTRIES / 2 - 1);
+        assert_eq!(denied.usages()[0].reset_at(), later(7_200 + ENTRIES - 1));
+        let found = calls(&server);
+        assert!(count(&found, "hget") <= 20, "{found:?}");
+        assert_eq!(count(&found, "hdel"), u64::from(round == 0));
+        assert_eq!(server.run::<u64>(&["HLEN", &key]), CHUNKS / 2);
+        calls(&server);
+    }
+
+    // All have left.
+    let end = later(7_200 + ENTRIES);
+    let peeked = store.peek(&one, end).await.unwrap();
+    assert_eq!(peeked.usages()[0].used(), 0);
+    let found = calls(&server);
+    assert!(count(&found, "hget") <= 2, "{found:?}");
+    let usages = store.decide(&one, end).await.unwrap();
+    assert_eq!(usages.usages()[0].used(), 1);
+    let found = calls(&server);
+    assert!(count(&found, "hget") <= 2, "{found:?}");
+    assert_eq!(server.run::<u64>(&["HLEN", &key]), 1);
+    server.assert_that_every_key_ends();
+}
