@@ -66,9 +66,8 @@ const NO_VALUE: (usize, u64) = (0, 1);
 #[inline]
 fn position(name: &str, value: Value<'_>) -> (usize, u64) {
     let word = match value {
-        Value::Text(text) => match (name, text.parse::<IpAddr>()) {
-            // Overrides store it as an address.
-            ("ip", Ok(address)) => address_word(address),
+        Value::Text(text) => match name {
+            "ip" => ip_text_word(text),
             _ => text_word(text.as_bytes()),
         },
         Value::Number(number) => number,
@@ -81,6 +80,12 @@ fn position(name: &str, value: Value<'_>) -> (usize, u64) {
         (mixed >> 58) as usize,
         1 << (mixed >> 52 & (u64::from(u64::BITS) - 1)),
     )
+}
+
+/// Overrides store the text of an address as an address.
+fn ip_text_word(text: &str) -> u64 {
+    text.parse()
+        .map_or_else(|_| text_word(text.as_bytes()), address_word)
 }
 
 #[inline]
