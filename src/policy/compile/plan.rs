@@ -12,7 +12,7 @@ use crate::policy::rule::Rule;
 use crate::policy::{Plan, PlanKind, PlannedCheck};
 
 impl Compiler<'_> {
-    /// What an endpoint counts on: its own quotas, its category's, or both.
+    /// Returns the rules of an endpoint: its own, its category's, or both.
     pub(super) fn endpoint(
         &mut self,
         place: &Place<'_>,
@@ -61,7 +61,7 @@ impl Compiler<'_> {
         groups
     }
 
-    /// What people may want to know of an endpoint that counts on these.
+    /// Describes an endpoint with these rules.
     pub(super) fn about_endpoint(
         &self,
         route: &Route,
@@ -81,7 +81,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What an endpoint cannot say that shares the counters of its category.
+    /// Reports settings of an endpoint that only its category can have, because it shares its counters.
     fn refuse_own(&mut self, place: &Place<'_>, rule: &Rule) {
         let on_category = "this on the category, or a quota of its own";
         let shared = "this on the category, whose counters are shared";
@@ -112,8 +112,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The rules that count every request. If they are too many for any, that is told once,
-    /// and not for each endpoint.
+    /// Compiles the always-on rules. Too many of them are reported once, not for each endpoint.
     pub(super) fn always_on(&mut self, rules: &[(String, Rule)]) -> Vec<CompiledRule> {
         let mut always = Vec::with_capacity(rules.len());
         for (index, (name, rule)) in rules.iter().enumerate() {
