@@ -4,7 +4,6 @@ use std::fmt;
 
 use crate::batch::Batch;
 use crate::clock::Timestamp;
-use crate::error::StoreError;
 use crate::quota::Quota;
 
 /// Whether a counter had room.
@@ -224,18 +223,6 @@ impl Usages {
         } else {
             &self.spilled
         }
-    }
-
-    /// Checks that the store answered as many checks as it received.
-    #[inline]
-    pub(crate) fn expect_len(&self, checks: usize) -> Result<(), StoreError> {
-        if self.usages().len() == checks {
-            return Ok(());
-        }
-        Err(StoreError::refused(format!(
-            "asked about {checks} counters, the store answered for {}",
-            self.usages().len(),
-        )))
     }
 
     /// Returns the usages of the group [`Live`](Group::Live).

@@ -49,6 +49,8 @@
 //! [global]
 //! authenticated = "1000/hour"
 //! anonymous = "100/hour"            # never scaled
+//! preflight = "refund"              # or count; CORS preflights
+//! preflight_quota = "600/minute"    # per client IP
 //!
 //! [categories.secrets]              # one counter for all endpoints of it
 //! limit = "500/hour"
@@ -88,7 +90,6 @@
 //! networks = ["10.0.0.0/8"]
 //! routes = ["GET /health"]
 //! subjects = { tenant = ["ourselves"] }
-//! preflights = true
 //!
 //! [maintenance]
 //! disabled_until = "2026-12-01T06:00:00Z"   # limits come back by themselves

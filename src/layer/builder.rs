@@ -56,14 +56,14 @@ impl RateLimitLayerBuilder {
         }
     }
 
-    /// Asks this source who is asking, after those that were given before: the first that knows
-    /// wins. See [`identity`](crate::identity).
+    /// Adds an identity source, after those that were added before: the first that returns an identity
+    /// applies. See [`identity`](crate::identity).
     pub fn identify(mut self, source: impl Identify) -> Self {
         self.code.chain = self.code.chain.then(source);
         self
     }
 
-    /// Asks a closure who is asking.
+    /// Adds a closure as an identity source.
     ///
     /// ```
     /// # use tollgate::{Identity, RateLimitLayer};
@@ -117,8 +117,8 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Where to look up the tier of callers whose identity does not say it. On the layer's
-    /// clock, and with a memory of its own.
+    /// Looks up the tier of callers whose identity has none. The resolver uses the layer's clock and
+    /// has its own cache.
     pub fn tier_resolver(mut self, resolver: TierResolver) -> Self {
         self.resolver = Some(resolver);
         self
@@ -144,13 +144,13 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// What those are told who are turned away; see [`response`](crate::response).
+    /// Sets the renderer of denials; see [`response`](crate::response).
     pub fn render(mut self, renderer: impl Render) -> Self {
         self.renderer = Arc::new(renderer);
         self
     }
 
-    /// What those are told who are turned away, by a closure.
+    /// Sets a closure as the renderer of denials.
     ///
     /// ```
     /// # use http::Response;
@@ -186,7 +186,7 @@ impl RateLimitLayerBuilder {
     /// the same in all processes that have the same key, and after a restart. If this is not
     /// said, the key is random, and names hold as long as the process runs.
     ///
-    /// Keep the key secret: whoever has it can find out by trying whose hash it is.
+    /// Keep the key secret: with it, a hash can be matched with a name by trying.
     pub fn hash_identities_with(mut self, key: impl AsRef<[u8]>) -> Self {
         self.watching.names = Pseudonyms::Keyed(key.as_ref().into());
         self
@@ -199,15 +199,15 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Counts nothing for those who watch: [`statistics`](RateLimitLayer::statistics) stay empty,
-    /// no alert fires, and metrics tell of no decision. Events are still told. It saves a
-    /// request a few nanoseconds.
+    /// Switches statistics off: [`statistics`](RateLimitLayer::statistics) stay empty, no alert fires,
+    /// and there are no metrics of decisions. Events are still sent. Saves a few nanoseconds per
+    /// request.
     pub fn without_statistics(mut self) -> Self {
         self.watching.is_off = true;
         self
     }
 
-    /// What else the file says that the policy comes from, and how to read it again.
+    /// Sets the other settings of the policy's file, and how to read it again.
     #[cfg(feature = "config")]
     pub(crate) fn said_by_file(
         mut self,

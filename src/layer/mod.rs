@@ -65,9 +65,9 @@ pub use self::builder::RateLimitLayerBuilder;
 ///
 /// - `Router::layer` puts it inside the router: after routing, around each handler. Layers added
 ///   *later* run *earlier*, so add authentication, tracing and CORS after it.
-/// - EffectiveSettings the whole router (`ServiceBuilder::new().layer(limits).service(router)`) it is
+/// - Around the whole router (`ServiceBuilder::new().layer(limits).service(router)`) it is
 ///   cheaper, since axum boxes what is added route by route, and it also counts what no route
-///   matches. Snapshot for routes match the path themselves there.
+///   matches. Rules for routes match the path themselves there.
 /// - In one place only: a layer that is both on a nested router and on the outer one charges its
 ///   requests twice.
 ///

@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::error::{Error, Invalid};
 use crate::key::Subject;
 use crate::quota::Quota;
-use crate::store::{StoreFuture, block_on};
+use crate::store::{self, StoreFuture, block_on};
 
 /// A check that has not been sent yet: set options, then `.await` it or [`wait`](CheckBuilder::wait).
 ///
@@ -154,7 +154,7 @@ impl<'a> CheckBuilder<'a> {
         let windows = quotas.windows(self.limiter.counters());
         answer.map(move |usages| {
             let usages = usages?;
-            usages.expect_len(windows.len())?;
+            store::expect_len(&usages, windows.len())?;
             let order = windows.iter().map(|window| (0, u64::MAX - window));
             let decision = Decision::new(usages.at(), usages.live(), order);
             let charged = match verb {

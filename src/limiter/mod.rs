@@ -215,7 +215,7 @@ impl Limiter {
         self.with_admin(|admin| admin.len())
     }
 
-    /// Drops every expired counter now, and says how many there were. Not needed for the
+    /// Removes every expired counter and returns how many there were. Not needed for the
     /// memory store, which sweeps as it goes.
     pub fn sweep(&self) -> StoreFuture<usize, Error> {
         let now = self.now();

@@ -17,7 +17,7 @@ impl Limiter {
     /// let agent = Limiter::builder().name("agent").quota("10/minute").build()?;
     /// let limit_of = |group, user| agent.peek([("group", group), ("user", user)]).wait();
     ///
-    /// // Everybody in this group has five a minute, from now on.
+    /// // Each member of this group has five a minute from now on.
     /// agent.set_override(Override::new([("group", "C123")], "agent", "5/minute")?).wait()?;
     /// assert_eq!(limit_of("C123", "ada")?.limit(), 5);
     /// assert_eq!(limit_of("C124", "ada")?.limit(), 10);
@@ -29,12 +29,12 @@ impl Limiter {
     ///
     /// The rule of the override is the [name](crate::LimiterBuilder::name) of the limiter. What is
     /// for a subject as a whole comes before what is for a dimension of it, and of those an earlier
-    /// one before a later. A limit that is said [for one call](crate::CheckBuilder::limit) comes before all.
+    /// one before a later. A limit that is set [for one call](crate::CheckBuilder::limit) comes before all.
     pub fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
         if let Err(wrong) = self.fits(&new) {
             return StoreFuture::ready(Err(wrong.into()));
         }
-        // Nobody may ever list them, and those that are over would add up.
+        // Otherwise expired overrides would accumulate if they are never listed.
         let Some(store) = self.inner.store.overrides() else {
             return StoreFuture::ready(Err(no_overrides().into()));
         };
@@ -47,8 +47,7 @@ impl Limiter {
         })
     }
 
-    /// Removes the limits that were set for exactly this subject, and says whether there were
-    /// any.
+    /// Removes the limits that were set for exactly this subject. Returns whether there were any.
     pub fn remove_override<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<bool, Error> {
         // As it is kept: addresses that were written as text are addresses.
         let of = Override::of(key.into(), self.rule());

@@ -1,4 +1,4 @@
-//! Checked first, counted only if it happens: [`Reserve`], which asks, and [`Reservation`].
+//! Charges that are refunded unless they are committed: [`Reserve`] and [`Reservation`].
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -15,8 +15,8 @@ use crate::key::{OwnedSubject, Subject};
 use crate::quota::Quota;
 use crate::store::{StoreFuture, block_on};
 
-/// A reservation that has not been asked for yet: `.await` it, [`wait`](Reserve::wait) for it, or
-/// say more first. See [`Limiter::reserve`].
+/// A reservation that has not been sent yet: set options, then `.await` it or
+/// [`wait`](Reserve::wait). See [`Limiter::reserve`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing is reserved before it is awaited or waited for"]
 pub struct Reserve<'a>(CheckBuilder<'a>);
@@ -47,7 +47,7 @@ impl<'a> Reserve<'a> {
         self.send().wait()
     }
 
-    /// Asks again when there is room, for as long as `within`: see [`CheckBuilder::until_ready`].
+    /// Repeats the reservation until it is allowed, for at most `within`: see [`CheckBuilder::until_ready`].
     pub async fn until_ready(self, within: Duration) -> Result<Reservation, Error> {
         let wait = |reservation: &Reservation| reservation.decision().retry_after();
         let clock = &*self.0.limiter().inner.clock;
@@ -136,7 +136,7 @@ impl<T: Send + Unpin + 'static> Drop for Completing<T> {
 
 /// Room that is kept for something that may or may not happen.
 ///
-/// It is charged from the beginning, so nobody else can take it. [`commit`](Self::commit) it when
+/// It is charged from the beginning, so no other caller can take it. [`commit`](Self::commit) it when
 /// the thing has happened. Otherwise the charge is given back: by [`cancel`](Self::cancel), or when
 /// the reservation is dropped, also by a `?` or a panic on the way. See [`Limiter::reserve`].
 ///
@@ -224,7 +224,7 @@ impl Reservation {
     /// ```
     ///
     /// Of a denied reservation nothing is held, so all of the cost is charged. Once it was called it
-    /// is under way, also if nobody waits for the answer.
+    /// is under way, also if the future is dropped.
     pub fn commit_cost(mut self, cost: u64) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
         if cost <= held {
@@ -236,8 +236,8 @@ impl Reservation {
         Completing::detached(recorded.map(|recorded| recorded.map(drop)))
     }
 
-    /// It will not happen: gives the charge back. Once it was called it is under way, also if
-    /// nobody waits for the answer.
+    /// It will not happen: refunds the charge. The refund is under way after this call, also if the
+    /// future is dropped.
     pub fn cancel(mut self) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
         Completing::detached(self.refund(held))

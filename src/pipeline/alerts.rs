@@ -1,4 +1,4 @@
-//! Bringing alerts to whoever wants to hear of them.
+//! Delivery of alerts to a callback.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -10,10 +10,9 @@ use crate::clock::{self, Clock};
 use crate::observe::{Alert, Watch};
 
 impl RequestPipeline {
-    /// Looks once a second and tells of alerts, as long as there is the pipeline.
+    /// Evaluates alerts once a second and delivers them, until the pipeline is dropped.
     ///
-    /// A future, and not a task or a thread: whoever calls has a place where it can run, and it
-    /// is theirs to say where.
+    /// A future, so that the caller chooses the runtime.
     pub(crate) fn tell_alerts<F, R>(
         self: &Arc<Self>,
         mut callback: F,
@@ -23,7 +22,7 @@ impl RequestPipeline {
         R: Future<Output = ()> + Send + 'static,
     {
         let (pipeline, clock) = (Arc::downgrade(self), self.clock.clone());
-        // Whoever comes later is told of what is firing, and of what changes from then on.
+        // First the alerts that are firing, then every change.
         let (mut alerts, mut known) = self.watch.alerts_firing();
         async move {
             loop {
@@ -40,7 +39,7 @@ impl RequestPipeline {
     }
 }
 
-/// What is told after the next second has begun. Nothing more, once there is no pipeline.
+/// Returns the changes after the next second has begun; `None` once the pipeline is dropped.
 async fn next(
     pipeline: &Weak<RequestPipeline>,
     clock: &dyn Clock,
@@ -52,7 +51,7 @@ async fn next(
     Some(pipeline.watch.alerts_after(known))
 }
 
-/// A callback that panics has heard of this one, and hears of the next.
+/// Calls the callback. If it panics, it is called again for the next alert.
 async fn tell<R: Future<Output = ()> + Send + 'static>(
     callback: &mut (impl FnMut(Alert) -> R + Send + 'static),
     alert: Alert,

@@ -17,6 +17,7 @@ use crate::key::Subject;
 use crate::observe::Tally;
 use crate::policy::{Caller, PlannedCheck, Policy, RequestChecks};
 use crate::quota::Quota;
+use crate::store;
 use crate::usage::{Usage, Usages};
 use crate::who::Identity;
 
@@ -132,7 +133,7 @@ impl RequestContext {
         snapshot: &Snapshot,
         usages: &Usages,
     ) -> Result<Decision, StoreError> {
-        usages.expect_len(self.checks().len())?;
+        store::expect_len(usages, self.checks().len())?;
         let live = usages.live();
         let decision = self.decision_of(snapshot, usages, 0..live.len());
         let charged = decision.binding().filter(|_| decision.is_allowed());

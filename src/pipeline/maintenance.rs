@@ -1,4 +1,4 @@
-//! Limits that are off for a while, because an operator says so at run time.
+//! Maintenance: limits that are switched off for some time.
 
 use super::RequestPipeline;
 use crate::clock::Timestamp;
@@ -13,7 +13,7 @@ pub(super) fn is_on(overrides: Option<&Overrides>, wall: Timestamp) -> bool {
 }
 
 impl RequestPipeline {
-    /// Counts nobody until then.
+    /// Switches all limits off until then.
     pub(crate) fn start_maintenance(&self, until: Timestamp) -> StoreFuture<(), Error> {
         let now = self.wall_now();
         if until <= now {
@@ -31,7 +31,7 @@ impl RequestPipeline {
         })
     }
 
-    /// Counts again, and says whether it did not.
+    /// Switches the limits on again. Returns whether they were off.
     pub(crate) fn end_maintenance(&self) -> StoreFuture<bool, Error> {
         let nobody = Override::nobody();
         let Some(store) = self.store.overrides() else {
@@ -47,8 +47,8 @@ impl RequestPipeline {
         })
     }
 
-    /// Until when nobody is counted, and whether the policy says so. Of two that say it, the
-    /// later one.
+    /// Returns until when the limits are off, and whether the policy has set it. Of two, the later
+    /// applies.
     pub(crate) fn maintenance_until(&self) -> Option<(Timestamp, bool)> {
         let now = self.wall_now();
         let snapshot = self.snapshot.load();

@@ -1,4 +1,4 @@
-//! Limits that are set at run time.
+//! Overrides: limits that are set at run time.
 
 use super::context::RequestContext;
 use super::quota_names::QuotaNames;
@@ -20,7 +20,7 @@ impl RequestPipeline {
             return StoreFuture::ready(Err(wrong.into()));
         }
         let new = new.in_network(|address| snapshot.client_ip().group(address));
-        // Nobody may ever list them, and those that are over would add up.
+        // Otherwise expired overrides would accumulate if they are never listed.
         if let Some(known) = self.override_table() {
             known.sweep(self.wall_now());
         }
@@ -61,7 +61,7 @@ impl RequestPipeline {
         })
     }
 
-    /// Those that apply.
+    /// Returns the overrides that apply.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let overrides = self.override_table();
         let mut known = overrides.map_or_else(Vec::new, |known| known.list(self.wall_now()));
@@ -162,7 +162,7 @@ pub(super) fn quota_set_for(
     subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), wall))
 }
 
-/// A rule that somebody has named and that there is not, with those that there are.
+/// Error for an unknown rule, with the names of the policy's rules.
 pub(super) fn no_such_rule(policy: &Policy, name: &str) -> Invalid {
     let quotas = policy.quotas().iter();
     let mut names: Vec<&str> = quotas.map(|quota| quota.counter.rule()).collect();
@@ -172,8 +172,8 @@ pub(super) fn no_such_rule(policy: &Policy, name: &str) -> Invalid {
     Invalid::new("rule name", name.escape_debug(), expected)
 }
 
-/// Whether somebody could be meant. The switch for all limits is kept among the overrides, and is
-/// not to be thrown by what looks like one, past what the audit says of it.
+/// Rejects the subject of maintenance, which is stored among the overrides: it must not be set without
+/// its audit event.
 fn is_for_callers(new: &Override) -> Result<(), Invalid> {
     if new.is_maintenance() {
         let expected = "somebody that a caller can be; to switch limits off there is maintenance";
@@ -182,7 +182,7 @@ fn is_for_callers(new: &Override) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Whether the policy has a rule of that name, with a quota of that window.
+/// Checks that the policy has a rule of that name, with a quota of that window.
 fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
     let of_rule = policy.quotas().iter().map(|quota| &quota.counter);
     let of_rule: Vec<_> = of_rule

@@ -1,4 +1,4 @@
-//! Other rules from now on, without losing a count.
+//! Replacement of the snapshot. No counter is lost.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -11,37 +11,37 @@ use crate::observe;
 use crate::policy::Policy;
 use crate::sync::locked;
 
-/// Where a policy comes from, to be read again.
+/// Source of a policy that can be read again.
 pub(crate) trait Origin: fmt::Debug + Send + Sync {
-    /// What it says now.
+    /// Reads it.
     fn read(&self) -> Result<Change, ReloadError>;
 
-    /// The files that it is made of.
+    /// Returns its files.
     #[cfg(feature = "config")]
     fn files(&self) -> Vec<std::path::PathBuf>;
 
-    /// What is in them now.
+    /// Returns the contents of its files.
     #[cfg(feature = "config")]
     fn contents(&self) -> Contents;
 
-    /// What was in them when they were last read.
+    /// Returns the contents of its files when they were last read.
     #[cfg(feature = "config")]
     fn contents_when_read(&self) -> Contents;
 }
 
-/// What is in each of some files: the same number for the same text, or that it cannot be read.
+/// Hashes of the contents of files; `None` for one that cannot be read.
 #[cfg(feature = "config")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents(pub(crate) Vec<Option<u64>>);
 
-/// Another policy, and what else the file says that it is from.
+/// A policy that was read, with the other settings of its file.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) policy: Policy,
     pub(crate) file: LayerOverrides,
 }
 
-/// Which policy is in force, since when, and whether it could be read when it was last tried.
+/// Version of the policy, and the result of the last attempt to replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyStatus {
     version: u64,
@@ -51,44 +51,44 @@ pub struct PolicyStatus {
 }
 
 impl PolicyStatus {
-    /// 1 for the policy that the layer was built with, and one more for each that took its
-    /// place.
+    /// Returns the version: 1 for the policy that the layer was built with, and one more for each
+    /// replacement.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
     }
 
-    /// Since when it is in force.
+    /// Returns when the policy took effect.
     #[must_use]
     pub const fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// How often another policy was put in place.
+    /// Returns how often the policy was replaced.
     #[must_use]
     pub const fn reloads(&self) -> u64 {
         self.version - 1
     }
 
-    /// How often one was refused, and the old one stayed.
+    /// Returns how often a replacement failed. The previous policy stayed.
     #[must_use]
     pub const fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// Why the last one was refused, unless a later one was not.
+    /// Returns why the last attempt failed; `None` if it succeeded.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 }
 
-/// How a pipeline comes by another policy.
+/// State of reloads.
 #[derive(Debug)]
 pub(super) struct Reloads {
     origin: Option<Arc<dyn Origin>>,
-    /// Held while a policy is read and put in place, so that they come in order. Those who only
-    /// look at the status need not wait for a disk.
+    /// Held while a policy is read and replaced, so that attempts are ordered. Taken before `status`.
+    /// Reading the status does not wait for a disk.
     changing: Mutex<()>,
     status: Mutex<PolicyStatus>,
     #[cfg(feature = "config")]
@@ -114,13 +114,13 @@ impl Reloads {
 }
 
 impl RequestPipeline {
-    /// Reads the policy again from where it came from. If it cannot be used, nothing changes.
+    /// Reads the policy again. If it is invalid, nothing changes.
     pub(crate) fn reload(&self) -> Result<PolicyStatus, ReloadError> {
         let origin = self.origin()?;
         self.replaced(|| origin.read())
     }
 
-    /// Where the policy comes from, if nobody watches it yet.
+    /// Returns the source of the policy, unless it is watched already.
     #[cfg(feature = "config")]
     pub(crate) fn begin_watching(&self) -> Result<Option<Arc<dyn Origin>>, ReloadError> {
         let origin = Arc::clone(self.origin()?);
@@ -129,7 +129,7 @@ impl RequestPipeline {
         Ok((!is_watched).then_some(origin))
     }
 
-    /// Nobody watches it after all.
+    /// Reverts [`begin_watching`](Self::begin_watching).
     #[cfg(feature = "config")]
     pub(crate) fn end_watching(&self) {
         let order = std::sync::atomic::Ordering::Relaxed;
@@ -141,7 +141,7 @@ impl RequestPipeline {
         origin.ok_or_else(|| ReloadError::new("the policy was not read from a file"))
     }
 
-    /// Puts another policy in place.
+    /// Replaces the policy.
     pub(crate) fn replace(
         &self,
         policy: Result<Policy, Problems>,
@@ -169,7 +169,7 @@ impl RequestPipeline {
         let _changing = locked(&self.reloads.changing);
         let replaced = read().and_then(|change| Ok(self.put_in_place(change)?));
         let status = self.noted(&replaced);
-        // Whoever hears of it may ask for the status.
+        // After the status has changed, since a subscriber may read it.
         match &replaced {
             Ok(()) => observe::reloaded(status.version),
             Err(error) => observe::reload_failed(error),
@@ -177,7 +177,7 @@ impl RequestPipeline {
         replaced.map(|()| status)
     }
 
-    /// The status after an attempt.
+    /// Updates the status after an attempt.
     fn noted(&self, replaced: &Result<(), ReloadError>) -> PolicyStatus {
         let mut status = locked(&self.reloads.status);
         match replaced {
@@ -194,8 +194,7 @@ impl RequestPipeline {
         status.clone()
     }
 
-    /// For the next request on. Requests that are under way go on with the rules that they
-    /// were decided by.
+    /// Swaps the snapshot. Requests in flight keep the one that they began with.
     fn put_in_place(&self, change: Change) -> Result<(), Problems> {
         let snapshot = Snapshot::new(
             change.policy,

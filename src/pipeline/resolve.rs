@@ -8,10 +8,6 @@ use crate::head::RequestHead;
 use crate::policy::{Caller, Exemption, RoutedPath};
 
 /// What is known of a request before anything is counted.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most requests are limited, and it is taken apart at once"
-)]
 pub(super) enum Resolution {
     Exempt(Exemption),
     Reject(Rejection),

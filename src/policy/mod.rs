@@ -33,12 +33,24 @@
 //! All their quotas are decided at one instant: all are charged, or none. What matches no
 //! endpoint, such as a scan that gets a 404, counts on the caller's global rule.
 //!
-//! # Trying rules out, and switching them off
+//! # CORS preflights
 //!
-//! A rule that is a [dry run](Rule::dry_run) counts and is told of in the log, as
-//! `rate_limit_dry_run`, but denies nobody and shows in no header. Each is decided on its own,
-//! after what is in force, and only for requests that were let through. An endpoint's own quota
-//! replaces nothing as long as it is only tried out: category and global rule go on counting.
+//! A preflight is an `OPTIONS` request with `Origin` and `Access-Control-Request-Method`, without a
+//! body, `Authorization` or `Cookie`, of an unauthenticated caller. It is charged on entry, and
+//! refunded if the response has `Access-Control-Allow-Methods` or `Access-Control-Allow-Headers`. In
+//! place of the global rule, [`preflight_quota`](PolicyBuilder::preflight_quota) applies per client
+//! IP: a caller without quota keeps its preflights. Without these headers the global rule is charged
+//! as well. So a handler that only the global rule covers, and that answers `OPTIONS` itself, can be
+//! reached by at most `preflight_quota`. With [`Preflight::Count`], preflights are counted like other
+//! requests.
+//!
+//! # Dry runs and maintenance
+//!
+//! A rule that is a [dry run](Rule::dry_run) counts and is logged as `rate_limit_dry_run`, but never
+//! denies and is in no header. Each is decided in the same store call as the live rules, and charged
+//! only if these admit the request. An endpoint's own quota replaces nothing as long as it is a dry
+//! run: category and global rule still count. One request has at most 8 live quotas, and 24 with
+//! those of dry runs.
 //!
 //! [`maintenance_until`](PolicyBuilder::maintenance_until) switches all limits off for a while.
 //! That, and who is exempt by role or by name, leaves an event for the audit (target

@@ -106,14 +106,15 @@ impl Policy {
                 continue;
             };
             let endpoints = self.endpoints_of(&Resolved::Several(readings));
-            // Callers with and without an identity differ in their global rule.
-            let kinds = [
-                PlanKind::Unauthenticated,
-                PlanKind::Authenticated,
-                PlanKind::Preflight,
-            ];
-            let quotas = kinds.map(|kind| self.live_quotas_of(&endpoints, kind));
-            let most = quotas.into_iter().max().unwrap_or_default();
+            // Callers with and without an identity differ in their global rule. Preflights have one
+            // quota more if there is none.
+            let quotas = |kind| self.live_quotas_of(&endpoints, kind);
+            let most = quotas(PlanKind::Unauthenticated).max(quotas(PlanKind::Authenticated));
+            let most = if most > MAX_CHECKS {
+                most
+            } else {
+                quotas(PlanKind::Preflight)
+            };
             if most > MAX_CHECKS {
                 let expected = format!(
                     "at most {MAX_CHECKS} for one request: a path that ends where a wildcard \

@@ -141,6 +141,18 @@ impl TimeSource {
     }
 }
 
+/// Checks that a store answered as many checks as it received.
+#[inline]
+pub(crate) fn expect_len(usages: &Usages, checks: usize) -> Result<(), StoreError> {
+    let answered = usages.usages().len();
+    if answered == checks {
+        return Ok(());
+    }
+    Err(StoreError::refused(format!(
+        "asked about {checks} counters, the store answered for {answered}"
+    )))
+}
+
 /// Error of a store that keeps no overrides.
 pub(crate) fn no_overrides() -> StoreError {
     StoreError::refused("this store keeps no overrides")

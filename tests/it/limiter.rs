@@ -205,10 +205,7 @@ fn sweeping_says_how_many_were_dropped() {
         assert!(limiter.check(number).wait().unwrap().is_allowed());
     }
     clock.advance(Duration::from_micros(59_999_999));
-    assert!(
-        limiter.sweep().wait().is_err(),
-        "a store without StoreAdmin"
-    );
+    assert_eq!(limiter.sweep().wait().unwrap(), 0);
     clock.advance(Duration::from_micros(1));
     assert_eq!(limiter.sweep().wait().unwrap(), 10);
     assert_eq!(limiter.len().wait().unwrap(), 0);

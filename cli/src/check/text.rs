@@ -25,6 +25,7 @@ pub(super) fn summary(name: &str, overview: Overview<'_>, has_colors: bool) -> S
         "All requests of a caller",
         &mut table,
     );
+    add_preflight_row(overview, &mut table);
     for category in overview.rules().filter(is_of_kind(RuleKind::Category)) {
         table.add_heading(format!("Category {}", category.name()));
         table.add_row(rule_cells(overview, category, "together"));
@@ -100,6 +101,18 @@ fn add_kind_rows(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &
             _ => "everything",
         };
         table.add_row(rule_cells(overview, rule, what));
+    }
+}
+
+/// Adds the quota of CORS preflights, unless it is the default.
+fn add_preflight_row(overview: Overview<'_>, table: &mut Table) {
+    let Some(rule) = overview.preflight() else {
+        table.add_row(vec!["preflights (like other requests)".to_owned()]);
+        return;
+    };
+    let mut quotas = rule.quotas("");
+    if quotas.any(|quota| quota.to_string() != "600/1m") {
+        table.add_row(rule_cells(overview, rule, "preflights"));
     }
 }
 

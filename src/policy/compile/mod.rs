@@ -35,28 +35,12 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
         about_rules: Vec::new(),
     };
 
-    // Both say `global`: one counts users, the other addresses.
-    let mut global = |rule: Option<Rule>, path: &str, unscaled: bool| {
-        let mut rule = rule?;
-        rule.unscaled |= unscaled;
-        compiler.names.remove(GLOBAL_NAME);
-        let place = Place::new(GLOBAL_NAME, path);
-        Some(compiler.rule(&place, &rule, RuleKind::Global))
-    };
-    // Whoever leaves out the token must not be better off.
-    let (anonymous, path) = match builder.anonymous {
-        None => (builder.authenticated.clone(), "global.authenticated"),
-        own => (own, "global.anonymous"),
-    };
-    let globals = [
-        global(anonymous, path, true),
-        global(builder.authenticated, "global.authenticated", false),
-    ];
+    let globals = compiler.globals(builder.authenticated, builder.anonymous);
     let mut categories: HashMap<String, (Rule, CompiledRule)> = HashMap::new();
     for (name, rule) in builder.categories {
         let place = Place::new(&name, format!("categories.{name}"));
-        let compiled = compiler.rule(&place, &rule, RuleKind::Category);
-        categories.insert(name, (rule, compiled));
+        let category = compiler.rule(&place, &rule, RuleKind::Category);
+        categories.insert(name, (rule, category));
     }
     let always = compiler.always_on(&builder.rules);
     let preflight = compiler.preflight(builder.preflight, builder.preflight_quota);
@@ -175,6 +159,31 @@ struct Compiler<'t> {
 }
 
 impl Compiler<'_> {
+    /// Compiles the global rules, for unauthenticated and for authenticated callers. Both have the
+    /// name `global`, since one counts addresses, and the other users.
+    fn globals(
+        &mut self,
+        authenticated: Option<Rule>,
+        anonymous: Option<Rule>,
+    ) -> [Option<CompiledRule>; 2] {
+        let mut global = |rule: Option<Rule>, path: &str, unscaled: bool| {
+            let mut rule = rule?;
+            rule.unscaled |= unscaled;
+            self.names.remove(GLOBAL_NAME);
+            let place = Place::new(GLOBAL_NAME, path);
+            Some(self.rule(&place, &rule, RuleKind::Global))
+        };
+        // A caller must not get more by leaving out its token.
+        let (anonymous, path) = match anonymous {
+            None => (authenticated.clone(), "global.authenticated"),
+            own => (own, "global.anonymous"),
+        };
+        [
+            global(anonymous, path, true),
+            global(authenticated, "global.authenticated", false),
+        ]
+    }
+
     /// Compiles the rule of preflights, unless they are counted like other requests.
     fn preflight(
         &mut self,

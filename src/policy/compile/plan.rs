@@ -12,7 +12,7 @@ use crate::policy::rule::Rule;
 use crate::policy::{Plan, PlanKind, PlannedCheck};
 
 impl Compiler<'_> {
-    /// What an endpoint counts on: its own quotas, its category's, or both.
+    /// Returns the rules of an endpoint: its own, its category's, or both.
     pub(super) fn endpoint(
         &mut self,
         place: &Place<'_>,
@@ -61,7 +61,7 @@ impl Compiler<'_> {
         groups
     }
 
-    /// What people may want to know of an endpoint that counts on these.
+    /// Describes an endpoint with these rules.
     pub(super) fn about_endpoint(
         &self,
         route: &Route,
@@ -81,7 +81,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What an endpoint cannot say that shares the counters of its category.
+    /// Reports settings of an endpoint that only its category can have, because it shares its counters.
     fn refuse_own(&mut self, place: &Place<'_>, rule: &Rule) {
         let on_category = "this on the category, or a quota of its own";
         let shared = "this on the category, whose counters are shared";
@@ -112,8 +112,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The rules that count every request. If they are too many for any, that is told once,
-    /// and not for each endpoint.
+    /// Compiles the always-on rules. Too many of them are reported once, not for each endpoint.
     pub(super) fn always_on(&mut self, rules: &[(String, Rule)]) -> Vec<CompiledRule> {
         let mut always = Vec::with_capacity(rules.len());
         for (index, (name, rule)) in rules.iter().enumerate() {
@@ -156,23 +155,24 @@ impl Compiler<'_> {
         };
         let mut preflight = with(shared.preflight.filter(|_| is_limited));
         preflight.extend(dry_run.cloned());
-        [
-            self.plan(place, &ordinary, None),
-            self.plan(place, &with(authenticated), None),
-            self.plan(
-                place,
-                &preflight,
-                recorded.filter(|_| shared.preflight.is_some()),
-            ),
-        ]
+        let problems = self.problems.iter().len();
+        let recorded = recorded.filter(|_| shared.preflight.is_some());
+        let ordinary = self.plan(place, &ordinary, None, true);
+        let authenticated = self.plan(place, &with(authenticated), None, true);
+        // The same problem is not reported again with one more quota.
+        let is_right = self.problems.iter().len() == problems;
+        let preflight = self.plan(place, &preflight, recorded, is_right);
+        [ordinary, authenticated, preflight]
     }
 
-    /// Returns the index of the plan that consists of these rules.
+    /// Returns the index of the plan that consists of these rules. `is_checked` tells whether too many
+    /// quotas are reported.
     fn plan(
         &mut self,
         place: &Place<'_>,
         rules: &[CompiledRule],
         recorded: Option<&CompiledRule>,
+        is_checked: bool,
     ) -> usize {
         let part = |rule: &CompiledRule| (rule.quotas.start, rule.settings);
         let key = PlanKey {
@@ -190,7 +190,9 @@ impl Compiler<'_> {
         let checks: Vec<PlannedCheck> = grouped
             .flat_map(|(rule, group)| self.checks_of(rule, group))
             .collect();
-        self.check_numbers(place, &checks);
+        if is_checked {
+            self.check_numbers(place, &checks);
+        }
         let recorded: Vec<PlannedCheck> = recorded
             .into_iter()
             .flat_map(|rule| self.checks_of(rule, Group::Live))
@@ -239,9 +241,10 @@ impl Compiler<'_> {
         for group in checks.chunk_by(|one, next| one.group == next.group) {
             if group.len() > MAX_CHECKS {
                 let expected = match group[0].group {
-                    Group::Live => {
-                        format!("at most {MAX_CHECKS} quotas for one request, all rules together")
-                    }
+                    Group::Live => format!(
+                        "at most {MAX_CHECKS} quotas for one request, all rules together, with the \
+                         quota of preflights if `global = false`"
+                    ),
                     _ => format!("at most {MAX_CHECKS} quotas in a rule that is a dry run"),
                 };
                 report("number of quotas", group.len(), expected);

@@ -10,6 +10,7 @@ mod dropped;
 mod failing;
 #[cfg(feature = "jwt")]
 mod hostile;
+mod preflight;
 mod readiness;
 mod routes;
 mod routes_readings;

@@ -267,14 +267,15 @@ async fn what_is_tried_out_does_not_do_without_the_global_rule() {
 }
 
 #[test]
-fn too_many_dry_runs_on_one_request_are_refused() {
-    let mut policy = Policy::builder().everyone("1/s");
-    for index in 0..9 {
-        policy = policy.rule(format!("r{index}"), Rule::new("5/hour").dry_run());
-    }
-    let problems = policy.build().unwrap_err().to_string();
-    assert!(
-        problems.contains("at most 8 that are tried out"),
-        "{problems}"
-    );
+fn more_than_24_quotas_with_dry_runs_are_a_policy_error() {
+    let with_dry_runs = |dry_runs: usize| {
+        let policy = Policy::builder().everyone("1/s");
+        (0..dry_runs).fold(policy, |policy, index| {
+            policy.rule(format!("r{index}"), Rule::new("5/hour").dry_run())
+        })
+    };
+    let problems = with_dry_runs(24).build().unwrap_err().to_string();
+    let expected = "at most 24 quotas for one request, all rules and dry runs together";
+    assert!(problems.contains(expected), "{problems}");
+    with_dry_runs(23).build().unwrap();
 }

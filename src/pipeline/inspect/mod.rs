@@ -1,4 +1,6 @@
-//! How all limits of one caller stand. To look at them charges nothing.
+//! Usage of all limits of one caller, without a charge.
+
+mod reset;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,25 +10,25 @@ use bytes::Bytes;
 use http::Response;
 
 use super::context::CountedIn;
-use super::overrides::{no_such_rule, quota_set_for};
+use super::overrides::quota_set_for;
 use super::quota_names::QuotaNames;
 use super::tier::TierLookup;
 use super::{RequestPipeline, Snapshot};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::Decision;
-use crate::error::{Error, Invalid, StoreError};
+use crate::error::StoreError;
 use crate::head::RequestHead;
 use crate::headers::{Label, Standing};
 use crate::key::{Counter, Subject, policy_name};
 use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf, dimensions};
 use crate::quota::Quota;
 use crate::response::Denial;
-use crate::store::{Override, Store, StoreAdmin, StoreFuture, StoreHealth, no_admin};
+use crate::store::{Override, Store, StoreFuture, StoreHealth};
 use crate::usage::{Outcome, Usage, Usages};
 use crate::who::Identity;
 
-/// Somebody whose limits are looked at.
+/// A caller whose limits are inspected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InspectedCaller {
     identity: Option<Arc<Identity>>,
@@ -35,22 +37,21 @@ pub(crate) struct InspectedCaller {
     exemption: Option<Exemption>,
 }
 
-/// How all limits of a caller stand.
+/// Usage of all limits of a caller.
 #[derive(Debug)]
 pub(crate) struct Inspection {
     pub(crate) at: Timestamp,
     pub(crate) tier: String,
-    /// Whether somebody has said that it is theirs, or there is no other.
+    /// Whether the tier is known, or there is only one.
     pub(crate) tier_known: bool,
-    /// Why none of them counts, if that is so.
+    /// Why none of them counts, if the caller is exempt.
     pub(crate) exemption: Option<Exemption>,
-    /// The store could not be asked: these are the counters that are kept in this process until
-    /// it can.
+    /// Whether the store failed: then these are the counters of the local fallback.
     pub(crate) degraded: bool,
     pub(crate) limits: Vec<LimitStatus>,
 }
 
-/// How one quota stands for a caller.
+/// Usage of one quota.
 #[derive(Debug)]
 pub(crate) struct LimitStatus {
     pub(crate) kind: RuleKind,
@@ -67,7 +68,7 @@ pub(crate) struct LimitStatus {
 }
 
 impl InspectedCaller {
-    /// Somebody an operator asks about.
+    /// A caller that an operator looks up.
     pub(crate) fn new(
         identity: Option<Identity>,
         ip: Option<IpAddr>,
@@ -92,16 +93,15 @@ impl InspectedCaller {
         }
     }
 
-    /// Whether a limit that was set at run time is for them: for what they are known by, or for
-    /// something else that is known of them.
+    /// Returns whether an override is for this caller, or for one of its dimensions.
     pub(crate) fn is_meant_by(&self, of: &Override) -> bool {
         let caller = self.caller();
         let named = of.subject();
         let mut known = caller.subjects();
-        known.any(|subject| subject == named) || is_theirs(&named, &caller.known_by())
+        known.any(|subject| subject == named) || is_counter_of(&named, &caller.known_by())
     }
 
-    /// What the caller is known by: `user`, `ip`.
+    /// Returns the name of the caller's key: `user`, `ip`.
     pub(crate) fn known_by(&self) -> &str {
         let primary = self.identity.as_deref().and_then(Identity::primary);
         primary.map_or(Identity::IP, |(name, _)| name)
@@ -109,7 +109,7 @@ impl InspectedCaller {
 }
 
 impl Inspection {
-    /// The limits that are in the way of the next request.
+    /// Returns the limits that deny the next request.
     pub(crate) fn blocking(&self) -> impl Iterator<Item = &LimitStatus> {
         let limits = self.limits.iter();
         limits.filter(|limit| limit.is_used_up() && !limit.dry_run)
@@ -117,7 +117,7 @@ impl Inspection {
 }
 
 impl LimitStatus {
-    /// Whether the next request has no room.
+    /// Returns whether the next request is denied.
     pub(crate) const fn is_used_up(&self) -> bool {
         !self.usage.is_allowed()
     }
@@ -135,18 +135,18 @@ impl RequestPipeline {
         Arc::clone(&self.clock)
     }
 
-    /// Whether the store answers, as far as it knows itself.
+    /// Returns whether the store answers, as far as is known without a call.
     pub(crate) fn store_health(&self) -> StoreHealth {
         self.store.health()
     }
 
-    /// Looks something up in the policy that is in force.
+    /// Calls `look` with the current policy.
     pub(crate) fn with_policy<T>(&self, look: impl FnOnce(&Policy) -> T) -> T {
         look(&self.snapshot.load().policy)
     }
 
-    /// What those are told who ask too often how their limits stand. No limit of the policy was
-    /// reached, so nobody else is told.
+    /// Renders the denial of a request to the status endpoint. No limit of the policy was reached, so
+    /// that nothing is reported.
     pub(crate) fn denied_to_ask(
         &self,
         head: &RequestHead<'_>,
@@ -161,7 +161,7 @@ impl RequestPipeline {
                 let standing = Standing::new(label, *decision.usage());
                 Denial::limited(*head, standing, decision.at())
             }
-            // Its name is in order, so there is always one.
+            // The counter has a valid name, so that this does not happen.
             Err(_) => Denial::unavailable(*head, Duration::from_secs(1), decision.at()),
         };
         self.render(&denial, self.snapshot.load().style())
@@ -171,7 +171,7 @@ impl RequestPipeline {
         self.maintenance_until().map(|_| Exemption::Maintenance)
     }
 
-    /// The network that a request comes from, as counters know it.
+    /// Returns the network of the client that counts as one client.
     pub(crate) fn origin_of(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
         let address = self.snapshot.load().client_ip().locate(head);
         address.map(|address| address.group())
@@ -184,8 +184,7 @@ impl RequestPipeline {
         (ip, snapshot.client_ip().group(ip))
     }
 
-    /// Who asks, found in the way of all requests; or what those are told who show wrong
-    /// credentials.
+    /// Returns the caller of a request, or the response if its credentials are rejected.
     pub(crate) fn asker(
         &self,
         head: &RequestHead<'_>,
@@ -195,7 +194,7 @@ impl RequestPipeline {
         if address.is_none() {
             self.watch.no_peer_address();
         }
-        // What is asked for is no endpoint of the policy.
+        // The status endpoint is no endpoint of the policy.
         let elsewhere = snapshot.endpoints.len() - 1;
         let identity = self.identify(&snapshot, elsewhere, head, address, now)?;
         let client = address.filter(|address| !address.is_proxy());
@@ -211,7 +210,7 @@ impl RequestPipeline {
         })
     }
 
-    /// How all limits of somebody stand.
+    /// Returns the usage of all limits of a caller.
     pub(crate) async fn inspect(&self, asker: &InspectedCaller) -> Inspection {
         let snapshot = self.snapshot.load_full();
         let now = self.now();
@@ -219,7 +218,7 @@ impl RequestPipeline {
             TierLookup::Known(tier) => tier,
             TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.watch),
         };
-        let mut found = Found {
+        let mut found = Inspector {
             pipeline: self,
             snapshot: &snapshot,
             caller: asker.caller(),
@@ -237,7 +236,7 @@ impl RequestPipeline {
                 self.watch.store_failed(&error, now);
                 found.degraded = true;
                 told = found.told();
-                // Memory does not fail; if it did, there would be nothing to tell.
+                // Memory does not fail; if it did, no limits would be listed.
                 all(found.peek(self.local())).await.unwrap_or_default()
             }
         };
@@ -272,83 +271,32 @@ impl RequestPipeline {
         let is_unsaid = matches!(tiers.of(identity), TierOf::Unsaid) && self.resolver.is_none();
         !is_unsaid || tiers.len() == 1
     }
-
-    /// Forgets what was counted for somebody: under one rule, or all that is theirs alone. What
-    /// they share with others, a tenant or everybody, stays.
-    pub(crate) fn forget(
-        &self,
-        asker: &InspectedCaller,
-        rule: Option<&str>,
-    ) -> StoreFuture<(), Error> {
-        let snapshot = self.snapshot.load();
-        let caller = asker.caller();
-        let counters = snapshot.policy.counters_of(&caller);
-        let Some(admin) = self.store.admin() else {
-            return StoreFuture::ready(Err(no_admin().into()));
-        };
-        let local = self.local.get().map(|local| local as &dyn StoreAdmin);
-        let stores = std::iter::once(admin).chain(local);
-        let mut answers = Vec::new();
-        if let Some(rule) = rule {
-            let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
-            if counters.is_empty() {
-                return StoreFuture::ready(Err(not_counted(&snapshot, rule).into()));
-            }
-            let checks = counters
-                .iter()
-                .map(|of| Check::new(&of.subject, &of.quota.counter));
-            let checks: Vec<_> = checks.collect();
-            for store in stores {
-                answers.extend(batches(&checks, |batch| store.reset(batch)));
-            }
-        } else {
-            let whose = caller.known_by();
-            let mut subjects = vec![whose];
-            for of in counters {
-                if is_theirs(&of.subject, &whose) && !subjects.contains(&of.subject) {
-                    subjects.push(of.subject);
-                }
-            }
-            for store in stores {
-                answers.extend(subjects.iter().map(|subject| store.reset_subject(subject)));
-            }
-        }
-        StoreFuture::all(answers).map(|forgotten| Ok(forgotten?))
-    }
 }
 
-/// Whether a counter is of somebody, alone or together with something else: of a user in a
-/// group, say, but not of the group.
-fn is_theirs(subject: &Subject<'_>, whose: &Subject<'_>) -> bool {
+/// Returns whether a counter belongs to a caller, alone or with another dimension: that of a user in a
+/// group does, that of the group does not.
+fn is_counter_of(subject: &Subject<'_>, whose: &Subject<'_>) -> bool {
     let mut dimensions = whose.dimensions();
     dimensions.all(|known| subject.dimensions().any(|other| other == known))
 }
 
-fn not_counted(snapshot: &Snapshot, rule: &str) -> Invalid {
-    let mut quotas = snapshot.policy.quotas().iter();
-    if quotas.any(|quota| quota.counter.rule() == rule) {
-        return Invalid::new("rule name", rule, "one that counts this caller");
-    }
-    no_such_rule(&snapshot.policy, rule)
-}
-
-/// A caller, and by what their limits are found.
-struct Found<'a> {
+/// A caller with what its limits depend on.
+struct Inspector<'a> {
     pipeline: &'a RequestPipeline,
     snapshot: &'a Snapshot,
     caller: Caller<'a>,
     tier: usize,
     now: Timestamp,
-    /// Counted in this process, which may admit only its share.
+    /// Whether the local fallback counts, which may admit only its share.
     degraded: bool,
 }
 
-impl Found<'_> {
+impl Inspector<'_> {
     fn counters(&self) -> impl Iterator<Item = CounterOf<'_>> {
         self.snapshot.policy.counters_of(&self.caller)
     }
 
-    /// The quota of a counter, and whether it was set at run time.
+    /// Returns the quota of a counter, and whether it was set at run time.
     fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
         let overrides = self.pipeline.override_table();
         let set = overrides.and_then(|overrides| {
@@ -363,7 +311,7 @@ impl Found<'_> {
         (quota, is_set)
     }
 
-    /// Every limit, without knowing yet how it stands.
+    /// Returns every limit, without its usage.
     fn told(&self) -> Vec<LimitStatus> {
         let limit = |of: CounterOf<'_>| {
             let (quota, overridden) = self.quota(&of);
@@ -381,7 +329,7 @@ impl Found<'_> {
         self.counters().map(limit).collect()
     }
 
-    /// Asks a store of all of them, in their order.
+    /// Reads the usage of all limits, in their order.
     fn peek(&self, store: &dyn Store) -> Vec<StoreFuture<Usages>> {
         let counters: Vec<_> = self.counters().collect();
         let quotas: Vec<_> = counters.iter().map(|of| self.quota(of).0).collect();
@@ -394,7 +342,7 @@ impl Found<'_> {
     }
 }
 
-/// Puts checks to a store, as many at once as it takes.
+/// Puts checks to a store, in batches.
 fn batches<T>(
     checks: &[Check<'_>],
     call: impl Fn(&Batch<'_>) -> StoreFuture<T>,

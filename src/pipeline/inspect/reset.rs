@@ -1,0 +1,61 @@
+//! Reset of a caller's counters.
+
+use super::super::overrides::no_such_rule;
+use super::super::{RequestPipeline, Snapshot};
+use super::{InspectedCaller, batches, is_counter_of};
+use crate::batch::Check;
+use crate::error::{Error, Invalid};
+use crate::store::{StoreAdmin, StoreFuture, no_admin};
+
+impl RequestPipeline {
+    /// Forgets what was counted for somebody: under one rule, or all that is theirs alone. What
+    /// they share with others, a tenant or everybody, stays.
+    pub(crate) fn forget(
+        &self,
+        inspected: &InspectedCaller,
+        rule: Option<&str>,
+    ) -> StoreFuture<(), Error> {
+        let snapshot = self.snapshot.load();
+        let caller = inspected.caller();
+        let counters = snapshot.policy.counters_of(&caller);
+        let Some(admin) = self.store.admin() else {
+            return StoreFuture::ready(Err(no_admin().into()));
+        };
+        let local = self.local.get().map(|local| local as &dyn StoreAdmin);
+        let stores = std::iter::once(admin).chain(local);
+        let mut answers = Vec::new();
+        if let Some(rule) = rule {
+            let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
+            if counters.is_empty() {
+                return StoreFuture::ready(Err(not_counted(&snapshot, rule).into()));
+            }
+            let checks = counters
+                .iter()
+                .map(|of| Check::new(&of.subject, &of.quota.counter));
+            let checks: Vec<_> = checks.collect();
+            for store in stores {
+                answers.extend(batches(&checks, |batch| store.reset(batch)));
+            }
+        } else {
+            let whose = caller.known_by();
+            let mut subjects = vec![whose];
+            for of in counters {
+                if is_counter_of(&of.subject, &whose) && !subjects.contains(&of.subject) {
+                    subjects.push(of.subject);
+                }
+            }
+            for store in stores {
+                answers.extend(subjects.iter().map(|subject| store.reset_subject(subject)));
+            }
+        }
+        StoreFuture::all(answers).map(|forgotten| Ok(forgotten?))
+    }
+}
+
+fn not_counted(snapshot: &Snapshot, rule: &str) -> Invalid {
+    let mut quotas = snapshot.policy.quotas().iter();
+    if quotas.any(|quota| quota.counter.rule() == rule) {
+        return Invalid::new("rule name", rule, "one that counts this caller");
+    }
+    no_such_rule(&snapshot.policy, rule)
+}
