@@ -206,7 +206,7 @@ fn scripts_are_exact_at_the_edge_of_what_can_be_counted() {
 fn nothing_wraps_in_a_script() {
     let bench = Bench::new();
     let costs = [1, 1 << 32, 1 << 46, (1 << 53) - 1, u64::MAX];
-    let last = tollgate::Timestamp::MAX.as_micros();
+    let last = Timestamp::MAX.as_micros();
     for quota in extremes() {
         for (first, second) in costs
             .iter()
