@@ -1,21 +1,15 @@
 //! Server work for long sliding logs, in commands that the script calls.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use tollgate::{Batch, Check, Store as _, Timestamp};
+use tollgate::{Batch, Check, Store as _};
 
+use super::keys::later;
 use super::{Server, counter, user};
 
-/// 2025-01-01 00:00:00 UTC.
-const NEW_YEAR: Timestamp = Timestamp::from_secs(1_735_689_600);
 /// Entries of a log, and the chunks they are in.
 const ENTRIES: u64 = 6_400;
 const CHUNKS: u64 = 100;
-
-fn later(seconds: u64) -> Timestamp {
-    NEW_YEAR.saturating_add(Duration::from_secs(seconds))
-}
 
 /// Calls per command since the last reset of the statistics.
 fn calls(server: &Server) -> HashMap<String, u64> {

@@ -17,6 +17,7 @@ mod slow;
 #[cfg(feature = "redis-tls")]
 mod tls;
 mod together;
+mod values;
 
 use std::time::Duration;
 

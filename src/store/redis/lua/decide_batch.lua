@@ -131,8 +131,8 @@ local function decide(its_verb, count, keys_before)
   end
 
   if verb_now <= PEEK then
-    -- One check alone is charged at once: a log then reads its entries once.
-    local is_alone = count == 1 and checks[1][GROUP] < UNCHARGED
+    -- A log alone is charged at once: it then reads its entries once.
+    local is_alone = count == 1 and checks[1][KIND] == LOG and checks[1][GROUP] < UNCHARGED
     local what = verb_now == PEEK and ASK or is_alone and SPEND or TAKE
     for i = 1, count do
       local check = checks[i]
