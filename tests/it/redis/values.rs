@@ -1,6 +1,7 @@
 //! The value of a key: malformed ones, records of later versions, and how it is written.
 
-use tollgate::{Batch, Check, Counter, Policy, RedisStore, Rule, Store as _, Timestamp};
+use tollgate::policy::{Policy, Rule};
+use tollgate::{Batch, Check, Counter, RedisStore, Store as _, Timestamp};
 
 use super::keys::{FIVE, NEW_YEAR, later, log_keys, subject_keys};
 use super::{Server, counter, take_at, user};
