@@ -373,8 +373,8 @@ impl Counter {
 
     /// Returns the part of the id that Redis stores. Two counters of one policy must differ in it.
     pub(crate) const fn short_id(&self) -> [u8; 5] {
-        let [a, b, c, d, e, ..] = self.id.to_le_bytes();
-        [a, b, c, d, e]
+        let id = self.id.to_le_bytes();
+        [id[0], id[1], id[2], id[3], id[4]]
     }
 }
 
