@@ -370,9 +370,12 @@ impl PendingStore {
     fn later<T: Send + 'static>(result: Result<T, StoreError>) -> StoreFuture<T> {
         StoreFuture::pending(async move {
             let mut has_yielded = false;
-            std::future::poll_fn(|_| match std::mem::replace(&mut has_yielded, true) {
-                true => std::task::Poll::Ready(()),
-                false => std::task::Poll::Pending,
+            std::future::poll_fn(|_| {
+                if std::mem::replace(&mut has_yielded, true) {
+                    std::task::Poll::Ready(())
+                } else {
+                    std::task::Poll::Pending
+                }
             })
             .await;
             result

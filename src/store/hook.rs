@@ -12,6 +12,10 @@ use crate::usage::Usages;
 
 /// What a decorator does with the result of a call. Dropped without a result if the caller drops
 /// the future.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "inline in the allocation of the future, so that a decision allocates once"
+)]
 pub(super) enum CompletionHook {
     /// Reports the result to the circuit breaker.
     CircuitBreaker(AdmittedCall),

@@ -187,7 +187,7 @@ impl TierResolver {
         let clock = Arc::clone(&self.shared.clock);
         let remember = self.shared.settings.remember;
         TierAnswer::Pending(Box::pin(async move {
-            let outcome = flight.join().await;
+            let outcome = Flight::join(&flight).await;
             slot.settle(&flight, outcome, clock.now(), remember)
         }))
     }

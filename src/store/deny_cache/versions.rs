@@ -24,7 +24,6 @@ const NEXT_VERSION: u64 = 2;
 const SLOTS: u64 = 16_384;
 
 impl VersionSlot {
-    #[expect(clippy::cast_possible_truncation, reason = "below `SLOTS`")]
     pub(super) const fn of(subject: Fingerprint) -> Self {
         Self((subject.place % SLOTS) as u32)
     }
