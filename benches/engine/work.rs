@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use tollgate::{Ask, Limiter, Subject};
+use tollgate::{CheckBuilder, Limiter, Subject};
 use tollgate_bench::{addresses, names, tenants};
 
 /// An amount per window, part of which is spent before measuring begins.
@@ -58,7 +58,7 @@ impl Allowance {
 pub trait Key: Hash + Eq + Clone + Send + Sync {
     fn all(count: usize) -> Vec<Self>;
     fn subject(&self) -> Subject<'_>;
-    fn check<'a>(&'a self, limiter: &'a Limiter) -> Ask<'a>;
+    fn check<'a>(&'a self, limiter: &'a Limiter) -> CheckBuilder<'a>;
 }
 
 impl Key for String {
@@ -72,7 +72,7 @@ impl Key for String {
     }
 
     #[inline]
-    fn check<'a>(&'a self, limiter: &'a Limiter) -> Ask<'a> {
+    fn check<'a>(&'a self, limiter: &'a Limiter) -> CheckBuilder<'a> {
         limiter.check(self.as_str())
     }
 }
@@ -88,7 +88,7 @@ impl Key for Ipv4Addr {
     }
 
     #[inline]
-    fn check<'a>(&'a self, limiter: &'a Limiter) -> Ask<'a> {
+    fn check<'a>(&'a self, limiter: &'a Limiter) -> CheckBuilder<'a> {
         limiter.check(*self)
     }
 }

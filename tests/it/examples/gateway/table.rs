@@ -152,10 +152,10 @@ async fn what_has_no_row_counts_on_its_category() {
     }
 }
 
-/// `HEAD` runs the handlers of `GET`, and a browser that asks whether it may ask has asked for
-/// nothing yet.
+/// `HEAD` runs the handlers of `GET`. A preflight counts on its own quota; the gateway does not answer
+/// it, so the global rule is charged as well.
 #[tokio::test]
-async fn heads_count_and_preflights_do_not() {
+async fn heads_count_and_preflights_have_a_quota_of_their_own() {
     let gateway = Gateway::start().await;
     let caller = Caller::user("alice", "free");
     let head = gateway.send("HEAD /v1/secrets/42", &caller).await;
@@ -168,6 +168,13 @@ async fn heads_count_and_preflights_do_not() {
             ("access-control-request-method", "POST".to_owned()),
         ]);
         let answer = gateway.send(&format!("OPTIONS {path}"), &browser).await;
-        assert_eq!(answer.header("x-ratelimit-limit"), None, "{path}");
+        assert_eq!(
+            answer.header("x-ratelimit-policy"),
+            Some("ip:preflight:1m"),
+            "{path}"
+        );
     }
+    let after = gateway.send("GET /nowhere", &Caller::anonymous(1)).await;
+    let left = 100 - ROWS.len() as u64 - 1;
+    assert_eq!(told(&after), ("ip:global:1h", 100, left));
 }
