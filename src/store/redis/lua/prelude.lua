@@ -10,7 +10,7 @@
 --    only compared with smaller numbers, or cut off.
 --
 -- Most of the cost of a decision is the interpreter, not Redis. Hence comparisons instead of calls of
--- math.max, and arithmetic instead of calls of math.floor. A function costs a tenth of a microsecond
+-- math.max, and arithmetic instead of calls of math.floor. A function costs time
 -- where it is defined, in every call of the script. What most calls need is therefore done first, and
 -- the functions that they do not need are defined after it.
 local read, write, call, attempt = struct.unpack, struct.pack, redis.call, redis.pcall
