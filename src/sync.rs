@@ -1,7 +1,8 @@
-//! How locks are taken.
+//! Locks and atomics.
 //!
-//! Those of the memory store, and its atomics, are exchanged for loom's when the locking is model
-//! checked (`--cfg tollgate_loom`). Everybody else's are the standard library's, and [`locked`].
+//! [`lock`], [`try_lock`] and the types here are those of the memory store. With `--cfg tollgate_loom`
+//! they are replaced by those of loom for model checks. All other code uses the standard library and
+//! [`locked`].
 
 #[cfg(not(tollgate_loom))]
 pub(crate) use std::sync::{
@@ -20,19 +21,18 @@ pub(crate) use loom::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-/// Takes a lock of the standard library that is hardly ever contended.
+/// Takes a lock of the standard library that is seldom contended.
 ///
-/// A poisoned one is taken as it is: no critical section leaves what it guards half written, and
-/// one request that panicked must not be the end of all others.
+/// Poisoning is ignored: no critical section leaves its data half written, and a panic in one request
+/// must not fail all others.
 pub(crate) fn locked<T>(mutex: &StdMutex<T>) -> StdMutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes a lock whose critical sections are a few dozen instructions long.
 ///
-/// Spins for a moment before it lets the thread sleep: waking a sleeper costs far more than
-/// the section takes. A poisoned lock is taken as it is, since no section leaves its table
-/// half written where it could panic.
+/// Spins for a moment before the thread sleeps, because waking a thread takes far longer than a
+/// critical section. Poisoning is ignored: no section can panic while its table is half written.
 #[cfg(not(tollgate_loom))]
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -46,8 +46,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(not(tollgate_loom))]
 #[cold]
 fn lock_contended<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every try takes the cache line from whoever holds the lock, and that one needs it to let go.
-    // So the first pause is long enough for several turns of another thread.
+    // Each try takes the cache line from the thread that holds the lock and needs the line to release
+    // it. So the first pause is long enough for several critical sections of another thread.
     const PAUSES: [u32; 3] = [48, 64, 64];
     for pauses in PAUSES {
         for _ in 0..pauses {

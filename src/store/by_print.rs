@@ -1,4 +1,4 @@
-//! A bounded table of requests, found by what they were hashed to already.
+//! Bounded cache with hashed requests as keys: [`ByPrint`].
 
 use quick_cache::UnitWeighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -6,9 +6,10 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use super::subject_hash::RequestPrint;
 use crate::hashed::AlreadyHashed;
 
-/// Something for each of so many requests; the ones least in use make way.
+/// Cache by request. Evicts entries that are used least.
 pub(super) type ByPrint<V> = Cache<RequestPrint, V, UnitWeighter, AlreadyHashed>;
 
+/// Returns an empty cache for `capacity` requests.
 pub(super) fn by_print<V: Clone>(capacity: usize) -> ByPrint<V> {
     Cache::with(
         capacity,

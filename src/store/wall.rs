@@ -13,7 +13,7 @@ pub(super) struct WallTime {
     clock: OnceLock<Arc<dyn Clock>>,
     /// The offset that was used last.
     used: AtomicI64,
-    /// The `now` of the first call that used it.
+    /// The `now` of the first charge that used it.
     used_since: AtomicU64,
 }
 

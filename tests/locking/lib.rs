@@ -1,6 +1,6 @@
-//! The locking of the memory store, model checked: every interleaving that loom can make.
+//! Model checks of the locking in the memory store: all interleavings that loom explores.
 //!
-//! Only with `RUSTFLAGS="--cfg tollgate_loom"`, which exchanges the store's locks for loom's.
+//! Needs `RUSTFLAGS="--cfg tollgate_loom"`, which replaces the locks of the store by those of loom.
 
 #![cfg(all(test, tollgate_loom))]
 
@@ -11,7 +11,8 @@ use tollgate::{Batch, Check, Counter, MemoryStore, Quota, Store, StoreAdmin, Sub
 
 const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 
-/// Two shards and fixed places, because a model must run the same way each time.
+/// Two shards and fixed keys, because a model must run the same way each time. Of the subjects 0 to 5,
+/// 2 and 4 are in the second shard.
 fn store(capacity: usize) -> MemoryStore {
     store_of(2, capacity)
 }
@@ -48,7 +49,7 @@ fn used(store: &MemoryStore, subject: u64, counter: &Counter) -> u64 {
     store.peek(&batch, NOW).wait().unwrap().usages()[0].used()
 }
 
-/// Two batches over the same subjects in opposite order: no deadlock, and both or neither.
+/// Two batches over the same subjects in opposite order: no deadlock, and one takes everything.
 #[test]
 fn opposite_orders_neither_deadlock_nor_tear() {
     loom::model(|| {
@@ -66,7 +67,7 @@ fn opposite_orders_neither_deadlock_nor_tear() {
     });
 }
 
-/// Overlapping batches of three threads on a limit of two: exactly two get in.
+/// Overlapping batches of three threads on a limit of two: exactly two are admitted.
 #[test]
 fn overlapping_batches_admit_exactly_the_limit() {
     let mut model = loom::model::Builder::new();
@@ -74,9 +75,9 @@ fn overlapping_batches_admit_exactly_the_limit() {
     model.check(|| {
         let (store, counter) = (Arc::new(store(100)), counter(2));
         let admitted = Arc::new(AtomicU64::new(0));
-        // All three meet on subject 1, on the first shard; the others lie on both. (Were they to meet
-        // on the second, whoever has only that one would try the first in order to sweep it, and loom
-        // takes one who tries a lock for one who waits for it.)
+        // All three share subject 1, which is in the first shard; the others are in both. (If they
+        // shared a subject in the second shard, a batch with only that one would try the first lock in
+        // order to sweep it, and loom treats a thread that tries a lock as one that waits for it.)
         let others: Vec<_> = [[1, 0], [2, 1]]
             .into_iter()
             .map(|subjects| {
@@ -105,12 +106,12 @@ fn overlapping_batches_admit_exactly_the_limit() {
     });
 }
 
-/// A store that is full, and two newcomers at once: never more counters than it may keep.
+/// A full store and two new counters at once: never more counters than the capacity.
 #[test]
-fn newcomers_never_exceed_the_capacity() {
+fn new_counters_never_exceed_the_capacity() {
     loom::model(|| {
         let (store, counter) = (Arc::new(store(2)), counter(10));
-        assert!(decide(&store, &[0, 1], &counter));
+        assert!(decide(&store, &[0, 2], &counter));
         let other = {
             let (store, counter) = (Arc::clone(&store), counter.clone());
             thread::spawn(move || decide(&store, &[5], &counter))
@@ -126,7 +127,7 @@ fn newcomers_never_exceed_the_capacity() {
 fn upkeep_runs_beside_decisions() {
     loom::model(|| {
         let (store, counter) = (Arc::new(store(100)), counter(10));
-        assert!(decide(&store, &[0, 1], &counter));
+        assert!(decide(&store, &[0, 2], &counter));
         let other = {
             let store = Arc::clone(&store);
             thread::spawn(move || {
@@ -134,9 +135,9 @@ fn upkeep_runs_beside_decisions() {
                 store.reset_subject(&Subject::from(0_u64)).wait().unwrap();
             })
         };
-        assert!(decide(&store, &[1, 0], &counter));
+        assert!(decide(&store, &[2, 0], &counter));
         other.join().unwrap();
-        assert_eq!(used(&store, 1, &counter), 2);
+        assert_eq!(used(&store, 2, &counter), 2);
         let left = used(&store, 0, &counter);
         assert!(
             left <= 1,
@@ -149,21 +150,20 @@ fn upkeep_runs_beside_decisions() {
     });
 }
 
-/// Counters that are there already are charged as they come and put back if a later one says
-/// no: nobody sees what is put back.
+/// A batch that its last check denies is never seen in the counters of the others.
 #[test]
-fn what_is_put_back_is_never_seen() {
+fn denied_batch_is_never_visible() {
     loom::model(|| {
         let (store, counter) = (Arc::new(store(100)), counter(2));
-        assert!(decide(&store, &[0, 1, 3], &counter));
+        assert!(decide(&store, &[0, 2, 3], &counter));
         assert!(decide(&store, &[3], &counter));
         let other = {
             let (store, counter) = (Arc::clone(&store), counter.clone());
-            thread::spawn(move || decide(&store, &[0, 1, 3], &counter))
+            thread::spawn(move || decide(&store, &[0, 2, 3], &counter))
         };
-        assert!(decide(&store, &[1, 0], &counter), "there is room for one");
+        assert!(decide(&store, &[2, 0], &counter), "there is room for one");
         assert!(!other.join().unwrap(), "there is none left for the third");
-        for subject in [0, 1, 3] {
+        for subject in [0, 2, 3] {
             assert_eq!(used(&store, subject, &counter), 2);
         }
     });
@@ -174,10 +174,10 @@ fn what_is_put_back_is_never_seen() {
 fn single_checks_run_beside_batches() {
     loom::model(|| {
         let (store, counter) = (Arc::new(store(100)), counter(2));
-        assert!(decide(&store, &[0, 1], &counter));
+        assert!(decide(&store, &[0, 2], &counter));
         let other = {
             let (store, counter) = (Arc::clone(&store), counter.clone());
-            thread::spawn(move || decide(&store, &[1, 0], &counter))
+            thread::spawn(move || decide(&store, &[2, 0], &counter))
         };
         let subject = Subject::from(0_u64);
         let check = Check::new(&subject, &counter);
@@ -187,11 +187,20 @@ fn single_checks_run_beside_batches() {
         let both = other.join().unwrap();
         assert!(usage.is_allowed() ^ both, "there is room for one");
         assert_eq!(used(&store, 0, &counter), 2);
-        assert_eq!(used(&store, 1, &counter), 1 + u64::from(both));
+        assert_eq!(used(&store, 2, &counter), 1 + u64::from(both));
     });
 }
 
-/// Batches that lie on more shards than two are locked another way, and swept besides.
+/// Starts a thread with enough stack for a batch of more than four checks: 128 KiB.
+fn spawn_for_large_batch<T: Send + 'static>(
+    run: impl FnOnce() -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    const WORDS: usize = 16 * 1_024;
+    let builder = thread::Builder::new().stack_size(WORDS);
+    builder.spawn(run).unwrap()
+}
+
+/// Batches over more than two shards, with sweeping.
 #[test]
 fn batches_over_many_shards_neither_deadlock_nor_tear() {
     let mut model = loom::model::Builder::new();
@@ -199,9 +208,9 @@ fn batches_over_many_shards_neither_deadlock_nor_tear() {
     model.check(|| {
         let (store, counter) = (Arc::new(store_of(8, 100)), counter(2));
         let subjects = [0, 1, 2, 3, 4, 5];
-        let other = {
+        let others = {
             let (store, counter) = (Arc::clone(&store), counter.clone());
-            thread::spawn(move || {
+            spawn_for_large_batch(move || {
                 let mut backwards = subjects;
                 backwards.reverse();
                 [
@@ -210,15 +219,34 @@ fn batches_over_many_shards_neither_deadlock_nor_tear() {
                 ]
             })
         };
-        let mine = decide(&store, &subjects, &counter);
-        let [theirs, more] = other.join().unwrap();
-        assert!(
-            theirs && mine ^ more,
-            "three ask where there is room for two"
-        );
+        let mine = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            spawn_for_large_batch(move || decide(&store, &subjects, &counter))
+        };
+        let mine = mine.join().unwrap();
+        let [theirs, more] = others.join().unwrap();
+        assert!(theirs && mine ^ more, "the limit admits two of three");
         for subject in subjects {
             let charged = 1 + u64::from(mine) + u64::from(more && subject > 2);
             assert_eq!(used(&store, subject, &counter), charged);
         }
+    });
+}
+
+/// All counters are blocked: two new keys share the overflow counter of their shard.
+#[test]
+fn new_keys_share_the_overflow_counter() {
+    loom::model(|| {
+        let (store, counter) = (Arc::new(store_of(1, 1)), counter(1));
+        assert!(decide(&store, &[0], &counter));
+        let other = {
+            let (store, counter) = (Arc::clone(&store), counter.clone());
+            thread::spawn(move || decide(&store, &[1], &counter))
+        };
+        let mine = decide(&store, &[2], &counter);
+        let theirs = other.join().unwrap();
+        assert!(mine ^ theirs, "the overflow counter admits one limit");
+        assert_eq!(store.len().wait().unwrap(), 2);
+        assert_eq!(used(&store, 0, &counter), 1);
     });
 }

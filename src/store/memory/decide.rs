@@ -3,11 +3,11 @@
 use super::MemoryStore;
 use super::evaluate::{Mode, Step, Target, refund};
 use super::shards::LockedShards;
-use super::table::{Probe, Table};
+use super::table::Table;
 use crate::batch::{Batch, Check, Group, MAX_BATCH};
 use crate::clock::Timestamp;
-use crate::store::subject_hash::{Fingerprint, Tag};
-use crate::sync::{Ordering, try_lock};
+use crate::store::subject_hash::Fingerprint;
+use crate::sync::Ordering;
 use crate::usage::Usages;
 
 /// Sweeping that is added for a new counter, on top of 1 for each check.
@@ -44,11 +44,10 @@ impl MemoryStore {
         let steps = &mut steps[..checks.len()];
         let missing = look_up(&mut locked, steps, checks, &prints);
         if missing > 0 {
-            if mode != Mode::Peek && self.reserve(&mut locked, missing) {
-                // Cells have moved.
-                look_up(&mut locked, steps, checks, &prints);
-            }
             self.make_room(&mut locked, steps, checks, &prints, now, mode);
+            if mode != Mode::Peek {
+                self.reserve(&mut locked, steps);
+            }
         }
         for (index, (check, step)) in checks.iter().zip(&mut *steps).enumerate() {
             step.evaluate(locked.table(index), check, check.cost(), now, mode);
@@ -76,108 +75,6 @@ impl MemoryStore {
             usages.push(step.usage(check, now, mode));
         }
         usages
-    }
-
-    /// Makes room for so many new cells in each table. Returns whether cells may have moved.
-    #[inline]
-    fn reserve<const N: usize>(&self, locked: &mut LockedShards<'_, N>, missing: usize) -> bool {
-        let mut has_moved = false;
-        locked.each(|table| {
-            if let Some(dropped) = table.reserve(missing) {
-                self.subtract_keys(dropped);
-                has_moved = true;
-            }
-        });
-        has_moved
-    }
-
-    /// Gives each missing counter a place: a new cell if the store has room, else the cell of a victim,
-    /// else the overflow counter of its shard.
-    ///
-    /// Adds each new cell to the number of keys, unless this is a peek.
-    #[inline(never)]
-    fn make_room<const N: usize>(
-        &self,
-        locked: &mut LockedShards<'_, N>,
-        steps: &mut [Step],
-        checks: &[Check<'_>],
-        prints: &[Fingerprint; N],
-        now: u64,
-        mode: Mode,
-    ) {
-        let mut peeked = 0;
-        for index in 0..steps.len() {
-            if !matches!(steps[index].target, Target::Vacant(_)) {
-                continue;
-            }
-            let table = locked.table(index);
-            let has_room = !table.is_full()
-                && match mode {
-                    Mode::Peek => self.keys.load(Ordering::Relaxed) + peeked < self.capacity,
-                    Mode::Decide | Mode::Record => self.try_add_key(),
-                };
-            if has_room {
-                peeked += 1;
-                continue;
-            }
-            let overflow = self.overflow_place(prints[index]);
-            let is_spared = |tag: Tag| {
-                tag.place == overflow
-                    || steps.iter().any(|step| match step.target {
-                        Target::Victim(victim) => victim == tag,
-                        _ => step.tag == tag,
-                    })
-            };
-            if let Some(victim) = table.victim(steps[index].tag, now, is_spared) {
-                steps[index].target = Target::Victim(victim);
-            } else {
-                self.use_overflow(table, steps, index, &checks[index], prints[index], mode);
-            }
-        }
-    }
-
-    /// Counts the check at `index` in the overflow counter of its quota and shard.
-    ///
-    /// Two subjects of one batch with the same quota use two overflow counters: each check is evaluated
-    /// on its own, so they must not write to the same cell.
-    #[cold]
-    fn use_overflow(
-        &self,
-        table: &Table,
-        steps: &mut [Step],
-        index: usize,
-        check: &Check<'_>,
-        print: Fingerprint,
-        mode: Mode,
-    ) {
-        let place = self.overflow_place(print);
-        let tag = |number| {
-            let reserved = self.hasher.reserved(number).with_place(place);
-            reserved.tag(check.counter())
-        };
-        let is_free = |tag: &Tag| steps.iter().all(|step| step.tag != *tag);
-        let tag = (0..).map(tag).find(is_free).unwrap_or_default();
-        steps[index].tag = tag;
-        if mode != Mode::Peek {
-            self.overflowed.fetch_add(1, Ordering::Relaxed);
-        }
-        steps[index].target = match table.find_or_vacant(tag) {
-            Probe::Found(cell) => Target::Found(cell),
-            Probe::Vacant(bucket) => {
-                // Beyond the capacity: one for each quota and shard.
-                if mode != Mode::Peek {
-                    self.keys.fetch_add(1, Ordering::Relaxed);
-                }
-                Target::Vacant(bucket)
-            }
-        };
-    }
-
-    /// Returns the place of the overflow counters in the shard of this fingerprint. It is the same in all
-    /// shards, except for the bits that select the shard.
-    fn overflow_place(&self, print: Fingerprint) -> u64 {
-        let shard_mask = self.shards.len() as u64 - 1;
-        self.overflow.place & !shard_mask | print.place & shard_mask
     }
 
     /// Inserts the new counters of charged groups. Returns whether a sweep is due.
@@ -210,63 +107,24 @@ impl MemoryStore {
             let Target::Victim(victim) = step.target else {
                 continue;
             };
+            if !step.is_charged || check.cost() == 0 {
+                continue;
+            }
             let table = locked.table(index);
-            if let Some(old) = table.find(victim)
-                && step.is_charged
-                && check.cost() > 0
-            {
+            let state = step.charge(table, check, now, mode);
+            if let Some(old) = table.find(victim) {
                 if !table.has_expired(table.cell(old), now) {
                     self.evicted.fetch_add(1, Ordering::Relaxed);
                 }
-                let state = step.charge(table, check, now, mode);
                 table.replace(old, step.tag, state);
-                is_sweep_due |= table.add_sweep_debt(SWEEP_DEBT_OF_NEW);
+            } else {
+                // It had expired and was dropped by `reserve`.
+                self.keys.fetch_add(1, Ordering::Relaxed);
+                table.insert(table.home(step.tag.place), step.tag, state);
             }
+            is_sweep_due |= table.add_sweep_debt(SWEEP_DEBT_OF_NEW);
         }
         is_sweep_due
-    }
-
-    /// Sweeps a share of each table whose debt is due. Called after all cells are written, because
-    /// sweeping moves cells.
-    #[cold]
-    fn sweep_due<const N: usize>(&self, locked: &mut LockedShards<'_, N>, checks: usize) {
-        for index in 0..checks {
-            let table = locked.table(index);
-            if table.is_sweep_due() {
-                self.sweep_share(table);
-            }
-        }
-    }
-
-    /// Sweeps a share of this table and of another one, so that tables without requests are swept too.
-    fn sweep_share(&self, table: &mut Table) {
-        let mut dropped = table.sweep_share();
-        let other = self.next_to_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
-        // A table that is locked, perhaps by this batch, is in use and swept by its own requests.
-        if let Some(mut other) = try_lock(&self.shards[other].0) {
-            other.latest = other.latest.max(table.latest);
-            dropped += other.sweep_share();
-        }
-        self.subtract_keys(dropped);
-    }
-
-    /// Adds a key, unless the store is full.
-    fn try_add_key(&self) -> bool {
-        if self.keys.load(Ordering::Relaxed) >= self.capacity {
-            return false;
-        }
-        let is_added = self.keys.fetch_add(1, Ordering::Relaxed) < self.capacity;
-        if !is_added {
-            self.subtract_keys(1);
-        }
-        is_added
-    }
-
-    #[inline]
-    pub(super) fn subtract_keys(&self, count: usize) {
-        if count > 0 {
-            self.keys.fetch_sub(count, Ordering::Relaxed);
-        }
     }
 
     pub(super) fn refund_all(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) {
@@ -300,13 +158,8 @@ fn look_up<const N: usize>(
             continue;
         }
         step.tag = prints[index].tag(check.counter());
-        step.target = match locked.table(index).find_or_vacant(step.tag) {
-            Probe::Found(cell) => Target::Found(cell),
-            Probe::Vacant(bucket) => {
-                missing += 1;
-                Target::Vacant(bucket)
-            }
-        };
+        step.target = locked.table(index).find_or_vacant(step.tag).into();
+        missing += usize::from(matches!(step.target, Target::Vacant(_)));
     }
     missing
 }

@@ -2,7 +2,7 @@
 
 use super::cell::{InlineState, Kind, PackedState, is_protected, pack_heap};
 use super::evict::is_protected_after;
-use super::table::{CellIndex, Table};
+use super::table::{CellIndex, Probe, Table};
 use crate::algorithm::State;
 use crate::algorithm::fixed_window::FixedWindow;
 use crate::algorithm::sliding_window::SlidingWindow;
@@ -36,6 +36,16 @@ pub(super) enum Target {
     Vacant(usize),
     /// A new cell, to be inserted in place of the cell with this tag.
     Victim(Tag),
+}
+
+impl From<Probe> for Target {
+    #[inline(always)]
+    fn from(probe: Probe) -> Self {
+        match probe {
+            Probe::Found(cell) => Self::Found(cell),
+            Probe::Vacant(bucket) => Self::Vacant(bucket),
+        }
+    }
 }
 
 /// One check of a batch on its way through the store.

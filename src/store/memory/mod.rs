@@ -7,7 +7,9 @@ mod decide;
 mod evaluate;
 mod evict;
 mod heap;
+mod room;
 mod shards;
+mod sweep;
 mod table;
 
 use std::fmt;

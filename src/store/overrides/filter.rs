@@ -66,9 +66,8 @@ const NO_VALUE: (usize, u64) = (0, 1);
 #[inline]
 fn position(name: &str, value: Value<'_>) -> (usize, u64) {
     let word = match value {
-        Value::Text(text) => match (name, text.parse::<IpAddr>()) {
-            // Overrides store it as an address.
-            ("ip", Ok(address)) => address_word(address),
+        Value::Text(text) => match name {
+            "ip" => ip_text_word(text),
             _ => text_word(text.as_bytes()),
         },
         Value::Number(number) => number,
@@ -81,6 +80,12 @@ fn position(name: &str, value: Value<'_>) -> (usize, u64) {
         (mixed >> 58) as usize,
         1 << (mixed >> 52 & (u64::from(u64::BITS) - 1)),
     )
+}
+
+/// Overrides store the text of an address as an address.
+fn ip_text_word(text: &str) -> u64 {
+    text.parse()
+        .map_or_else(|_| text_word(text.as_bytes()), address_word)
 }
 
 #[inline]
@@ -101,8 +106,10 @@ fn address_word(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.to_bits().into(),
         IpAddr::V6(v6) => {
-            let bits = v6.to_bits();
-            (bits >> 64) as u64 ^ (bits as u64).rotate_left(29)
+            let octets = v6.octets();
+            let (words, _) = octets.as_chunks::<8>();
+            let words = words.iter().map(|word| u64::from_le_bytes(*word));
+            words.fold(0, |mixed, word| mixed.rotate_left(29) ^ word)
         }
     }
 }
@@ -113,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    fn subjects<'a>(text: &'a str, number: i64, address: IpAddr) -> Vec<Subject<'a>> {
+    fn subjects(text: &str, number: i64, address: IpAddr) -> Vec<Subject<'_>> {
         vec![
             Subject::all(),
             Subject::from(text),

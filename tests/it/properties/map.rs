@@ -1,4 +1,4 @@
-//! With room for all, a memory store is a map from subjects and counters to states.
+//! Without eviction, a memory store is a map from subjects and counters to states.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::support::store_ext::StoreExt as _;
 
 const SUBJECTS: u64 = 24;
 
-/// Whose counter, which, and how much.
+/// Subject, counter and cost of a check.
 type Asked = (u64, usize, u64);
 
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ enum Act {
     Decide(Vec<Asked>),
     Peek(Vec<Asked>),
     Record(Vec<Asked>),
-    /// What the last decision charged.
+    /// Takes back the last charge.
     Refund,
     Reset(u64, usize),
     ResetSubject(u64),
@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// What the store should be: one state for every subject and counter that was ever charged.
+/// Model of the store: one state for each subject and counter that was charged.
 struct Map {
     counters: Vec<Counter>,
     states: HashMap<(u64, usize), State>,
@@ -107,7 +107,7 @@ impl Map {
                 self.states.clear();
             }
         }
-        // What has expired may or may not have been swept.
+        // Expired counters may or may not have been swept.
         let alive = self.states.iter().filter(|((_, counter), state)| {
             state.expires_at(self.counters[*counter].quota()) > now
         });
@@ -158,7 +158,7 @@ impl Map {
         ask(&batch).wait().expect("memory answers")
     }
 
-    /// What was not charged stands as it is, unless it is what was denied.
+    /// Compares the usages. Without a charge, a check that has room has the usage without its cost.
     fn agree(&self, verdict: &Usages, checks: &[Asked], charged: bool) -> TestCaseResult {
         prop_assert_eq!(verdict.usages().len(), checks.len());
         for (asked, usage) in checks.iter().zip(verdict.usages()) {

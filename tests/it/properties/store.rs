@@ -1,4 +1,4 @@
-//! A memory store answers like the states it packs, and changes only what it says it does.
+//! A memory store returns the same usages as the states that it packs, and writes only charges.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use crate::support::store_ext::StoreExt as _;
 proptest! {
     #![proptest_config(config(10_000))]
 
-    /// Packed into two words and swept in between, by a clock that goes back now and then.
+    /// With sweeps in between, and a clock that sometimes goes back.
     #[test]
     fn packing_sweeping_and_clocks_that_go_back_lose_nothing(
         quota in quotas(),
@@ -23,7 +23,7 @@ proptest! {
         trace in traces(40),
         meanwhile in vec((any::<bool>(), prop_oneof![3 => Just(0), 1 => 0..u64::MAX]), 40),
     ) {
-        // A token bucket is swept by the amount it was last charged under.
+        // A token bucket expires by the amount of its last charge.
         let quotas = match quota.algorithm() {
             Algorithm::TokenBucket => vec![quota],
             _ => tiers(&quota),
@@ -45,7 +45,7 @@ proptest! {
         }
     }
 
-    /// Another amount each time, without sweeping: packing does not depend on it.
+    /// The packed state does not depend on the amount.
     #[test]
     fn packing_keeps_the_count_when_the_amount_changes(
         quota in quotas(),
@@ -78,7 +78,7 @@ proptest! {
         }
     }
 
-    /// One store sees batches that are denied, its twin does not: nobody can tell them apart.
+    /// One store receives batches that are denied, its twin does not. Both have the same usages.
     #[test]
     fn a_denied_batch_never_happened(
         keys in any::<(u64, u64)>(),
@@ -113,7 +113,7 @@ proptest! {
                 everything(&store, &subjects, &counters, at)
             );
         }
-        // What has expired may have been swept sooner by one than by the other.
+        // One of the stores may have swept expired counters earlier.
         let kept = [store, twin].map(|store| {
             let swept = store.sweep(Timestamp::from_micros(now)).wait();
             swept.map(|_| len(&store)).expect("memory answers")
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// How every counter of everybody stands.
+/// Returns the usages of all counters of all subjects.
 fn everything(
     store: &MemoryStore,
     subjects: &[Subject<'_>],

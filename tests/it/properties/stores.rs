@@ -1,4 +1,4 @@
-//! Small stores, and counters of every kind to put into them.
+//! Small stores, and a counter of each algorithm.
 
 use proptest::prelude::*;
 use tollgate::{Counter, MemoryStore};
@@ -21,7 +21,7 @@ pub(super) fn counters() -> Vec<Counter> {
         .collect()
 }
 
-/// Gaps around the windows and the buckets of those.
+/// Times between requests, around the windows and buckets of [`QUOTAS`].
 pub(super) fn gaps() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => Just(0),
@@ -30,7 +30,7 @@ pub(super) fn gaps() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// The same layout in every run.
+/// Returns a store with the same layout in each run.
 pub(super) fn store(capacity: usize, shards: usize, keys: (u64, u64)) -> MemoryStore {
     let builder = MemoryStore::builder().capacity(capacity);
     builder
@@ -43,7 +43,7 @@ pub(super) fn len(store: &MemoryStore) -> usize {
     store.len().wait().expect("memory answers")
 }
 
-/// What is asked of one counter twice, added up: a batch has each just once.
+/// Adds up the costs of checks on the same counter, because a batch may have each counter once.
 pub(super) fn merged<S: Copy + PartialEq>(asked: &[(S, usize, u64)]) -> Vec<(S, usize, u64)> {
     let mut merged: Vec<(S, usize, u64)> = Vec::new();
     for (subject, counter, cost) in asked {

@@ -1,7 +1,7 @@
-//! Bugs that were found here, each with its story.
+//! Bugs that the properties have found.
 
 use tollgate::{
-    Batch, Check, Counter, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Usages,
+    Batch, Check, Counter, Group, MemoryStore, Outcome, Quota, Store, Subject, Timestamp, Usages,
 };
 
 use super::counters::{Counts, Plain};
@@ -66,10 +66,10 @@ fn a_bucket_that_is_gone_takes_no_room() {
     }
 }
 
-/// Two subjects of one batch found no place, and both were sent to the same shared counter:
-/// each was weighed without the other, and the last one wrote over the first.
+/// Two subjects of one batch used the same overflow counter: each was evaluated without the other, and
+/// the second overwrote the first.
 #[test]
-fn two_newcomers_of_a_batch_do_not_meet_on_a_shared_counter() {
+fn two_subjects_of_a_batch_use_two_overflow_counters() {
     let (store, counter) = full_store();
     let [alice, bob] = ["alice", "bob"].map(Subject::from);
     let checks = [
@@ -87,13 +87,13 @@ fn two_newcomers_of_a_batch_do_not_meet_on_a_shared_counter() {
     assert_eq!(
         store.len().wait().unwrap(),
         3,
-        "who was there, and two shared"
+        "the first counter and two overflow counters"
     );
 }
 
-/// Where there was no place, a peek told of a fresh counter that nobody would get.
+/// In a full store, a peek returned the usage of a new counter instead of the overflow counter.
 #[test]
-fn a_peek_foretells_a_shared_counter() {
+fn peek_reads_the_overflow_counter() {
     let (store, counter) = full_store();
     let decide = |name| {
         let subject = Subject::from(name);
@@ -104,8 +104,8 @@ fn a_peek_foretells_a_shared_counter() {
         assert_eq!(foretold.is_allowed(), verdict.is_allowed(), "{name}");
         verdict.is_allowed()
     };
-    assert!(decide("alice"), "the first to share has it to herself");
-    assert!(!decide("bob"), "nothing is left of what they share");
+    assert!(decide("alice"));
+    assert!(!decide("bob"), "alice has used up the overflow counter");
 }
 
 fn now() -> Timestamp {
@@ -156,4 +156,28 @@ fn what_is_given_back_late_is_not_cut_off() {
     let told = bucket.peek(&quota, last, 1);
     assert_eq!(told, reference.peek(&quota, last, 1));
     assert_eq!(told.used, 0);
+}
+
+/// If room were reserved for the missing counters only, growing the table would drop the twelve expired
+/// ones of the same batch, and the search for a free cell would not end.
+#[test]
+fn batch_of_expired_and_missing_counters_finds_room() {
+    let store = MemoryStore::builder().capacity(600).build().unwrap();
+    let counters: Vec<Counter> = (0..24)
+        .map(|number| Counter::new(&format!("rule-{number}"), "5/second".parse().unwrap()).unwrap())
+        .collect();
+    let subject = Subject::from("alice");
+    let groups = [Group::Live, Group::DryRun(0), Group::DryRun(1)];
+    let checks: Vec<Check<'_>> = counters
+        .iter()
+        .zip(0..)
+        .map(|(counter, index)| Check::new(&subject, counter).with_group(groups[index / 8]))
+        .collect();
+    for (checks, seconds) in [(&checks[..12], 0), (&checks[..], 10)] {
+        let batch = Batch::new(checks).unwrap();
+        let at = Timestamp::from_micros(NEW_YEAR + seconds * SECOND);
+        let usages = store.decide(&batch, at).wait().unwrap();
+        assert!(used(&usages).iter().all(|used| *used == 1));
+    }
+    assert_eq!(store.len().wait().unwrap(), 24);
 }
