@@ -339,3 +339,28 @@ async fn a_batch_over_several_subjects_is_charged_as_one() {
     let keys: HashSet<_> = server.keys().into_iter().collect();
     assert_eq!(keys.len(), 4, "who was denied leaves nothing");
 }
+
+/// Otherwise the log would be lost with its entries, and the amount admitted once more. The other counter
+/// lives longer, and was charged in the same second before.
+#[tokio::test]
+async fn log_lives_as_long_as_its_entries_next_to_a_longer_counter() {
+    for quota in [FIVE[2], FIVE[3]] {
+        let server = Server::start();
+        let store = server.store().by_callers_clock().build().unwrap();
+        let alice = user("alice");
+        let (log, daily) = (counter("log", quota), counter("daily", "100/day"));
+        let (of_log, of_day) = (Check::new(&alice, &log), Check::new(&alice, &daily));
+        take_at(&store, &of_log, NEW_YEAR).await.unwrap();
+        // Half an hour passes, for the server as well.
+        let key = log_keys(&server).remove(0);
+        let left: i64 = server.run(&["PTTL", &key]);
+        let _: i64 = server.run(&["PEXPIRE", &key, &(left - 1_800_000).to_string()]);
+        take_at(&store, &of_day, later(1_800)).await.unwrap();
+        let both = [of_day, of_log];
+        let both = Batch::new(&both).unwrap();
+        let usages = store.decide(&both, later(1_800)).await.unwrap();
+        assert!(usages.is_allowed());
+        let left: i64 = server.run(&["PTTL", &key]);
+        assert!(left >= 3_600_000, "{quota}: {left} ms");
+    }
+}

@@ -4,7 +4,8 @@
 --  1. Read the records of all keys. The instant is the latest that the clock or one of them shows.
 --  2. Evaluate each check. Decide which groups are charged.
 --  3. Write key by key: with SET and a time to live if a record is new, if one lives longer than all
---     did before, or in the first decision of a second; otherwise with SETRANGE, which keeps it.
+--     did before, if a log lives longer than it did before, or in the first decision of a second;
+--     otherwise with SETRANGE, which keeps it.
 --  4. Reply. A check that had room but was not charged is evaluated again without its cost.
 -- Of the current request: its checks, the groups without room, its verb, the number of keys before its
 -- own, and its instant.
@@ -60,7 +61,7 @@ end
 -- Writes the checks of one key, from number `i` on. Returns the number of the next one.
 local function write_key(i, count, value, latest)
   local number, added, seen, from, changed = checks[i][KEY], '', 0, i, false
-  local key, longest, longest_second = keys[base + number], 0, 0
+  local key, longest, longest_second, is_log_longer = keys[base + number], 0, 0, false
   repeat
     local check = checks[i]
     seen = check[SEEN] and check[SEEN] > seen and check[SEEN] or seen
@@ -72,6 +73,9 @@ local function write_key(i, count, value, latest)
       end
       local at = check[AT]
       if at then
+        -- The key of a log has a time to live of its own, which the writes of others do not renew.
+        is_log_longer = is_log_longer
+          or check[KIND] == LOG and second > read('<I4', value, at + HEAD_BYTES)
         value = sub(value, 1, at + HEAD_BYTES - 1) .. after .. sub(value, at + HEAD_BYTES + #after)
       else
         added = added .. check[HEAD] .. after
@@ -83,7 +87,7 @@ local function write_key(i, count, value, latest)
   until i > count or checks[i][KEY] ~= number
   local is_due = clock < seen or clock - clock % SECOND > seen
   local time
-  if changed and (#added > 0 or is_due or longest_second > latest) then
+  if changed and (#added > 0 or is_due or is_log_longer or longest_second > latest) then
     if #added > 0 then
       value = without_expired(value, now) .. added
     end
