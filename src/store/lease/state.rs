@@ -251,7 +251,7 @@ impl LeaseState {
                     .extend(state.grant(Grant::Credit(credit)));
             }
             drop(state);
-            self.queue.remove_first();
+            self.queue.remove_first(&waiter);
         }
     }
 
@@ -264,7 +264,7 @@ impl LeaseState {
                 self.effects.wakers.extend(state.grant(grant));
             }
             drop(state);
-            self.queue.remove_first();
+            self.queue.remove_first(&waiter);
         }
     }
 

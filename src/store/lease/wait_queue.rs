@@ -58,8 +58,10 @@ impl WaitQueue {
         lock(&self.queue).waiters.front().cloned()
     }
 
-    pub(super) fn remove_first(&self) {
-        lock(&self.queue).waiters.pop_front();
+    pub(super) fn remove_first(&self, waiter: &Arc<Waiter>) {
+        let waiters = &mut lock(&self.queue).waiters;
+        // A concurrent `on_cancel` may have removed it. Then the first one still waits.
+        waiters.pop_front_if(|first| Arc::ptr_eq(first, waiter));
     }
 
     /// Counts a cancelled waiter. Removes the cancelled ones when they are half of the queue.
@@ -95,5 +97,41 @@ impl WaitQueue {
 impl Wake for WaitQueue {
     fn wake(self: Arc<Self>) {
         self.wake_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Batch, Check};
+    use crate::clock::Timestamp;
+    use crate::key::{Counter, Subject};
+    use crate::store::lease::request::LeaseRequest;
+    use crate::store::lease::waiter::Grant;
+
+    fn waiter() -> Arc<Waiter> {
+        let (subject, quota) = (Subject::from("alice"), "5/minute".parse().expect("valid"));
+        let counter = Counter::new("rule", quota).expect("valid");
+        let checks = [Check::new(&subject, &counter)];
+        let request = LeaseRequest::new(&Batch::new(&checks).expect("valid"));
+        Arc::new(Waiter::new(Arc::new(request), Timestamp::EPOCH))
+    }
+
+    /// A cancelled waiter can have the granted one removed before `remove_first` runs. Removing the
+    /// next one instead would leave its task waiting for ever.
+    #[test]
+    fn waiter_behind_a_granted_one_stays_queued_when_others_are_cancelled() {
+        let queue = WaitQueue::default();
+        let [granted, waiting, cancelled] = [waiter(), waiter(), waiter()];
+        for waiter in [&granted, &waiting, &cancelled] {
+            queue.push(Arc::clone(waiter));
+        }
+        let _ = granted.state().grant(Grant::Decide);
+        let _ = cancelled.cancel();
+        queue.on_cancel();
+        queue.on_cancel();
+        queue.remove_first(&granted);
+        let first = queue.first().expect("one waits");
+        assert!(Arc::ptr_eq(&first, &waiting));
     }
 }
