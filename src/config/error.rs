@@ -28,7 +28,7 @@ use super::{conceal, json_report};
 ///  --> policy.toml:3:1
 ///   |
 /// 3 | anonymus = \"100/hour\"
-///   | ^^^^^^^^ expected `authenticated` or `anonymous`
+///   | ^^^^^^^^ expected `authenticated`, `anonymous`, `preflight` or `preflight_quota`
 ///   |
 ///   = help: did you mean `anonymous`?");
 /// ```

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use self::bench::Bench;
 use super::Store;
 
-/// Puts a store through the whole contract. `new_store` makes a fresh, empty store each time
+/// Puts a store through the contract, except for groups: call [`verify_groups`] as well. `new_store` makes a fresh, empty store each time
 /// it is called; the stores must not share counters.
 pub async fn verify(new_store: impl AsyncFn() -> Arc<dyn Store>) {
     macro_rules! promises {
