@@ -141,7 +141,7 @@ const INLINE: usize = 4;
 pub struct Usages {
     at: Timestamp,
     len: u8,
-    /// Checks of the group [`Live`](Group::Live); they come first.
+    /// Checks of the group [`Live`](crate::Group::Live); they come first.
     live: u8,
     inline: [Usage; INLINE],
     /// All usages, if there are more than fit inline.
@@ -200,7 +200,7 @@ impl Usages {
         moved
     }
 
-    /// Returns whether every check of the group [`Live`](Group::Live) had room. Dry runs do not
+    /// Returns whether every check of the group [`Live`](crate::Group::Live) had room. Dry runs do not
     /// matter.
     #[inline]
     #[must_use]
@@ -225,7 +225,7 @@ impl Usages {
         }
     }
 
-    /// Returns the usages of the group [`Live`](Group::Live).
+    /// Returns the usages of the group [`Live`](crate::Group::Live).
     #[inline]
     pub(crate) fn live(&self) -> &[Usage] {
         let usages = self.usages();

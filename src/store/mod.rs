@@ -118,7 +118,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Clock of the instants in a store's answers ([`Usages::at`], [`Usage::reset_at`]).
+/// Clock of the instants in a store's answers ([`Usages::at`], [`Usage::reset_at`](crate::Usage::reset_at)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeSource {
