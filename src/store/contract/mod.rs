@@ -35,15 +35,18 @@ use std::sync::Arc;
 use self::bench::Bench;
 use super::Store;
 
-/// Puts a store through the contract, except for groups: call [`verify_groups`] as well. `new_store` makes a fresh, empty store each time
-/// it is called; the stores must not share counters.
+/// Runs each promise on a fresh store.
+macro_rules! promises {
+    ($new_store:ident => $($room:ident :: $promise:ident;)*) => {$(
+        $room::$promise(&Bench::new(stringify!($promise), $new_store().await)).await;
+    )*};
+}
+
+/// Puts a store through the whole contract, [groups](verify_groups) included. `new_store` makes a
+/// fresh, empty store each time it is called; the stores must not share counters.
 pub async fn verify(new_store: impl AsyncFn() -> Arc<dyn Store>) {
-    macro_rules! promises {
-        ($($room:ident :: $promise:ident;)*) => {$(
-            $room::$promise(&Bench::new(stringify!($promise), new_store().await)).await;
-        )*};
-    }
     promises! {
+        new_store =>
         counting::admits_exactly_the_limit;
         counting::tells_when_to_come_back_to_the_microsecond;
         counting::says_never_where_waiting_cannot_help;
@@ -77,16 +80,13 @@ pub async fn verify(new_store: impl AsyncFn() -> Arc<dyn Store>) {
         case.run(&Bench::new(&case.title(), new_store().await))
             .await;
     }
+    verify_groups(new_store).await;
 }
 
-/// Puts a store through the promises about [groups](crate::Group).
+/// Puts a store through the promises about [groups](crate::Group) only. [`verify`] includes them.
 pub async fn verify_groups(new_store: impl AsyncFn() -> Arc<dyn Store>) {
-    macro_rules! promises {
-        ($($room:ident :: $promise:ident;)*) => {$(
-            $room::$promise(&Bench::new(stringify!($promise), new_store().await)).await;
-        )*};
-    }
     promises! {
+        new_store =>
         groups::charges_a_dry_run_with_an_admitted_request;
         groups::never_denies_by_a_dry_run;
         groups::charges_no_dry_run_with_a_denied_request;

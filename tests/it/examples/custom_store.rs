@@ -14,7 +14,6 @@ mod program;
 async fn it_keeps_the_contract() {
     let new = async || Arc::new(program::MapStore::default()) as Arc<dyn Store>;
     contract::verify(new).await;
-    contract::verify_groups(new).await;
 }
 
 #[tokio::test]

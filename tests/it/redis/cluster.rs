@@ -22,7 +22,6 @@ async fn a_cluster_keeps_the_contract() {
         Arc::new(store.build().unwrap()) as Arc<dyn Store>
     };
     contract::verify(new).await;
-    contract::verify_groups(new).await;
     nodes.assert_that_every_key_ends();
 }
 

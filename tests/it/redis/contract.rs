@@ -13,6 +13,5 @@ async fn redis_store_keeps_the_contract() {
     let new =
         async || Arc::new(server.store().by_callers_clock().build().unwrap()) as Arc<dyn Store>;
     contract::verify(new).await;
-    contract::verify_groups(new).await;
     server.assert_that_every_key_ends();
 }
