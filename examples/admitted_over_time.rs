@@ -5,7 +5,7 @@
 //! cargo run --example admitted_over_time
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example talks to people")]
+#![expect(clippy::print_stdout, reason = "the example prints its results")]
 
 use std::time::Duration;
 

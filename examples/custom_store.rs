@@ -1,14 +1,14 @@
-//! A store of one's own: counters in a plain map under one lock, with the arithmetic of the crate.
+//! A custom store: counters in a `HashMap` behind one lock, with the arithmetic of the crate.
 //!
 //! ```sh
 //! cargo run --example custom_store
 //! ```
 //!
-//! What is counted exactly is not up to a store, so a database or a cache takes no more than this.
-//! The test `tests/it/examples/custom_store.rs` puts it through the contract of stores, which comes
-//! with the feature `test-util`, and so should yours.
+//! The algorithms are in the crate, so a store for a database or a cache needs no more than this.
+//! `tests/it/examples/custom_store.rs` runs the contract suite of the feature `test-util` on it. Do the
+//! same with yours.
 
-#![expect(clippy::print_stdout, reason = "an example talks to people")]
+#![expect(clippy::print_stdout, reason = "the example prints its results")]
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -21,8 +21,7 @@ use tollgate::{
     StoreFuture, Subject, Timestamp, Usages,
 };
 
-/// Counters by subject and number. Whose they are is not kept: 128 bits that nobody outside can
-/// foresee tell subjects apart.
+/// 128-bit keyed hash of the subject, and id of the counter. Subjects themselves are not stored.
 type Key = ([u64; 2], u64);
 
 #[derive(Debug, Default)]
@@ -37,7 +36,7 @@ pub(crate) struct MapStore {
 #[derive(Debug, Default)]
 struct Table {
     counters: HashMap<Key, (Quota, State)>,
-    /// The latest instant that was seen. Time does not go back, whatever a clock says.
+    /// Latest instant so far. Time never goes back in a store.
     now: Timestamp,
 }
 
@@ -52,31 +51,31 @@ impl MapStore {
         (self.fingerprint(check.subject()), check.counter().id())
     }
 
-    /// One lock for all of it: a batch is decided at one instant, and nobody comes in between.
+    /// Locks the table. One lock for a whole batch makes it atomic.
     fn lock(&self, now: Timestamp) -> MutexGuard<'_, Table> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.now = table.now.max(now);
         table
     }
 
-    fn stand(&self, table: &Table, batch: &Batch<'_>, now: Timestamp) -> Usages {
-        let mut verdict = Usages::new(batch, now);
+    fn usages(&self, table: &Table, batch: &Batch<'_>, now: Timestamp) -> Usages {
+        let mut usages = Usages::new(batch, now);
         for check in batch.checks() {
             let state = table.state(&self.key(check), check.quota());
-            verdict.push(state.peek(check.quota(), now, check.cost()));
+            usages.push(state.peek(check.quota(), now, check.cost()));
         }
-        verdict
+        usages
     }
 }
 
 impl Table {
-    /// What is known of a counter, or a fresh one.
+    /// Returns the state of a counter, or a new one.
     fn state(&self, key: &Key, quota: &Quota) -> State {
         let known = self.counters.get(key).map(|(_, state)| state.clone());
         known.unwrap_or_else(|| State::fresh(quota))
     }
 
-    /// Changes a counter. The amount may be another than last time, the count goes on.
+    /// Changes a counter. If its limit has changed, usage continues.
     fn change(&mut self, key: Key, quota: &Quota, change: impl FnOnce(&mut State)) {
         let mut state = self.state(&key, quota);
         change(&mut state);
@@ -116,22 +115,22 @@ impl Store for MapStore {
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        // Nothing changes, not even the time.
+        // A peek changes nothing, not even the latest instant.
         let table = self.lock(Timestamp::EPOCH);
-        StoreFuture::ready(Ok(self.stand(&table, batch, table.now.max(now))))
+        StoreFuture::ready(Ok(self.usages(&table, batch, table.now.max(now))))
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut table = self.lock(now);
         let now = table.now;
-        let mut verdict = Usages::new(batch, now);
+        let mut usages = Usages::new(batch, now);
         for check in batch.checks() {
             table.change(self.key(check), check.quota(), |state| {
                 state.charge(check.quota(), now, check.cost());
-                verdict.push(state.assess(check.quota(), now, 0));
+                usages.push(state.assess(check.quota(), now, 0));
             });
         }
-        StoreFuture::ready(Ok(verdict))
+        StoreFuture::ready(Ok(usages))
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
@@ -182,8 +181,8 @@ impl StoreAdmin for MapStore {
         StoreFuture::ready(Ok(self.lock(Timestamp::EPOCH).counters.len()))
     }
 
-    /// Call it now and then: whoever can make up keys can fill a map that is never swept. (The
-    /// memory store that comes with the crate sweeps as it goes, and has a cap.)
+    /// Call it periodically: without it, an attacker with many keys fills the memory. (The crate's
+    /// `MemoryStore` sweeps during decisions and is bounded.)
     fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
         let mut table = self.lock(now);
         let (now, before) = (table.now, table.counters.len());

@@ -1,10 +1,10 @@
-//! Three messages a minute: the shortest useful program.
+//! Three messages per minute: the shortest useful program.
 //!
 //! ```sh
 //! cargo run --example first_limit
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example talks to people")]
+#![expect(clippy::print_stdout, reason = "the example prints its results")]
 
 use tollgate::Limiter;
 

@@ -1,33 +1,30 @@
-//! An agent in group chats that does so much for each user of each group, and for some groups more
-//! or less than that.
+//! An agent in group chats with a limit per user and group. A group can have its own limit.
 //!
 //! ```sh
 //! cargo run --example group_agent
 //! ```
 //!
-//! | variable | |
+//! | variable | meaning |
 //! |---|---|
-//! | `PORT` | 3000; 0 is any free one |
-//! | `MERCURY_RATE_LIMIT_PER_USER` | messages per user, group and window: 10; 1 to 1000 |
-//! | `MERCURY_RATE_LIMIT_WINDOW_MS` | the window in milliseconds: 60000; 1000 to 3600000 |
-//! | `REDIS_URL` | where to count, together with others; else in memory |
-//! | `LOG_LEVEL` | info |
+//! | `PORT` | Port. 0 is any free port. Default: 3000 |
+//! | `MERCURY_RATE_LIMIT_PER_USER` | Messages per user, group and window, 1 to 1000. Default: 10 |
+//! | `MERCURY_RATE_LIMIT_WINDOW_MS` | Window in milliseconds, 1000 to 3600000. Default: 60000 |
+//! | `REDIS_URL` | Redis server that instances share. Default: count in memory |
+//! | `LOG_LEVEL` | Default: info |
 //!
-//! `POST /message` takes `{"group", "user", "text"}`. What begins with `@agent` is for the assistant
-//! and counts; `stop` and `compact` are commands, which always work; the rest is ignored.
-//! `PUT /api/config` sets a group's own limit, `GET /api/rate-limit?group=…&user=…` tells what is
-//! left, `GET /api/buckets` how many users of groups are being counted. While Redis cannot be asked,
-//! messages are counted by each instance for itself; the other three say 503.
+//! - `POST /message` takes `{"group", "user", "text"}`. Text that begins with `@agent` is for the
+//!   assistant and counts. `stop` and `compact` are commands and do not count. Other text is ignored.
+//! - `PUT /api/config` sets the limit of a group.
+//! - `GET /api/rate-limit?group=…&user=…` returns limit, used and remaining.
+//! - `GET /api/buckets` returns the number of counters.
+//!
+//! While Redis is unavailable, each instance counts messages by itself; the other endpoints answer 503.
 
 mod common;
-#[path = "common/counted.rs"]
-mod counted;
-#[path = "common/number.rs"]
-mod number;
-#[path = "common/service.rs"]
-mod service;
 
 use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::extract::{Query, State};
@@ -38,11 +35,11 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate::{Algorithm, Limiter, Override, Quota, Window};
+use tracing::Level;
 
-use counted::Counted;
-use number::number;
+use common::{LimiterWithFallback, number};
 
-/// The name of the rule, under which limits of groups are set as well.
+/// Name of the rule. Overrides of groups refer to it.
 const RULE: &str = "agent";
 
 #[derive(Deserialize)]
@@ -64,14 +61,14 @@ struct Setting {
     value: String,
 }
 
-/// What a message is, before anything is counted.
-enum Kind<'a> {
+/// Kind of a message. Only messages for the assistant count.
+enum MessageKind<'a> {
     Assistant(&'a str),
     Command(&'static str),
     Ignored,
 }
 
-impl<'a> Kind<'a> {
+impl<'a> MessageKind<'a> {
     fn of(text: &'a str) -> Self {
         let text = text.trim();
         if let Some(prompt) = text.strip_prefix("@agent") {
@@ -91,28 +88,28 @@ impl IntoResponse for Failure {
     }
 }
 
-/// A store that cannot be asked is not the user's fault.
+/// An unavailable store is 503, not a denial.
 impl From<tollgate::Error> for Failure {
     fn from(error: tollgate::Error) -> Self {
-        tracing::error!(%error, "messages cannot be counted");
-        let told = "messages cannot be counted right now".to_owned();
-        Self(StatusCode::SERVICE_UNAVAILABLE, told)
+        tracing::error!(%error, "message was not counted");
+        let detail = "messages cannot be counted right now".to_owned();
+        Self(StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 }
 
-/// Two named dimensions: no `:` in a name can make two of them one, as in `group:user`.
+/// The subject: two dimensions. Unlike a joined `group:user`, it is unambiguous for any names.
 fn member<'a>(group: &'a str, user: &'a str) -> [(&'static str, &'a str); 2] {
     [("group", group), ("user", user)]
 }
 
 async fn message(
-    State(agent): State<Counted>,
+    State(agent): State<LimiterWithFallback>,
     Json(Message { group, user, text }): Json<Message>,
 ) -> Result<Json<Value>, Failure> {
-    let answer = match Kind::of(&text) {
-        Kind::Command(command) => json!({ "type": "command", "command": command }),
-        Kind::Ignored => json!({ "type": "ignore" }),
-        Kind::Assistant(prompt) => {
+    let answer = match MessageKind::of(&text) {
+        MessageKind::Command(command) => json!({ "type": "command", "command": command }),
+        MessageKind::Ignored => json!({ "type": "ignore" }),
+        MessageKind::Assistant(prompt) => {
             let decision = agent.check(member(&group, &user)).await?;
             if decision.is_denied() {
                 tracing::warn!(group, limit = decision.limit(), "rate limit exceeded");
@@ -127,10 +124,10 @@ async fn message(
     Ok(Json(answer))
 }
 
-/// The limit of a group wins over the global one, for its next message already, and in the whole
-/// fleet within a second: it is kept where the counters are.
+/// Sets the limit of a group. It replaces the global limit from the next message on, and in all
+/// instances within a second, because overrides are in the store.
 async fn configure(
-    State(agent): State<Counted>,
+    State(agent): State<LimiterWithFallback>,
     headers: HeaderMap,
     Json(Setting { key, value }): Json<Setting>,
 ) -> Result<Json<Value>, Failure> {
@@ -152,65 +149,78 @@ async fn configure(
         let allowed = "a whole number from 1 to 1000, as text";
         wrong(format!("value is {value:?}. Allowed: {allowed}"))
     })?;
-    let own = of_group(&agent.together, group, limit)?;
-    agent.together.set_override(own).await?;
+    let new = group_override(&agent.shared, group, limit)?;
+    agent.shared.set_override(new).await?;
     tracing::info!(group, caller, limit, "rate limit of a group set");
     Ok(Json(json!({ "group": group, "key": key, "value": value })))
 }
 
-/// Another amount in the same window, for whoever is in the group.
-fn of_group(agent: &Limiter, group: &str, limit: u64) -> Result<Override, tollgate::Error> {
+/// An override with another amount in the same window, for all users of the group.
+fn group_override(agent: &Limiter, group: &str, limit: u64) -> Result<Override, tollgate::Error> {
     let quota = agent.counters()[0].quota().with_amount(limit)?;
     Ok(Override::new([("group", group)], RULE, quota)?)
 }
 
 async fn rate_limit(
-    State(agent): State<Counted>,
+    State(agent): State<LimiterWithFallback>,
     Query(Member { group, user }): Query<Member>,
 ) -> Result<Json<Value>, Failure> {
-    let stand = agent.together.peek(member(&group, &user)).cost(0).await?;
+    let usage = agent.shared.peek(member(&group, &user)).cost(0).await?;
     Ok(Json(json!({
         "group": group,
         "user": user,
-        "limit": stand.limit(),
-        "used": stand.used(),
-        "remaining": stand.remaining(),
+        "limit": usage.limit(),
+        "used": usage.used(),
+        "remaining": usage.remaining(),
     })))
 }
 
-/// Counters that have expired are dropped as others are used, so nothing has to be cleaned up
-/// every minute; here it is done first, because they are counted.
-async fn buckets(State(agent): State<Counted>) -> Result<Json<Value>, Failure> {
-    agent.together.sweep().await?;
-    Ok(Json(json!({ "buckets": agent.together.len().await? })))
+/// Removes expired counters and returns the number of the others. A periodic sweep is not needed:
+/// decisions sweep a few counters each.
+async fn buckets(State(agent): State<LimiterWithFallback>) -> Result<Json<Value>, Failure> {
+    agent.shared.sweep().await?;
+    Ok(Json(json!({ "buckets": agent.shared.len().await? })))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    service::log();
+    tracing_subscriber::fmt()
+        .with_max_level(common::setting(
+            "LOG_LEVEL",
+            "info",
+            "error, warn, info, debug or trace",
+            |text| text.parse::<Level>().ok(),
+        ))
+        .with_writer(io::stderr)
+        .init();
     let amount = number("MERCURY_RATE_LIMIT_PER_USER", 10, 1..=1_000);
     let millis = number("MERCURY_RATE_LIMIT_WINDOW_MS", 60_000, 1_000..=3_600_000);
     let quota = Quota::builder(amount, Window::new(Duration::from_millis(millis))?)
         .algorithm(Algorithm::SlidingLog)
         .build()?;
-    let agent = Counted::new(RULE, quota, "group-agent")?;
+    let store = common::store("group-agent", Duration::from_secs(1));
+    let agent = LimiterWithFallback::new(RULE, quota, store)?;
     let app = Router::new()
         .route("/message", post(message))
         .route("/api/config", put(configure))
         .route("/api/rate-limit", get(rate_limit))
         .route("/api/buckets", get(buckets))
         .with_state(agent);
-    service::serve(app, |server| {
-        format!(
+    let (listener, stopped) = common::listen().await;
+    let server = listener.local_addr()?;
+    common::print(&format!(
             "
-Ask something, and set another limit for the group:
+Send a message to the assistant:
 
     curl http://{server}/message -H 'Content-Type: application/json' -d '{{\"group\":\"g\",\"user\":\"u\",\"text\":\"@agent hello\"}}'
+
+Set the limit of group g to 5:
 
     curl -X PUT http://{server}/api/config -H 'X-Mercury-Group: g' -H 'X-Mercury-Caller: u' -H 'Content-Type: application/json' -d '{{\"key\":\"rate_limit\",\"value\":\"5\"}}'
 
 "
-        )
-    })
-    .await
+    ));
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
+    Ok(server.await?)
 }

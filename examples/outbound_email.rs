@@ -1,30 +1,28 @@
-//! A mail service that never sends more than so many a minute and so many an hour, all senders
-//! together, and counts only what was really sent.
+//! A mail service with a limit per minute and per hour for the whole instance. Only mail that was sent
+//! counts.
 //!
 //! ```sh
 //! GLOBAL_SEND_RATE_LIMIT_PER_MINUTE=3 cargo run --example outbound_email
 //! ```
 //!
-//! | variable | |
+//! | variable | meaning |
 //! |---|---|
-//! | `PORT` | 3000; 0 is any free one |
-//! | `GLOBAL_SEND_RATE_LIMIT_PER_MINUTE` | the most in any minute; 0, the default, is no limit |
-//! | `GLOBAL_SEND_RATE_LIMIT_PER_HOUR` | the most in any hour; 0, the default, is no limit |
-//! | `REDIS_URL` | where to count, together with other instances; else in memory |
-//! | `LOG_LEVEL` | info; with debug, what is sent is logged as well |
+//! | `PORT` | Port. 0 is any free port. Default: 3000 |
+//! | `GLOBAL_SEND_RATE_LIMIT_PER_MINUTE` | Maximum in any minute. 0 is unlimited. Default: 0 |
+//! | `GLOBAL_SEND_RATE_LIMIT_PER_HOUR` | Maximum in any hour. 0 is unlimited. Default: 0 |
+//! | `REDIS_URL` | Redis server that instances share. Default: count in memory |
+//! | `LOG_LEVEL` | Default: info. `debug` also logs sent mail |
 //!
-//! `POST /v1/messages` takes `{"to", "subject", "body"}`. Mail to `blocked.test` is stopped by the
-//! domain filter, mail to `bounce.test` by the provider. `GET /v1/messages` says how many went out.
-//! While Redis cannot be asked nothing is sent, and callers are told to come back (503): mail cannot
-//! be taken back, and instances that count by themselves would send more than the limit together.
+//! `POST /v1/messages` takes `{"to", "subject", "body"}`. The domain filter rejects mail to
+//! `blocked.test`, the provider mail to `bounce.test`. `GET /v1/messages` returns the number of sent
+//! messages. While Redis is unavailable, nothing is sent and callers get 503: instances that count by
+//! themselves would exceed the limit together, and sent mail cannot be undone.
 
 mod common;
-#[path = "common/number.rs"]
-mod number;
-#[path = "common/service.rs"]
-mod service;
 
 use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,8 +38,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tollgate::headers::retry_after_secs;
 use tollgate::{Algorithm, Decision, Limiter, Quota, Subject, Window};
+use tracing::Level;
 
-use number::number;
+use common::number;
 
 const PER_MINUTE: &str = "GLOBAL_SEND_RATE_LIMIT_PER_MINUTE";
 const PER_HOUR: &str = "GLOBAL_SEND_RATE_LIMIT_PER_HOUR";
@@ -65,10 +64,10 @@ impl Mail {
     }
 }
 
-/// Why a mail was not sent: the status, what the caller is told, and when to come back.
-struct Refusal(StatusCode, String, Option<Duration>);
+/// Response for mail that was not sent: status, detail, `Retry-After`.
+struct SendError(StatusCode, String, Option<Duration>);
 
-impl IntoResponse for Refusal {
+impl IntoResponse for SendError {
     fn into_response(self) -> Response {
         let Self(status, detail, wait) = self;
         let mut response = (status, Json(json!({ "detail": detail }))).into_response();
@@ -88,21 +87,21 @@ struct Outbox {
 async fn send(
     State(outbox): State<Arc<Outbox>>,
     mail: Result<Json<Mail>, JsonRejection>,
-) -> Result<Response, Refusal> {
-    let Json(mail) = mail.map_err(|wrong| Refusal(wrong.status(), wrong.body_text(), None))?;
+) -> Result<Response, SendError> {
+    let Json(mail) = mail.map_err(|wrong| SendError(wrong.status(), wrong.body_text(), None))?;
     if mail.domain().is_none() {
-        let detail = format!("`to` is {:?}, which is no address", mail.to);
-        return Err(Refusal(StatusCode::UNPROCESSABLE_ENTITY, detail, None));
+        let detail = format!("`to` is {:?}, which is not an address", mail.to);
+        return Err(SendError(StatusCode::UNPROCESSABLE_ENTITY, detail, None));
     }
-    // A matter of policy, which has nothing to do with how much is sent.
+    // Before the limit: rejected mail does not count.
     if mail.is_to("blocked.test") {
         let detail = "mail to this domain is not allowed".to_owned();
-        return Err(Refusal(StatusCode::FORBIDDEN, detail, None));
+        return Err(SendError(StatusCode::FORBIDDEN, detail, None));
     }
-    // In a task of its own: whoever hangs up ends this handler, but not what is being sent, and
-    // what is sent must count.
+    // In a separate task: a client that disconnects drops this handler, but must not stop the
+    // delivery between sending and counting.
     let delivery = tokio::spawn(async move { outbox.deliver(&mail).await });
-    let failed = |_| Refusal(StatusCode::INTERNAL_SERVER_ERROR, "not sent".into(), None);
+    let failed = |_| SendError(StatusCode::INTERNAL_SERVER_ERROR, "not sent".into(), None);
     let number = delivery.await.map_err(failed)??;
     let answer = Json(json!({ "status": "sent", "number": number }));
     Ok((StatusCode::ACCEPTED, answer).into_response())
@@ -113,30 +112,30 @@ async fn sent(State(outbox): State<Arc<Outbox>>) -> Json<Value> {
 }
 
 impl Outbox {
-    async fn deliver(&self, mail: &Mail) -> Result<u64, Refusal> {
-        // Both windows, in one step. To check first and to record after the mail was sent leaves a
-        // gap in between, in which others check as well; room that is reserved is nobody else's.
-        let room = self.sends.reserve(Subject::all()).await.map_err(|error| {
-            tracing::error!(%error, "mails cannot be counted");
+    async fn deliver(&self, mail: &Mail) -> Result<u64, SendError> {
+        // Charges both windows in one step. Checking first and recording after the delivery would let
+        // concurrent requests pass the check in between.
+        let reservation = self.sends.reserve(Subject::all()).await.map_err(|error| {
+            tracing::error!(%error, "mail was not counted");
             let detail = "sending is not possible right now".to_owned();
-            Refusal(
+            SendError(
                 StatusCode::SERVICE_UNAVAILABLE,
                 detail,
                 Some(Duration::from_secs(5)),
             )
         })?;
-        if room.is_denied() {
-            return Err(self.too_many(room.decision()));
+        if reservation.is_denied() {
+            return Err(self.limit_exceeded(reservation.decision()));
         }
-        // If this fails, the room is given back on the way out.
+        // If this fails, dropping the reservation refunds it.
         provider(mail).await?;
-        let used = room.decision().used();
+        let used = reservation.decision().used();
         tracing::debug!(used, subject = mail.subject, "sent");
-        room.commit();
+        reservation.commit();
         Ok(self.sent.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    fn too_many(&self, decision: &Decision) -> Refusal {
+    fn limit_exceeded(&self, decision: &Decision) -> SendError {
         let violated = decision
             .binding()
             .and_then(|index| self.sends.counters().get(index));
@@ -147,23 +146,23 @@ impl Outbox {
             "per-hour"
         };
         let (count, limit) = (decision.used(), decision.limit());
-        // The longer wait, if both windows are full: true to the bucket, not a guess.
+        // The longer wait if both windows are full.
         let wait = decision.retry_after().unwrap_or_default();
         tracing::warn!(limit_name, count, limit, "send rate limit exceeded");
         let detail = format!(
             "Send rate limit exceeded ({limit_name}: {limit}). Try again in {} seconds.",
             retry_after_secs(wait)
         );
-        Refusal(StatusCode::TOO_MANY_REQUESTS, detail, Some(wait))
+        SendError(StatusCode::TOO_MANY_REQUESTS, detail, Some(wait))
     }
 }
 
-/// Stands for a service elsewhere: it takes its time, and does not take everything.
-async fn provider(mail: &Mail) -> Result<(), Refusal> {
+/// Simulates a mail provider: takes 20 ms and rejects some mail.
+async fn provider(mail: &Mail) -> Result<(), SendError> {
     sleep(Duration::from_millis(20)).await;
     if mail.is_to("bounce.test") || mail.body.len() > 1_000_000 {
-        let detail = "the provider did not take the mail".to_owned();
-        return Err(Refusal(StatusCode::BAD_GATEWAY, detail, None));
+        let detail = "the provider rejected the mail".to_owned();
+        return Err(SendError(StatusCode::BAD_GATEWAY, detail, None));
     }
     Ok(())
 }
@@ -173,9 +172,9 @@ fn sends() -> Result<Limiter, tollgate::Error> {
     let limits = limits.map(|(name, window)| (number(name, 0, 0..=1_000_000_000), window));
     let mut sends = Limiter::builder()
         .name("sends")
-        .store(service::store("outbound-email"));
+        .store(common::store("outbound-email", Duration::from_secs(1)));
     for (amount, window) in limits.into_iter().filter(|(amount, _)| *amount > 0) {
-        // Seconds of a minute, minutes of an hour: never more than the limit in any window.
+        // 60 buckets: never more than the limit in any window.
         let quota = Quota::builder(amount, window).algorithm(Algorithm::SlidingBuckets);
         sends = sends.quota(quota.buckets(60).build()?);
     }
@@ -187,7 +186,15 @@ fn sends() -> Result<Limiter, tollgate::Error> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    service::log();
+    tracing_subscriber::fmt()
+        .with_max_level(common::setting(
+            "LOG_LEVEL",
+            "info",
+            "error, warn, info, debug or trace",
+            |text| text.parse::<Level>().ok(),
+        ))
+        .with_writer(io::stderr)
+        .init();
     let outbox = Outbox {
         sends: sends()?,
         sent: AtomicU64::new(0),
@@ -195,15 +202,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/v1/messages", post(send).get(sent))
         .with_state(Arc::new(outbox));
-    service::serve(app, |server| {
-        format!(
+    let (listener, stopped) = common::listen().await;
+    let server = listener.local_addr()?;
+    common::print(&format!(
             "
-Send something, also to ada@blocked.test and to ada@bounce.test:
+Send mail. Also try ada@blocked.test and ada@bounce.test:
 
     curl -i http://{server}/v1/messages -H 'Content-Type: application/json' -d '{{\"to\":\"ada@example.com\",\"subject\":\"hello\",\"body\":\"\"}}'
 
 "
-        )
-    })
-    .await
+    ));
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
+    Ok(server.await?)
 }

@@ -8,7 +8,6 @@
 //! Without an address (as an argument, or in `TARGET_URL`) it starts a little server of its own
 //! that allows 30 requests in three seconds. `CALLS` (100) are sent by `CLIENTS` (4) at once.
 
-#[expect(dead_code, reason = "it only listens to itself")]
 mod common;
 
 use std::env;
@@ -57,7 +56,7 @@ async fn target() -> Result<Uri, Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let server = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, app).await });
-    common::say("no address given: asking a server of our own, 30 requests per 3 seconds\n");
+    common::print("no address given: asking a server of our own, 30 requests per 3 seconds\n");
     Ok(format!("http://{server}/").parse()?)
 }
 
@@ -120,13 +119,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 let left = told.as_ref().and_then(Limits::remaining);
                 let limit = told.as_ref().and_then(Limits::limit);
                 if let (Some(left), Some(limit)) = (left, limit) {
-                    common::say(&format!("{:5.1} s: {left} of {limit} left\n", seconds(&clock)));
+                    common::print(&format!("{:5.1} s: {left} of {limit} left\n", seconds(&clock)));
                 }
             }
         }
     }
     let took = seconds(&clock);
-    common::say(&format!(
+    common::print(&format!(
         "{served} of {calls} calls served in {took:.1} s, {denied} turned away for good\n"
     ));
     Ok(())

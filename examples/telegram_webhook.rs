@@ -1,33 +1,29 @@
-//! A Telegram bot that answers each of its users 20 times an hour, and says so politely the 21st
-//! time.
+//! A Telegram bot that answers each user 20 times per hour. The 21st message gets a reply that names the
+//! limit, and the webhook still answers 200.
 //!
 //! ```sh
 //! cargo run --example telegram_webhook
 //! ```
 //!
-//! | variable | |
+//! | variable | meaning |
 //! |---|---|
-//! | `PORT` | 3000; 0 is any free one |
-//! | `RATE_LIMIT_MAX` | messages per window, 20 |
-//! | `RATE_LIMIT_WINDOW_MS` | the window in milliseconds, 3600000 |
-//! | `ALLOWED_USERS` | ids, separated by commas; others are ignored. Everybody, if it is not set |
-//! | `TELEGRAM_API_URL` | where replies are sent: `POST` to `…/sendMessage`. Printed, if it is not set |
-//! | `REDIS_URL` | where to count, together with others; else in memory |
-//! | `LOG_LEVEL` | info |
+//! | `PORT` | Port. 0 is any free port. Default: 3000 |
+//! | `RATE_LIMIT_MAX` | Messages per user and window. Default: 20 |
+//! | `RATE_LIMIT_WINDOW_MS` | Window in milliseconds. Default: 3600000 |
+//! | `ALLOWED_USERS` | User ids, separated by commas; others are ignored. Default: all users |
+//! | `TELEGRAM_API_URL` | Bot API for replies: `POST …/sendMessage`. Default: print replies |
+//! | `REDIS_URL` | Redis server that instances share. Default: count in memory |
+//! | `LOG_LEVEL` | Default: info |
 //!
-//! While Redis cannot be asked, each instance counts by itself.
+//! While Redis is unavailable, each instance counts by itself.
 
 mod common;
-#[path = "common/counted.rs"]
-mod counted;
-#[path = "common/number.rs"]
-mod number;
-#[path = "common/service.rs"]
-mod service;
 
 use std::collections::HashSet;
 use std::env;
 use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,11 +41,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tollgate::{Algorithm, Quota, Window};
+use tracing::Level;
 
-use counted::Counted;
-use number::number;
+use common::{LimiterWithFallback, number};
 
-const TOO_MANY: &str = "You've reached the message limit. Please try again later.";
+const LIMIT_REACHED: &str = "You've reached the message limit. Please try again later.";
 const CANNOT_COUNT: &str = "I cannot answer right now. Please try again later.";
 
 #[derive(Deserialize)]
@@ -76,18 +72,18 @@ struct Chat {
 
 #[derive(Clone)]
 struct Bot {
-    messages: Counted,
-    /// Everybody, if there is no list.
+    messages: LimiterWithFallback,
+    /// `None` allows all users.
     allowed: Option<Arc<HashSet<i64>>>,
     telegram: Telegram,
 }
 
-/// Whatever comes, the answer is 200: anything else makes Telegram send the update again.
+/// Always answers 200: Telegram repeats an update that gets any other status.
 async fn webhook(State(bot): State<Bot>, body: Result<Bytes, BytesRejection>) -> Json<Value> {
     let update = body
         .ok()
         .and_then(|body| serde_json::from_slice(&body).ok());
-    // Edits, photos and the like are no messages that anything is done about.
+    // Other updates, such as edits and photos, are ignored.
     if let Some(Update { message }) = update {
         bot.answer(message).await;
     }
@@ -104,17 +100,17 @@ impl Bot {
         {
             return;
         }
-        // Counted before anything is done, in one step: where a counter is read and then written,
-        // or is a minute late elsewhere, two messages at once are one.
+        // One atomic step. Reading the counter first and writing it later would count two concurrent
+        // messages as one.
         let reply = match self.messages.check([("user", user)]).await {
             Ok(decision) if decision.is_allowed() => message.text,
             Ok(decision) => {
                 let (limit, retry_after) = (decision.limit(), decision.retry_after());
                 tracing::warn!(limit, ?retry_after, "message limit reached");
-                TOO_MANY.to_owned()
+                LIMIT_REACHED.to_owned()
             }
             Err(error) => {
-                tracing::error!(%error, "messages cannot be counted");
+                tracing::error!(%error, "message was not counted");
                 CANNOT_COUNT.to_owned()
             }
         };
@@ -122,7 +118,7 @@ impl Bot {
     }
 }
 
-/// The part of the Bot API that is needed, over plain HTTP: a server of one's own, or a proxy.
+/// Client for `sendMessage` of the Bot API, over plain HTTP (a local server or a proxy).
 #[derive(Clone)]
 struct Telegram {
     client: Client<HttpConnector, Full<Bytes>>,
@@ -133,19 +129,19 @@ impl Telegram {
     async fn send_message(&self, chat: i64, text: &str) {
         let message = json!({ "chat_id": chat, "text": text }).to_string();
         let Some(uri) = &self.send_message else {
-            common::say(&format!("{message}\n"));
+            common::print(&format!("{message}\n"));
             return;
         };
         let request = Request::post(uri)
             .header("content-type", "application/json")
             .body(Full::from(message))
-            .expect("a request that is always the same");
+            .expect("the URI and the header are valid");
         let sent = timeout(Duration::from_secs(10), self.client.request(request)).await;
         match sent {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => tracing::error!(status = %response.status(), "no reply"),
             Ok(Err(error)) => tracing::error!(%error, "no reply"),
-            Err(_) => tracing::error!("no reply: Telegram does not answer"),
+            Err(_) => tracing::error!("no reply: timed out"),
         }
     }
 }
@@ -165,7 +161,7 @@ fn send_message() -> Option<Uri> {
     let uri = format!("{}/sendMessage", url.trim_end_matches('/')).parse::<Uri>();
     let uri = uri.ok().filter(|uri| uri.scheme_str() == Some("http"));
     Some(uri.unwrap_or_else(|| {
-        // What comes after `/bot` is its password.
+        // The text after `/bot` is the bot's secret token.
         let shown = url.split_once("/bot").map_or(&*url, |(server, _)| server);
         let allowed = "a URL such as `http://127.0.0.1:8081/bot<token>`, without TLS";
         common::refuse("TELEGRAM_API_URL", shown, allowed)
@@ -174,16 +170,28 @@ fn send_message() -> Option<Uri> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    service::log();
+    tracing_subscriber::fmt()
+        .with_max_level(common::setting(
+            "LOG_LEVEL",
+            "info",
+            "error, warn, info, debug or trace",
+            |text| text.parse::<Level>().ok(),
+        ))
+        .with_writer(io::stderr)
+        .init();
     let amount = number("RATE_LIMIT_MAX", 20, 1..=1_000_000_000);
     let millis = number("RATE_LIMIT_WINDOW_MS", 3_600_000, 1..=31_536_000_000);
-    // Up to twice as many around the end of a window: `SlidingLog` is the word for those who mind.
+    // A fixed window admits up to twice the limit around its end. `SlidingLog` is exact.
     let quota = Quota::builder(amount, Window::new(Duration::from_millis(millis))?)
         .algorithm(Algorithm::FixedWindow)
         .build()?;
     let bot = Bot {
-        // A namespace of its own, which can be purged without harm to anything else.
-        messages: Counted::new("messages", quota, "telegram-webhook")?,
+        messages: LimiterWithFallback::new(
+            "messages",
+            quota,
+            // The prefix of its keys in Redis. A bot can wait longer for Redis than a web page.
+            common::store("telegram-webhook", Duration::from_secs(1)),
+        )?,
         allowed: allowed_users(),
         telegram: Telegram {
             client: Client::builder(TokioExecutor::new()).build_http(),
@@ -193,15 +201,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/webhook", post(webhook))
         .with_state(bot);
-    service::serve(app, |server| {
-        format!(
-            "
-Say hello as user 42, who may do so {amount} times:
+    let (listener, stopped) = common::listen().await;
+    let server = listener.local_addr()?;
+    common::print(&format!(
+        "
+Send a message as user 42. After {amount} messages, the reply names the limit:
 
     curl http://{server}/webhook -d '{{\"message\":{{\"from\":{{\"id\":42}},\"chat\":{{\"id\":42}},\"text\":\"hello\"}}}}'
 
 "
-        )
-    })
-    .await
+    ));
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
+    Ok(server.await?)
 }

@@ -1,43 +1,42 @@
-//! A chat for many tenants, each with limits of its own for each of its users: so many in any
-//! minute, and so many at once.
+//! A multi-tenant chat. Each tenant has a limit per user and minute, and a burst.
 //!
 //! ```sh
 //! cargo run --example tenant_chat
 //! ```
 //!
-//! | variable | |
+//! | variable | meaning |
 //! |---|---|
-//! | `PORT` | 3000; 0 is any free one |
-//! | `JWT_SECRET` | what tokens are signed with (HS256); claims are `sub` and `tenant_id` |
-//! | `TENANT_CONFIG` | a JSON file of tenants and their limits; `tenant_chat.json`, if it is not set |
-//! | `REDIS_URL` | where to count, together with others; else in memory |
-//! | `LOG_LEVEL` | info |
+//! | `PORT` | Port. 0 is any free port. Default: 3000 |
+//! | `JWT_SECRET` | Secret of the tokens (HS256). Claims: `sub`, `tenant_id` |
+//! | `TENANT_CONFIG` | JSON file with the limits of tenants. Default: `tenant_chat.json` |
+//! | `REDIS_URL` | Redis server that instances share. Default: count in memory |
+//! | `LOG_LEVEL` | Default: info |
 //!
-//! Whoever comes without a token is counted by address, under the limits of the tenant `public`;
-//! tenants that the file does not name have those of `default`.
+//! Requests without a token count per client IP, with the limits of tenant `public`. Tenants that are not
+//! in the file have the limits of `default`.
 
 mod common;
-#[path = "common/service.rs"]
-mod service;
-#[path = "common/token.rs"]
-mod token;
 
 use std::collections::{BTreeMap, HashSet};
 use std::env;
 use std::error::Error;
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::routing::post;
 use axum::{Json, Router};
+use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate::identity::{Jwt, JwtBuilder};
 use tollgate::policy::{Policy, PolicyBuilder, Rule, Tiers};
-use tollgate::{Algorithm, Invalid, Quota, RateLimitLayer, Window};
+use tollgate::{Algorithm, Quota, RateLimitLayer, ValidationError, Window};
+use tracing::Level;
 
-/// What the file says of a tenant; what else it says is for others to read.
+/// A tenant of the file. Other keys are ignored.
 #[derive(Deserialize)]
 struct Tenant {
     #[serde(rename = "rateLimit")]
@@ -52,9 +51,9 @@ struct RateLimit {
 }
 
 impl RateLimit {
-    /// The exact count of the last minute, and a bucket that takes the edge off: both must have
-    /// room. One instance and its clock decide it, or Redis, and never a copy that is behind.
-    fn quotas(self) -> Result<[Quota; 2], Invalid> {
+    /// Returns an exact sliding window of one minute and a token bucket for the burst. A request needs
+    /// room in both.
+    fn quotas(self) -> Result<[Quota; 2], ValidationError> {
         let per_minute = Quota::builder(self.per_minute, Window::MINUTE);
         let at_once = per_minute.clone().algorithm(Algorithm::TokenBucket);
         Ok([
@@ -63,18 +62,18 @@ impl RateLimit {
         ])
     }
 
-    fn rule(self) -> Result<Rule, Invalid> {
+    fn rule(self) -> Result<Rule, ValidationError> {
         let [per_minute, at_once] = self.quotas()?;
-        Ok(Rule::new(per_minute).and(at_once))
+        Ok(Rule::new(per_minute).quota(at_once))
     }
 
-    /// Tenants with the same numbers share a tier, but never a counter.
+    /// Name of the tier for these limits. Tenants with equal limits share a tier, but no counter.
     fn tier(self) -> String {
         format!("{}-per-minute-{}-at-once", self.per_minute, self.burst)
     }
 }
 
-/// The limits of a file of tenants.
+/// Builds the policy from the JSON text of a tenant file.
 fn policy(json: &str) -> Result<PolicyBuilder, Box<dyn Error>> {
     let tenants: BTreeMap<String, Tenant> = serde_json::from_str(json)?;
     let limit_of = |name: &str| tenants.get(name).map(|tenant| tenant.rate_limit);
@@ -99,8 +98,7 @@ fn policy(json: &str) -> Result<PolicyBuilder, Box<dyn Error>> {
         .anonymous(public.rule()?))
 }
 
-/// The layer tells everybody where they stand (`X-RateLimit-…`), and whoever is over the limit in
-/// the envelope, with the trace that the request came with.
+/// Builds the layer. It adds `X-RateLimit-…` headers; its 429 has the trace id of the request.
 fn limits(tokens: Jwt) -> RateLimitLayer {
     const SHAPE: &str = r#"{"default": {"rateLimit": {"perMinute": 60, "burst": 10}}, …}"#;
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tenant_chat.json");
@@ -108,18 +106,20 @@ fn limits(tokens: Jwt) -> RateLimitLayer {
     let layer = || -> Result<RateLimitLayer, Box<dyn Error>> {
         let policy = policy(&fs::read_to_string(&file)?)?;
         let layer = RateLimitLayer::builder(policy).identify(tokens);
-        Ok(layer.store(service::store("tenant-chat")).build()?)
+        Ok(layer
+            .store(common::store("tenant-chat", Duration::from_secs(1)))
+            .build()?)
     };
     layer().unwrap_or_else(|wrong| {
-        let allowed = format!("a file of the form `{SHAPE}`, and this one is not: {wrong}");
+        let allowed = format!("a file of the form `{SHAPE}`; error: {wrong}");
         common::refuse("TENANT_CONFIG", &file.to_string_lossy(), &allowed)
     })
 }
 
-/// Says what it was told.
+/// Returns the message it received.
 async fn chat(body: Bytes) -> Json<Value> {
-    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-    Json(json!({ "reply": said["message"].as_str().unwrap_or("Hello!") }))
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Json(json!({ "reply": request["message"].as_str().unwrap_or("Hello!") }))
 }
 
 fn tokens(secret: &str) -> JwtBuilder {
@@ -128,27 +128,44 @@ fn tokens(secret: &str) -> JwtBuilder {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    service::log();
+    tracing_subscriber::fmt()
+        .with_max_level(common::setting(
+            "LOG_LEVEL",
+            "info",
+            "error, warn, info, debug or trace",
+            |text| text.parse::<Level>().ok(),
+        ))
+        .with_writer(io::stderr)
+        .init();
     let secret = common::setting(
         "JWT_SECRET",
-        "for development only, known to everybody",
-        "a secret, which is neither empty nor a PEM text",
+        "development-only secret",
+        "a secret that is not empty and not a PEM text",
         |text| tokens(text).build().ok().map(|_| text.to_owned()),
     );
     let app = Router::new()
         .route("/chat", post(chat))
         .layer(limits(tokens(&secret).build()?));
-    let claims = json!({ "sub": "alice", "tenant_id": "acme" });
-    let token = token::token(&secret, claims)?;
-    service::serve(app, |server| what_to_try(server, &token)).await
+    // A token to try it with, valid for a day.
+    let exp = get_current_timestamp() + 24 * 60 * 60;
+    let claims = json!({ "sub": "alice", "tenant_id": "acme", "exp": exp });
+    let key = EncodingKey::from_secret(secret.as_bytes());
+    let token = encode(&Header::default(), &claims, &key)?;
+    let (listener, stopped) = common::listen().await;
+    common::print(&what_to_try(listener.local_addr()?, &token));
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
+    Ok(server.await?)
 }
 
 fn what_to_try(server: SocketAddr, token: &str) -> String {
     format!(
         "
-As alice of acme, and as anybody:
+User alice of tenant acme:
 
     curl -i -X POST http://{server}/chat -H 'Authorization: Bearer {token}'
+
+Without a token, counted per client IP in tenant public:
 
     curl -i -X POST 'http://{server}/chat?[1-4]'
 

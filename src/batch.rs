@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::key::{Counter, Subject};
 use crate::quota::Quota;
 
@@ -151,7 +151,7 @@ impl<'a> Batch<'a> {
     /// sorted by group, a counter of a subject that occurs twice, and a quota whose window or algorithm
     /// differs from its counter's.
     #[inline]
-    pub fn new(checks: &'a [Check<'a>]) -> Result<Self, Invalid> {
+    pub fn new(checks: &'a [Check<'a>]) -> Result<Self, ValidationError> {
         match problem_of(checks) {
             None => Ok(Self { checks }),
             Some(problem) => Err(problem),
@@ -214,7 +214,7 @@ fn first_twin<'c, 'a>(checks: &'c [Check<'a>]) -> Option<&'c Check<'a>> {
 }
 
 /// Returns the first problem of a batch.
-fn problem_of(checks: &[Check<'_>]) -> Option<Invalid> {
+fn problem_of(checks: &[Check<'_>]) -> Option<ValidationError> {
     let fits = match checks {
         [] => true,
         [only] => only.is_consistent(),
@@ -232,24 +232,24 @@ fn problem_of(checks: &[Check<'_>]) -> Option<Invalid> {
 }
 
 #[cold]
-fn describe_problem(checks: &[Check<'_>]) -> Invalid {
+fn describe_problem(checks: &[Check<'_>]) -> ValidationError {
     let too_many = checks.len() > MAX_BATCH;
     let mut groups = checks.chunk_by(|one, next| one.group == next.group);
     if too_many || groups.any(|group| group.len() > MAX_CHECKS) {
         let found = format!("{} checks", checks.len());
         let expected = format!("at most {MAX_CHECKS} in a group and {MAX_BATCH} for one request");
-        return Invalid::new("batch", found, expected);
+        return ValidationError::new("batch", found, expected);
     }
     if !checks.is_sorted_by_key(|check| check.group) {
-        return Invalid::new("batch", "groups in disorder", "checks sorted by group");
+        return ValidationError::new("batch", "groups in disorder", "checks sorted by group");
     }
     if let Some(check) = checks.iter().find(|check| !check.is_consistent()) {
         let own = check.counter.quota();
         let expected = format!("the window and algorithm of its counter, `{own}`");
-        return Invalid::new("quota of a check", check.quota, expected);
+        return ValidationError::new("quota of a check", check.quota, expected);
     }
     let twin = first_twin(checks).map(|check| check.counter.to_string());
-    Invalid::new(
+    ValidationError::new(
         "batch",
         twin.unwrap_or_default(),
         "each counter of a subject just once",

@@ -175,7 +175,7 @@ impl Decision {
     /// Whether the same request can never be allowed: it costs more than the limit, or the
     /// limit is `blocked`.
     #[must_use]
-    pub const fn is_hopeless(&self) -> bool {
+    pub const fn can_never_succeed(&self) -> bool {
         matches!(self.binding.outcome(), Outcome::Never)
     }
 

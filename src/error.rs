@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// assert!(refused.to_string().contains("blocked"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid {
+pub struct ValidationError {
     field: Cow<'static, str>,
     value: String,
     expected: Cow<'static, str>,
@@ -27,7 +27,7 @@ pub struct Invalid {
     other: Option<Box<str>>,
 }
 
-impl Invalid {
+impl ValidationError {
     /// An error about `field`, which was `value` where `expected` was needed.
     ///
     /// Public, so that custom stores and key builders can refuse their settings the same way.
@@ -99,7 +99,7 @@ impl Invalid {
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for ValidationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -109,7 +109,7 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl StdError for Invalid {}
+impl StdError for ValidationError {}
 
 /// Everything that is wrong with a policy or a layer, at once.
 ///
@@ -124,18 +124,18 @@ impl StdError for Invalid {}
 /// assert_eq!(problems.iter().count(), 2);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems(Vec<Invalid>);
+pub struct ValidationErrors(Vec<ValidationError>);
 
-impl Problems {
+impl ValidationErrors {
     /// Each problem, in the order of the settings.
     #[must_use]
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Invalid> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ValidationError> {
         self.0.iter()
     }
 
     /// Adds a problem, unless it was told just before. Not all of them are compared: a policy
     /// of nothing but mistakes may have a hundred thousand.
-    pub(crate) fn push(&mut self, problem: Invalid) {
+    pub(crate) fn push(&mut self, problem: ValidationError) {
         const COMPARED: usize = 32;
         if !self
             .0
@@ -149,7 +149,7 @@ impl Problems {
     }
 
     /// The value, or the problem noted.
-    pub(crate) fn note<T>(&mut self, result: Result<T, Invalid>) -> Option<T> {
+    pub(crate) fn note<T>(&mut self, result: Result<T, ValidationError>) -> Option<T> {
         result.map_err(|problem| self.push(problem)).ok()
     }
 
@@ -163,13 +163,13 @@ impl Problems {
     }
 }
 
-impl From<Invalid> for Problems {
-    fn from(problem: Invalid) -> Self {
+impl From<ValidationError> for ValidationErrors {
+    fn from(problem: ValidationError) -> Self {
         Self(vec![problem])
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ValidationErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
@@ -179,7 +179,7 @@ impl fmt::Display for Problems {
     }
 }
 
-impl StdError for Problems {}
+impl StdError for ValidationErrors {}
 
 /// A store could not answer. The memory store never returns this.
 ///
@@ -317,8 +317,8 @@ impl fmt::Display for ReloadError {
 
 impl StdError for ReloadError {}
 
-impl From<Problems> for ReloadError {
-    fn from(problems: Problems) -> Self {
+impl From<ValidationErrors> for ReloadError {
+    fn from(problems: ValidationErrors) -> Self {
         Self::new(problems.to_string())
     }
 }
@@ -330,9 +330,9 @@ impl From<Problems> for ReloadError {
 #[non_exhaustive]
 pub enum Error {
     /// A setting was wrong, or a call made no sense, for instance a per-call limit of 0.
-    Invalid(Invalid),
+    Invalid(ValidationError),
     /// Several settings were wrong.
-    Problems(Problems),
+    Problems(ValidationErrors),
     /// The store failed.
     Store(StoreError),
 }
@@ -356,14 +356,14 @@ impl StdError for Error {
     }
 }
 
-impl From<Invalid> for Error {
-    fn from(invalid: Invalid) -> Self {
+impl From<ValidationError> for Error {
+    fn from(invalid: ValidationError) -> Self {
         Self::Invalid(invalid)
     }
 }
 
-impl From<Problems> for Error {
-    fn from(problems: Problems) -> Self {
+impl From<ValidationErrors> for Error {
+    fn from(problems: ValidationErrors) -> Self {
         Self::Problems(problems)
     }
 }

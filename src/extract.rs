@@ -14,9 +14,9 @@ use crate::pipeline::Charge;
 /// what to do about it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct NotLimited;
+pub struct MissingRateLimitLayer;
 
-impl fmt::Display for NotLimited {
+impl fmt::Display for MissingRateLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "this handler takes the decision of a `RateLimitLayer`, and there is none: put the layer \
@@ -25,9 +25,9 @@ impl fmt::Display for NotLimited {
     }
 }
 
-impl std::error::Error for NotLimited {}
+impl std::error::Error for MissingRateLimitLayer {}
 
-impl IntoResponse for NotLimited {
+impl IntoResponse for MissingRateLimitLayer {
     fn into_response(self) -> Response {
         (StatusCode::INTERNAL_SERVER_ERROR, self.to_string()).into_response()
     }
@@ -37,10 +37,10 @@ macro_rules! extract {
     ($($type:ty),+) => {$(
         /// From the extensions of the request; see `RateLimitLayerBuilder::handlers_see_decision`.
         impl<S: Send + Sync> FromRequestParts<S> for $type {
-            type Rejection = NotLimited;
+            type Rejection = MissingRateLimitLayer;
 
-            async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotLimited> {
-                parts.extensions.get().cloned().ok_or(NotLimited)
+            async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, MissingRateLimitLayer> {
+                parts.extensions.get().cloned().ok_or(MissingRateLimitLayer)
             }
         }
 

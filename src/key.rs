@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::quota::Quota;
 
 /// The most dimensions that a subject can have.
@@ -68,9 +68,9 @@ impl<'a> Subject<'a> {
     }
 
     /// A subject of up to [`MAX_DIMENSIONS`] named dimensions.
-    pub fn from_dimensions(dimensions: &[(&'a str, Value<'a>)]) -> Result<Self, Invalid> {
+    pub fn from_dimensions(dimensions: &[(&'a str, Value<'a>)]) -> Result<Self, ValidationError> {
         if dimensions.len() > MAX_DIMENSIONS {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "subject dimensions",
                 dimensions.len(),
                 format!("at most {MAX_DIMENSIONS}"),
@@ -317,7 +317,7 @@ subject_from! {
 ///
 /// let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
 /// assert_eq!(counter.to_string(), "secrets:1h");
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
@@ -331,10 +331,10 @@ impl Counter {
 
     /// A counter for `quota` under the rule's name: 1 to 128 visible ASCII characters without
     /// quotes and backslashes, because names go into headers.
-    pub fn new(rule: &str, quota: Quota) -> Result<Self, Invalid> {
+    pub fn new(rule: &str, quota: Quota) -> Result<Self, ValidationError> {
         if !is_plain(rule, Self::MAX_NAME) {
             let shown: String = rule.chars().take(Self::MAX_NAME).collect();
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "rule name",
                 shown.escape_debug(),
                 "1 to 128 visible ASCII characters, without quotes and backslashes",

@@ -115,7 +115,6 @@
 //! |---|---|
 //! | `axum` (default) | routes and peer addresses of axum, extractors |
 //! | `jwt` (default) | identity from JSON Web Tokens |
-//! | `tracing` (default) | events |
 //! | `client` | a layer for outbound requests that keeps to the limits it is told |
 //! | `admin` | the status endpoint, the admin API and its dashboard |
 //! | `config` | policies from TOML and JSON files, [key by key](docs::configuration) |
@@ -145,7 +144,7 @@ pub mod admin;
 pub mod algorithm;
 mod batch;
 mod calendar;
-mod calm;
+mod catch_panic;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
@@ -162,6 +161,7 @@ mod hashed;
 mod head;
 pub mod headers;
 pub mod identity;
+mod identity_types;
 mod key;
 mod layer;
 mod limiter;
@@ -176,16 +176,18 @@ pub mod store;
 mod sync;
 pub mod tier;
 mod usage;
-mod who;
 
 pub use self::batch::{Batch, Check, Group, MAX_BATCH, MAX_CHECKS};
 pub use self::clock::{Clock, ManualClock, Sleep, SystemClock, Timestamp};
 pub use self::decision::Decision;
-pub use self::error::{Error, Invalid, Problems, ReloadError, StoreError, StoreErrorKind};
+pub use self::error::{
+    Error, ReloadError, StoreError, StoreErrorKind, ValidationError, ValidationErrors,
+};
 #[cfg(feature = "axum")]
-pub use self::extract::NotLimited;
+pub use self::extract::MissingRateLimitLayer;
 pub use self::future::ResponseFuture;
 pub use self::head::RequestHead;
+pub use self::identity_types::Identity;
 pub use self::key::{Counter, MAX_DIMENSIONS, Subject, Value};
 pub use self::layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use self::limiter::{CheckBuilder, Limiter, LimiterBuilder, Reservation, Reserve};
@@ -200,4 +202,3 @@ pub use self::store::{
 #[cfg(feature = "redis")]
 pub use self::store::{RedisStore, RedisStoreBuilder};
 pub use self::usage::{Outcome, Usage, Usages};
-pub use self::who::Identity;

@@ -5,23 +5,27 @@ use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net};
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// A network in CIDR notation, or a single address. Not the whole world, which is what a slip
 /// looks like; whoever means it is told what to do `instead`.
-pub(crate) fn parse(field: &'static str, text: &str, instead: &str) -> Result<IpNet, Invalid> {
+pub(crate) fn parse(
+    field: &'static str,
+    text: &str,
+    instead: &str,
+) -> Result<IpNet, ValidationError> {
     let text = text.trim();
     let network = match IpAddr::from_str(text) {
         Ok(address) => IpNet::from(address),
         Err(_) => IpNet::from_str(text).map_err(|_| {
             let expected = "an address (127.0.0.1) or a network (10.0.0.0/8, fd00::/8)";
-            Invalid::new(field, text, expected)
+            ValidationError::new(field, text, expected)
         })?,
     };
     let network = unmapped(network).trunc();
     if network.prefix_len() == 0 {
         let expected = format!("a network that is not the whole world; {instead}");
-        return Err(Invalid::new(field, text, expected));
+        return Err(ValidationError::new(field, text, expected));
     }
     Ok(network)
 }

@@ -37,7 +37,6 @@ fn least_allocated(mut again: impl FnMut() -> Stats) -> (usize, usize) {
 /// token that was verified before, with one quota or several, also where the policy has ten
 /// thousand endpoints.
 #[test]
-#[cfg(all(feature = "jwt", feature = "axum"))]
 fn an_allowed_request_allocates_nothing() {
     use bytes::Bytes;
     use http::{Request, Response};
@@ -118,7 +117,6 @@ fn an_allowed_request_allocates_nothing() {
 }
 
 /// Returns the extension that axum sets for layers inside of a router with this route.
-#[cfg(all(feature = "jwt", feature = "axum"))]
 fn matched_path(pattern: &str) -> axum::extract::MatchedPath {
     use axum::body::Body;
     use axum::extract::MatchedPath;

@@ -1,38 +1,52 @@
-//! What all examples do alike: settings from the environment, a port, an end.
+//! Shared by the examples: settings from environment variables, the store, a port, shutdown.
+
+#![allow(dead_code, reason = "each example uses a part of it")]
 
 use std::env;
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::process;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::time::sleep;
+use tollgate::{Decision, Error, Limiter, MemoryStore, Quota, Store, Subject, ValidationError};
 
-/// An environment variable, or its default. One that `read` makes nothing of ends the program.
+/// Returns the value of an environment variable, or its default. Exits with code 2 if `parse`
+/// returns `None`.
 pub(crate) fn setting<T>(
     name: &str,
     default: &str,
     allowed: &str,
-    read: impl FnOnce(&str) -> Option<T>,
+    parse: impl FnOnce(&str) -> Option<T>,
 ) -> T {
     let value = env::var_os(name).unwrap_or_else(|| default.into());
-    let setting = value.to_str().and_then(read);
+    let setting = value.to_str().and_then(parse);
     setting.unwrap_or_else(|| refuse(name, &value.to_string_lossy(), allowed))
 }
 
-/// Ends the program because of a setting. One that is a secret is not told: what a program says
-/// when it ends is kept in logs.
-pub(crate) fn refuse(name: &str, value: &str, reason: &str) -> ! {
+/// Returns a whole number from the environment, or its default.
+pub(crate) fn number(name: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
+    let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+    setting(name, &default.to_string(), &allowed, |text| {
+        text.parse().ok().filter(|number| range.contains(number))
+    })
+}
+
+/// Exits with code 2 because of a setting. Does not print secrets, because logs keep the message.
+pub(crate) fn refuse(name: &str, value: &str, allowed: &str) -> ! {
     let is_secret = name.ends_with("_SECRET") || name.ends_with("_TOKEN");
     let value = if is_secret { "…" } else { value };
-    eprintln!("{name}={value:?} cannot be used. Allowed: {reason}.");
+    eprintln!("{name}={value:?} cannot be used. Allowed: {allowed}.");
     process::exit(2)
 }
 
-/// Listens where `PORT` says, and tells what the server should wait for before it stops.
+/// Binds the port in `PORT` and prints the address. Returns the listener and a future that
+/// completes when the server should shut down.
 ///
-/// Signals are caught before the address is told, so that whoever reads it can end the program
-/// at once.
+/// Signals are handled before the address is printed, so that a program that reads the address can
+/// stop the server at once.
 pub(crate) async fn listen() -> (TcpListener, impl Future<Output = ()> + Send + 'static) {
     const ALLOWED: &str = "a number from 0 to 65535, where 0 is any free port";
     let port: u16 = setting("PORT", "3000", ALLOWED, |text| text.parse().ok());
@@ -40,38 +54,110 @@ pub(crate) async fn listen() -> (TcpListener, impl Future<Output = ()> + Send + 
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
     match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
         Ok((address, listener)) => {
-            say(&format!("listening on http://{address}\n"));
+            print(&format!("listening on http://{address}\n"));
             (listener, stopped)
         }
         Err(error) => {
-            let reason = format!("{ALLOWED}, and one that can be had ({error})");
-            refuse("PORT", &port.to_string(), &reason)
+            let allowed = format!("{ALLOWED}, that is not in use ({error})");
+            refuse("PORT", &port.to_string(), &allowed)
         }
     }
 }
 
-/// Prints, and does not mind if nobody reads on.
-pub(crate) fn say(text: &str) {
+/// Writes to standard output. Ignores errors, for example if the reader has closed the pipe.
+pub(crate) fn print(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
 }
 
-/// SIGTERM or Ctrl-C. What is then still going on has three seconds.
+/// Returns the Redis store of `REDIS_URL`, or a memory store if it is not set. Processes with the
+/// same prefix share counters.
+pub(crate) fn store(prefix: &str, deadline: Duration) -> Arc<dyn Store> {
+    match env::var_os("REDIS_URL") {
+        Some(url) => redis_store(&url.to_string_lossy(), prefix, deadline),
+        None => Arc::new(MemoryStore::new()),
+    }
+}
+
+/// `connect` adds a cache of denials and a circuit breaker: while Redis hangs, only the first calls
+/// wait for the deadline.
+#[cfg(feature = "redis")]
+fn redis_store(url: &str, prefix: &str, deadline: Duration) -> Arc<dyn Store> {
+    let store = tollgate::RedisStore::builder(url)
+        .prefix(prefix)
+        .deadline(deadline)
+        .connect();
+    store.unwrap_or_else(|error| refuse("REDIS_URL", without_password(url), error.expected()))
+}
+
+#[cfg(not(feature = "redis"))]
+fn redis_store(url: &str, _: &str, _: Duration) -> Arc<dyn Store> {
+    let allowed = "nothing, because this program was built without the feature `redis`";
+    refuse("REDIS_URL", without_password(url), allowed)
+}
+
+fn without_password(url: &str) -> &str {
+    url.rsplit_once('@').map_or(url, |(_, server)| server)
+}
+
+/// A limit that counts locally while the store is unavailable.
+///
+/// A `RateLimitLayer` does this by itself. A `Limiter` returns the error of the store, and the
+/// program decides.
+#[derive(Clone)]
+pub(crate) struct LimiterWithFallback {
+    pub(crate) shared: Limiter,
+    local: Limiter,
+}
+
+impl LimiterWithFallback {
+    pub(crate) fn new(
+        rule: &str,
+        quota: Quota,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, ValidationError> {
+        let limiter = || Limiter::builder().name(rule).quota(quota);
+        Ok(Self {
+            shared: limiter().store(store).build()?,
+            local: limiter().build()?,
+        })
+    }
+
+    pub(crate) async fn check<'a>(
+        &self,
+        subject: impl Into<Subject<'a>>,
+    ) -> Result<Decision, Error> {
+        let subject = subject.into();
+        match self.shared.check(subject).await {
+            Err(Error::Store(error)) => {
+                tracing::error!(%error, "store unavailable, counting locally");
+                // The process has a copy of the overrides, also while the store is unavailable.
+                for set in self.shared.overrides() {
+                    self.local.set_override(set).await?;
+                }
+                self.local.check(subject).await
+            }
+            result => result,
+        }
+    }
+}
+
+/// Completes on SIGTERM or Ctrl-C. Requests in progress then have three seconds.
 #[cfg(unix)]
 fn stopped() -> impl Future<Output = ()> + Send + 'static {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let caught = |kind| signal(kind).expect("signals can be caught");
-    let mut terminate = caught(SignalKind::terminate());
-    let mut interrupt = caught(SignalKind::interrupt());
+    let handle = |kind| signal(kind).expect("signal handlers can be installed");
+    let mut terminate = handle(SignalKind::terminate());
+    let mut interrupt = handle(SignalKind::interrupt());
     async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        leave_soon();
+        exit_after_grace_period();
     }
 }
 
@@ -79,11 +165,11 @@ fn stopped() -> impl Future<Output = ()> + Send + 'static {
 fn stopped() -> impl Future<Output = ()> + Send + 'static {
     async {
         let _ = tokio::signal::ctrl_c().await;
-        leave_soon();
+        exit_after_grace_period();
     }
 }
 
-fn leave_soon() {
+fn exit_after_grace_period() {
     tokio::spawn(async {
         sleep(Duration::from_secs(3)).await;
         process::exit(0)

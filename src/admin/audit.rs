@@ -1,7 +1,6 @@
 //! Who has changed what. Whose limits were changed is nobody's business who reads logs.
 
 use crate::head::RequestHead;
-#[cfg(feature = "tracing")]
 use crate::observe::{MAX_TEXT, shorten};
 
 /// Says in the log who an operator is: from a header that a proxy sets, for instance.
@@ -43,16 +42,12 @@ impl Deed<'_> {
 
 /// Somebody has shown a wrong token. From where is not told: it may be an operator's typing error.
 pub(super) fn wrong_token(request_id: &str) {
-    #[cfg(feature = "tracing")]
     tracing::warn!(target: "tollgate::audit", request_id, "rate_limit_admin_wrong_token");
-    #[cfg(not(feature = "tracing"))]
-    let _ = request_id;
 }
 
 /// Leaves an event for the audit.
 pub(super) fn note(actor: Option<&str>, deed: &Deed<'_>, request_id: &str) {
     let (action, rule) = (deed.name(), deed.rule());
-    #[cfg(feature = "tracing")]
     tracing::info!(
         target: "tollgate::audit",
         action,
@@ -61,6 +56,4 @@ pub(super) fn note(actor: Option<&str>, deed: &Deed<'_>, request_id: &str) {
         request_id,
         "rate_limit_admin"
     );
-    #[cfg(not(feature = "tracing"))]
-    let _ = (actor, action, rule, request_id);
 }

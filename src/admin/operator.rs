@@ -14,8 +14,8 @@ use super::page::Page;
 use super::refusal::Refusal;
 use super::token::{Doorkeeper, Token};
 use super::{api, reply};
-use crate::calm::calmly;
-use crate::error::{Error, Invalid, Problems};
+use crate::catch_panic::catch_panic;
+use crate::error::{Error, ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 use crate::layer::RateLimitLayer;
 use crate::pipeline::RequestPipeline;
@@ -42,7 +42,7 @@ use crate::response::RequestId;
 pub struct Admin {
     layer: RateLimitLayer,
     entrance: Entrance,
-    failed_auth_quota: Result<Quota, Invalid>,
+    failed_auth_quota: Result<Quota, ValidationError>,
     actor: Option<Box<ActorFn>>,
 }
 
@@ -50,7 +50,7 @@ pub struct Admin {
 enum Entrance {
     /// Nobody has said it.
     Unsaid,
-    Token(Result<Token, Invalid>),
+    Token(Result<Token, ValidationError>),
     Open,
 }
 
@@ -103,14 +103,14 @@ impl Admin {
     /// that `/admin/` is `/admin`, and outside of the layer: an operator should get in also when
     /// the limits are used up.
     pub fn router(self) -> Result<Router, Error> {
-        let mut problems = Problems::default();
+        let mut problems = ValidationErrors::default();
         let token = match self.entrance {
             Entrance::Open => None,
             Entrance::Token(token) => problems.note(token),
             Entrance::Unsaid => {
                 let expected = "`token(…)`; or `without_token_insecure()`, where something else \
                                 lets operators in";
-                problems.push(Invalid::new("admin token", "nothing", expected));
+                problems.push(ValidationError::new("admin token", "nothing", expected));
                 None
             }
         };
@@ -160,7 +160,7 @@ impl Desk {
     /// Leaves an event of what is being done, and for whom it is done.
     pub(super) fn note(&self, head: &RequestHead<'_>, deed: &Deed<'_>) {
         let actor = self.actor.as_ref();
-        let actor = actor.and_then(|actor| calmly(|| actor(head)).flatten());
+        let actor = actor.and_then(|actor| catch_panic(|| actor(head)).flatten());
         let id = RequestId::of(head.headers());
         audit::note(actor.as_deref(), deed, id.as_str());
     }

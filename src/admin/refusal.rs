@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::instant::Instant;
 use super::reply;
 use crate::clock::Timestamp;
-use crate::error::{Error, Invalid, ReloadError};
+use crate::error::{Error, ReloadError, ValidationError};
 
 /// Why a request of an operator was refused. It travels with its response, until it is known
 /// what the request is called.
@@ -130,8 +130,8 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<Invalid> for Refusal {
-    fn from(wrong: Invalid) -> Self {
+impl From<ValidationError> for Refusal {
+    fn from(wrong: ValidationError) -> Self {
         let details = json!({
             "field": wrong.field(),
             "found": wrong.value(),

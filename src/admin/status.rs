@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::instant::Instant;
 use super::reply;
 use crate::clock::Timestamp;
-use crate::error::{Error, Invalid, Problems};
+use crate::error::{Error, ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 use crate::headers::retry_after_secs;
 use crate::layer::RateLimitLayer;
@@ -39,7 +39,7 @@ use crate::store::MemoryStore;
 pub struct Status {
     layer: RateLimitLayer,
     path: String,
-    quota: Result<Quota, Invalid>,
+    quota: Result<Quota, ValidationError>,
 }
 
 /// What answers.
@@ -81,7 +81,7 @@ impl Status {
     where
         S: Clone + Send + Sync + 'static,
     {
-        let mut problems = Problems::default();
+        let mut problems = ValidationErrors::default();
         problems.note(check(&self.path));
         let quota = problems.note(self.quota).unwrap_or_else(Quota::unlimited);
         problems.or(())?;
@@ -103,13 +103,17 @@ impl Status {
 }
 
 /// A path that axum takes as it is.
-fn check(path: &str) -> Result<(), Invalid> {
+fn check(path: &str) -> Result<(), ValidationError> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"{}*:?#".contains(&byte);
     if path.starts_with('/') && path.bytes().all(plain) {
         return Ok(());
     }
     let expected = "a path such as `/v1/rate-limits/status`, without places for values";
-    Err(Invalid::new("status path", path.escape_debug(), expected))
+    Err(ValidationError::new(
+        "status path",
+        path.escape_debug(),
+        expected,
+    ))
 }
 
 async fn status(State(desk): State<Arc<Desk>>, request: Request) -> Response {

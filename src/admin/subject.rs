@@ -7,9 +7,9 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::refusal::Refusal;
-use crate::error::Invalid;
+use crate::error::ValidationError;
+use crate::identity_types::Identity;
 use crate::key::{MAX_DIMENSIONS, Subject, Value};
-use crate::who::Identity;
 
 /// Dimensions and their values, in the order in which they were written.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -26,12 +26,12 @@ impl Dimensions {
     }
 
     /// The address that is among them.
-    pub(super) fn ip(&self) -> Result<Option<IpAddr>, Invalid> {
+    pub(super) fn ip(&self) -> Result<Option<IpAddr>, ValidationError> {
         let text = self.get(Identity::IP);
         let ip = text.map(|text| {
             let expected = "an address, such as `203.0.113.9` or `2001:db8::1`";
             text.parse()
-                .map_err(|_| Invalid::new("ip", text.escape_debug(), expected))
+                .map_err(|_| ValidationError::new("ip", text.escape_debug(), expected))
         });
         ip.transpose()
     }
@@ -59,7 +59,7 @@ impl Dimensions {
             return Ok(());
         }
         let expected = r#"somebody, such as `{"user": "alice"}` or `{"ip": "203.0.113.9"}`"#;
-        Err(Invalid::new("subject", "{}", expected).into())
+        Err(ValidationError::new("subject", "{}", expected).into())
     }
 
     fn get(&self, name: &str) -> Option<&str> {

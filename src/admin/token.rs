@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::audit;
 use super::refusal::Refusal;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, ValidationError};
 use crate::headers::retry_after_secs;
 use crate::key::{Subject, Value};
 use crate::limiter::Limiter;
@@ -26,14 +26,14 @@ impl Token {
     /// Fewer characters can be guessed.
     const SHORTEST: usize = 8;
 
-    pub(super) fn new(text: &str) -> Result<Self, Invalid> {
+    pub(super) fn new(text: &str) -> Result<Self, ValidationError> {
         let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
         if text.len() < Self::SHORTEST || !visible {
             // What was meant as a secret is not shown.
             let found = format!("{} characters", text.chars().count());
             let expected = "at least 8 visible characters of ASCII, without spaces; better 32 \
                             random ones";
-            return Err(Invalid::new("admin token", found, expected));
+            return Err(ValidationError::new("admin token", found, expected));
         }
         Ok(Self(Sha256::digest(text).into()))
     }

@@ -25,7 +25,7 @@
 //! assert!(state.assess(&quota, free, 1).is_allowed());
 //! let just_before = Timestamp::from_micros(free.as_micros() - 1);
 //! assert!(!state.assess(&quota, just_before, 1).is_allowed());
-//! # Ok::<(), tollgate::Invalid>(())
+//! # Ok::<(), tollgate::ValidationError>(())
 //! ```
 
 pub(crate) mod fixed_window;

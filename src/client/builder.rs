@@ -8,7 +8,7 @@ use super::dice::Dice;
 use super::hosts::Hosts;
 use super::layer::{KeyFn, PoliteLayer, Shared};
 use crate::clock::{Clock, SystemClock};
-use crate::error::{Invalid, Problems};
+use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 
 /// Settings of a [`PoliteLayer`].
@@ -87,7 +87,7 @@ impl PoliteLayerBuilder {
     ///     .key_with(|head| head.path().starts_with("/search").then(|| "search".to_owned()))
     ///     .build()?;
     /// assert_eq!(polite.limits_of_key("api.example.com", "search"), None);
-    /// # Ok::<(), tollgate::Problems>(())
+    /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     pub fn key_with(
         mut self,
@@ -110,18 +110,18 @@ impl PoliteLayerBuilder {
     }
 
     /// Checks everything and builds the layer.
-    pub fn build(self) -> Result<PoliteLayer, Problems> {
-        let mut problems = Problems::default();
+    pub fn build(self) -> Result<PoliteLayer, ValidationErrors> {
+        let mut problems = ValidationErrors::default();
         for (name, share) in [
             ("retry_budget", self.retry_share),
             ("slow_below", self.slow_below),
         ] {
             if !(0.0..=1.0).contains(&share) {
-                problems.push(Invalid::new(name, share, "a share from 0 to 1"));
+                problems.push(ValidationError::new(name, share, "a share from 0 to 1"));
             }
         }
         if self.max_hosts == 0 {
-            problems.push(Invalid::new("max_hosts", 0, "at least 1"));
+            problems.push(ValidationError::new("max_hosts", 0, "at least 1"));
         }
         Ok(problems.or(self)?.finish())
     }

@@ -13,7 +13,7 @@ use super::dice::Dice;
 use super::host::Host;
 use super::hosts::{Hosts, host_of, keyed};
 use super::service::Polite;
-use crate::calm::calmly;
+use crate::catch_panic::catch_panic;
 use crate::clock::Clock;
 use crate::head::RequestHead;
 use crate::headers::Limits;
@@ -29,7 +29,7 @@ use crate::headers::Limits;
 ///     .max_retries(2)
 ///     .build()?;
 /// assert_eq!(polite.limits("api.example.com"), None);
-/// # Ok::<(), tollgate::Problems>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// Clones share what they know, and so do all services that one layer was put around: one layer
@@ -123,7 +123,9 @@ impl Shared {
         let mut name = host_of(request);
         let key = self.key.as_ref();
         // Should it panic, the request counts for the host.
-        if let Some(key) = key.and_then(|key| calmly(|| key(&RequestHead::of(request))).flatten()) {
+        if let Some(key) =
+            key.and_then(|key| catch_panic(|| key(&RequestHead::of(request))).flatten())
+        {
             name = keyed(name, &key);
         }
         let budget = || Budget::new(self.retry_share);

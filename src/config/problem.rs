@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::tree::{Origin, Path, Place, Spot, shortened};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// One thing that is wrong with a file: where, what was found, what was expected, and often how
 /// to put it right.
@@ -65,7 +65,7 @@ impl ConfigProblem {
 
     /// What a part of the model says about a value, at the place of the value. If what it
     /// refuses is only a part of a text, at that part.
-    pub(super) fn refused(spot: &Spot<'_>, wrong: &Invalid) -> Self {
+    pub(super) fn refused(spot: &Spot<'_>, wrong: &ValidationError) -> Self {
         let mut place = spot.node.place.clone();
         if let Some(text) = spot.text() {
             narrow(&mut place, text, wrong.value());
@@ -224,7 +224,11 @@ impl Findings {
     }
 
     /// The value, or what was wrong with it noted.
-    pub(super) fn note<T>(&mut self, spot: &Spot<'_>, result: Result<T, Invalid>) -> Option<T> {
+    pub(super) fn note<T>(
+        &mut self,
+        spot: &Spot<'_>,
+        result: Result<T, ValidationError>,
+    ) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(wrong) => {

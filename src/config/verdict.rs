@@ -3,7 +3,7 @@
 use super::nearest::did_you_mean;
 use super::problem::{ConfigProblem, Findings, Told};
 use super::tree::{Place, Spot, Value, shortened};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::policy::{Policy, PolicyBuilder};
 
 /// The policy, unless something is wrong with it that was not told before.
@@ -32,7 +32,7 @@ pub(super) fn compile(
     }
 }
 
-fn in_file(wrong: &Invalid, root: &Spot<'_>) -> ConfigProblem {
+fn in_file(wrong: &ValidationError, root: &Spot<'_>) -> ConfigProblem {
     let (spot, rest) = root.clone().follow(wrong.path().unwrap_or_default());
     let field = key_of(wrong.field());
     let other = wrong.other_path().map(|other| {
@@ -89,7 +89,7 @@ fn key_of(field: &str) -> &str {
 }
 
 /// What was most likely meant: a name that is nearly this one, a key that was left out.
-fn meant(wrong: &Invalid, root: &Spot<'_>) -> Option<String> {
+fn meant(wrong: &ValidationError, root: &Spot<'_>) -> Option<String> {
     let table = match key_of(wrong.field()) {
         "quota" if wrong.value() == "nothing" => {
             let is_endpoint = wrong.path()?.starts_with("endpoints[");

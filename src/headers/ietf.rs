@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Report, Standing};
+use super::{QuotaUsage, Report};
 use crate::quota::Quota;
 
 pub(super) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -18,7 +18,7 @@ const MAX_INTEGER: u64 = 999_999_999_999_999;
 pub(super) fn write<'a>(
     headers: &mut HeaderMap,
     report: &Report<'a>,
-    visible: impl IntoIterator<Item = Standing<'a>>,
+    visible: impl IntoIterator<Item = QuotaUsage<'a>>,
 ) {
     if let Some(policies) = policies(visible) {
         headers.insert(POLICY, policies);
@@ -29,8 +29,8 @@ pub(super) fn write<'a>(
 }
 
 /// `"user:secrets:1h";q=500;w=3600, "user:global:1h";q=1000;w=3600`
-fn policies<'a>(visible: impl IntoIterator<Item = Standing<'a>>) -> Option<HeaderValue> {
-    let mut shown = visible.into_iter().filter(Standing::is_shown).peekable();
+fn policies<'a>(visible: impl IntoIterator<Item = QuotaUsage<'a>>) -> Option<HeaderValue> {
+    let mut shown = visible.into_iter().filter(QuotaUsage::is_shown).peekable();
     let first = shown.next()?;
     if shown.peek().is_none() && first.usage().limit() == first.label().limit() {
         return Some(first.label().ietf_policy().clone());
@@ -44,7 +44,7 @@ fn policies<'a>(visible: impl IntoIterator<Item = Standing<'a>>) -> Option<Heade
     HeaderValue::try_from(list).ok()
 }
 
-fn push(list: &mut String, standing: &Standing<'_>) {
+fn push(list: &mut String, standing: &QuotaUsage<'_>) {
     let (label, limit) = (standing.label(), standing.usage().limit());
     push_policy(list, label.as_str(), label.quota(), limit);
 }

@@ -1,11 +1,11 @@
-//! Name of a quota in headers: [`Label`].
+//! Name of a quota in headers: [`QuotaName`].
 
 use std::fmt;
 
 use http::HeaderValue;
 
 use super::ietf;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::key::{Counter, MAX_WHO, is_plain, policy_name};
 use crate::quota::{Quota, Window};
 
@@ -15,18 +15,18 @@ use crate::quota::{Quota, Window};
 /// Made once, when a policy is compiled, for each rule, quota and kind of caller.
 ///
 /// ```
-/// use tollgate::headers::Label;
+/// use tollgate::headers::QuotaName;
 /// use tollgate::{Counter, Quota};
 ///
 /// let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
 /// // The quota may be another than the counter's own: a tier has more of it.
-/// let label = Label::new("user", &counter, &Quota::per_hour(2_500)?)?;
+/// let label = QuotaName::new("user", &counter, &Quota::per_hour(2_500)?)?;
 /// assert_eq!(label.as_str(), "user:secrets:1h");
 /// assert_eq!(label.limit(), 2_500);
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone)]
-pub struct Label {
+pub struct QuotaName {
     quota: Quota,
     name: Box<str>,
     policy: HeaderValue,
@@ -35,13 +35,13 @@ pub struct Label {
     ietf_policy: HeaderValue,
 }
 
-impl Label {
+impl QuotaName {
     /// `who` is the dimension that is counted per (`user`, `ip`, `tenant`, … or `all`):
     /// 1 to 64 visible ASCII characters without quotes and backslashes.
-    pub fn new(who: &str, counter: &Counter, quota: &Quota) -> Result<Self, Invalid> {
+    pub fn new(who: &str, counter: &Counter, quota: &Quota) -> Result<Self, ValidationError> {
         if !Self::can_name(who) {
             let shown: String = who.chars().take(MAX_WHO).collect();
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "dimension name",
                 shown.escape_debug(),
                 "1 to 64 visible ASCII characters, without quotes and backslashes",
@@ -50,7 +50,7 @@ impl Label {
         let name = policy_name(who, counter.rule(), quota);
         let value = |text: &[u8]| {
             HeaderValue::from_bytes(text)
-                .map_err(|_| Invalid::new("policy name", &name, "visible ASCII characters"))
+                .map_err(|_| ValidationError::new("policy name", &name, "visible ASCII characters"))
         };
         let mut item = String::new();
         ietf::push_policy(&mut item, &name, quota, quota.burst());
@@ -111,14 +111,14 @@ impl Label {
     }
 }
 
-impl fmt::Display for Label {
+impl fmt::Display for QuotaName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
 }
 
-impl fmt::Debug for Label {
+impl fmt::Debug for QuotaName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Label({}, {})", self.name, self.limit())
+        write!(f, "QuotaName({}, {})", self.name, self.limit())
     }
 }

@@ -8,20 +8,20 @@
 //! | [`HeaderSet::Legacy`] | `X-RateLimit-Limit`, `-Remaining`, `-Reset`, `-Policy`, `-Warning` |
 //! | [`HeaderSet::Ietf`] | `RateLimit-Policy`, `RateLimit` |
 //!
-//! What can be known before a request is prepared in a [`Label`]; [`annotate`] puts it together
+//! What can be known before a request is prepared in a [`QuotaName`]; [`annotate`] puts it together
 //! with how the counters stand.
 //!
 //! ```
 //! use http::HeaderMap;
-//! use tollgate::headers::{HeaderSet, HeaderStyle, Label, Report, Standing, annotate};
+//! use tollgate::headers::{HeaderSet, HeaderStyle, QuotaName, Report, QuotaUsage, annotate};
 //! use tollgate::{Counter, Outcome, Quota, Timestamp, Usage};
 //!
 //! let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
-//! let label = Label::new("user", &counter, counter.quota())?;
+//! let label = QuotaName::new("user", &counter, counter.quota())?;
 //!
 //! let at = Timestamp::from_secs(1_730_332_800);
 //! let usage = Usage::new(500, 1, Timestamp::from_secs(1_730_336_400), Outcome::Allowed);
-//! let standing = Standing::new(&label, usage);
+//! let standing = QuotaUsage::new(&label, usage);
 //! let mut headers = HeaderMap::new();
 //! let style = HeaderStyle::new(HeaderSet::Both);
 //! annotate(style, &mut headers, &Report::new(standing, at), [standing]);
@@ -32,7 +32,7 @@
 //! assert_eq!(headers["x-ratelimit-policy"], "user:secrets:1h");
 //! assert_eq!(headers["ratelimit-policy"], r#""user:secrets:1h";q=500;w=3600"#);
 //! assert_eq!(headers["ratelimit"], r#""user:secrets:1h";r=499;t=3600"#);
-//! # Ok::<(), tollgate::Invalid>(())
+//! # Ok::<(), tollgate::ValidationError>(())
 //! ```
 //!
 //! With the feature `client`, `Limits` reads what others write: these families and more.
@@ -69,7 +69,7 @@ use http::{HeaderMap, HeaderValue};
 use crate::clock::Timestamp;
 use crate::usage::{Outcome, Usage};
 
-pub use self::label::Label;
+pub use self::label::QuotaName;
 #[cfg(feature = "client")]
 pub use self::read::{Limits, read_retry_after};
 pub use self::retry_after::retry_after_secs;
@@ -77,21 +77,21 @@ pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 
 /// How one quota of a request stands, and what it is called.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
-    label: &'a Label,
+pub struct QuotaUsage<'a> {
+    label: &'a QuotaName,
     usage: Usage,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> QuotaUsage<'a> {
     /// The quota called `label` stands like this.
     #[must_use]
-    pub const fn new(label: &'a Label, usage: Usage) -> Self {
+    pub const fn new(label: &'a QuotaName, usage: Usage) -> Self {
         Self { label, usage }
     }
 
     /// What it is called.
     #[must_use]
-    pub const fn label(&self) -> &'a Label {
+    pub const fn label(&self) -> &'a QuotaName {
         self.label
     }
 
@@ -138,7 +138,7 @@ impl<'a> Standing<'a> {
 /// What the headers of one response are to say.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    binding: Standing<'a>,
+    binding: QuotaUsage<'a>,
     at: Timestamp,
     warn: bool,
 }
@@ -147,7 +147,7 @@ impl<'a> Report<'a> {
     /// `binding` is the quota that speaks for all of the request's, `at` the instant of the
     /// decision.
     #[must_use]
-    pub const fn new(binding: Standing<'a>, at: Timestamp) -> Self {
+    pub const fn new(binding: QuotaUsage<'a>, at: Timestamp) -> Self {
         Self {
             binding,
             at,
@@ -191,7 +191,7 @@ pub fn annotate<'a>(
     style: HeaderStyle,
     headers: &mut HeaderMap,
     report: &Report<'a>,
-    visible: impl IntoIterator<Item = Standing<'a>>,
+    visible: impl IntoIterator<Item = QuotaUsage<'a>>,
 ) {
     if report.is_empty(style) {
         return;
@@ -209,7 +209,7 @@ fn annotate_at_length<'a>(
     style: HeaderStyle,
     headers: &mut HeaderMap,
     report: &Report<'a>,
-    visible: impl IntoIterator<Item = Standing<'a>>,
+    visible: impl IntoIterator<Item = QuotaUsage<'a>>,
 ) {
     // As above, unless it was found out already that there is something.
     let both_alone = style.set() == HeaderSet::Both && !ietf::is_there(headers);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// Which families of headers responses carry.
 ///
@@ -15,7 +15,7 @@ use crate::error::Invalid;
 /// assert_eq!(set.to_string(), "both");
 /// let refused = "draft".parse::<HeaderSet>().unwrap_err();
 /// assert_eq!(refused.expected(), "legacy, ietf, both or none");
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -62,12 +62,12 @@ pub enum IetfDraft {
 macro_rules! named {
     ($type:ident, $field:literal, $expected:literal, $($variant:ident => $name:literal),+) => {
         impl FromStr for $type {
-            type Err = Invalid;
+            type Err = ValidationError;
 
-            fn from_str(text: &str) -> Result<Self, Invalid> {
+            fn from_str(text: &str) -> Result<Self, ValidationError> {
                 match text {
                     $($name => Ok(Self::$variant),)+
-                    other => Err(Invalid::new($field, other, $expected)),
+                    other => Err(ValidationError::new($field, other, $expected)),
                 }
             }
         }

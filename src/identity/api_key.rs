@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::invalid_reason::InvalidReason;
 use super::line::{Line, header_name};
-use super::source::{Asking, Identified, Identify};
-use crate::error::Invalid;
-use crate::who::Identity;
+use super::source::{Identified, Identify, IdentifyContext};
+use crate::error::ValidationError;
+use crate::identity_types::Identity;
 
 /// A caller known by an API key in a header.
 ///
@@ -30,7 +30,7 @@ use crate::who::Identity;
 /// // Or there are a few keys that never change.
 /// let who = ApiKey::known("x-api-key", ["k_3f9c2a71", "k_80d1e6b5"])?;
 /// # let _ = who;
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// Keys themselves are kept nowhere: neither in an identity nor in a counter. Header lines that
@@ -60,7 +60,7 @@ impl ApiKey {
     pub fn header(
         name: &str,
         verify: impl Fn(&str) -> Option<Identity> + Send + Sync + 'static,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, ValidationError> {
         Self::new(name, Check::Closure(Box::new(verify)))
     }
 
@@ -71,13 +71,13 @@ impl ApiKey {
     pub fn known(
         name: &str,
         keys: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, ValidationError> {
         let mut known = HashMap::new();
         for key in keys {
             let key = key.as_ref();
             if key.is_empty() || key.len() > MAX_LENGTH {
                 let length = format!("{} bytes", key.len());
-                return Err(Invalid::new("API key", length, "1 to 16384 bytes"));
+                return Err(ValidationError::new("API key", length, "1 to 16384 bytes"));
             }
             let digest = digest(key.as_bytes());
             known.insert(digest, Arc::new(anonymous(&digest)));
@@ -89,18 +89,18 @@ impl ApiKey {
     ///
     /// **Whoever makes up a new key gets a fresh counter.** It is for servers behind a
     /// gateway that refuses wrong keys.
-    pub fn any_insecure(name: &str) -> Result<Self, Invalid> {
+    pub fn any_insecure(name: &str) -> Result<Self, ValidationError> {
         Self::new(name, Check::Any)
     }
 
-    fn new(name: &str, check: Check) -> Result<Self, Invalid> {
+    fn new(name: &str, check: Check) -> Result<Self, ValidationError> {
         let name = header_name("API key header", name)?;
         Ok(Self { name, check })
     }
 }
 
 impl Identify for ApiKey {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         let key = match Line::of(&asking.head(), &self.name) {
             Line::Absent => return Identified::Absent,
             Line::Different => return Identified::Ambiguous,

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::source::{Asking, Identified, Identify};
+use super::source::{Identified, Identify, IdentifyContext};
 use crate::head::RequestHead;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// The caller that an authentication layer before this one has verified, from an extension
 /// of the request.
@@ -64,7 +64,7 @@ impl Authenticated {
 }
 
 impl Identify for Authenticated {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         (self.find)(&asking.head()).map_or(Identified::Absent, Identified::known_shared)
     }
 }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::invalid_reason::InvalidReason;
-use super::source::{Asking, Identified, Identify, has_empty_subject};
-use crate::who::Identity;
+use super::source::{Identified, Identify, IdentifyContext, has_empty_subject};
+use crate::identity_types::Identity;
 
 /// Sources, asked in order: the first that accepts a credential applies.
 ///
@@ -74,7 +74,7 @@ impl Chain {
 }
 
 impl Identify for Chain {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         let mut best = Best::default();
         for source in &self.sources {
             // A user is known from a token: only other tokens can contradict it.

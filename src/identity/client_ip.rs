@@ -10,7 +10,7 @@ use super::line::Line;
 use super::nat64::Nat64;
 use super::networks::{Trusted, network};
 use super::{forwarded, peer};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::head::RequestHead;
 
 /// The most hops that are walked back. Who has more of them is known by the last one seen.
@@ -39,7 +39,7 @@ const MAX_HOPS: usize = 128;
 /// // The proxy saw 203.0.113.9. What stands left of that, the client has made up.
 /// let client = client_ip.locate(&RequestHead::of(&request)).unwrap();
 /// assert_eq!(client.ip().to_string(), "203.0.113.9");
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// Lists (`X-Forwarded-For`, `Forwarded`) are read over all their lines and from the right, as
@@ -236,15 +236,15 @@ impl ClientIpBuilder {
     }
 
     /// Checks the settings.
-    pub fn build(self) -> Result<ClientIp, Invalid> {
+    pub fn build(self) -> Result<ClientIp, ValidationError> {
         let nat64 = Nat64::new(&self.nat64_prefixes)?;
         let networks: Vec<_> = self
             .trusted_proxies
             .iter()
             .map(|text| Ok(nat64.fold_network(network(text)?)))
-            .collect::<Result<_, Invalid>>()?;
+            .collect::<Result<_, ValidationError>>()?;
         if !(1..=128).contains(&self.ipv6_prefix) {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "IPv6 prefix",
                 self.ipv6_prefix,
                 "1 to 128 bits",

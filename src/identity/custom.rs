@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::source::{Asking, Identified, Identify};
+use super::source::{Identified, Identify, IdentifyContext};
 use crate::head::RequestHead;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// Whoever a closure says, from the head of the request.
 ///
@@ -44,7 +44,7 @@ impl Custom {
 }
 
 impl Identify for Custom {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         (self.closure)(&asking.head()).map_or(Identified::Absent, Identified::known)
     }
 }

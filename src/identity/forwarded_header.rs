@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use http::HeaderName;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// The header in which proxies tell the client's address.
 ///
@@ -15,7 +15,7 @@ use crate::error::Invalid;
 /// let header: ForwardedHeader = "CF-Connecting-IP".parse()?;
 /// assert_eq!(header, ForwardedHeader::CfConnectingIp);
 /// assert!("x-forwarded".parse::<ForwardedHeader>().is_err());
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -69,12 +69,12 @@ impl From<ForwardedHeader> for HeaderName {
 
 /// The name of the header, in upper or lower case.
 impl FromStr for ForwardedHeader {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         let named = |header: &Self| header.as_str().eq_ignore_ascii_case(text.trim());
         Self::ALL.into_iter().find(named).ok_or_else(|| {
-            Invalid::new(
+            ValidationError::new(
                 "forwarding header",
                 text,
                 "x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip or true-client-ip",

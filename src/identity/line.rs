@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::head::RequestHead;
 
 /// The lines of a header that must not have several values.
@@ -37,10 +37,10 @@ impl<'a> Line<'a> {
 }
 
 /// Parses the name of a header, in upper or lower case.
-pub(super) fn header_name(field: &'static str, name: &str) -> Result<HeaderName, Invalid> {
+pub(super) fn header_name(field: &'static str, name: &str) -> Result<HeaderName, ValidationError> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
         let shown: String = name.chars().take(64).collect();
-        Invalid::new(
+        ValidationError::new(
             field,
             shown.escape_debug(),
             "the name of a header, such as x-api-key",

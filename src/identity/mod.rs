@@ -27,7 +27,7 @@
 //!     .then(Authenticated::extension(|account: &Account| Identity::user(&account.id)))
 //!     .then(ApiKey::known("x-api-key", ["k_3f9c2a71", "k_80d1e6b5"])?);
 //! # let _ = who;
-//! # Ok::<(), tollgate::Invalid>(())
+//! # Ok::<(), tollgate::ValidationError>(())
 //! ```
 //!
 //! A credential that is not accepted never selects a counter: its caller is unauthenticated and
@@ -62,5 +62,5 @@ pub use self::invalid_reason::InvalidReason;
 #[cfg(feature = "jwt")]
 pub use self::jwt::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
 pub use self::peer::PeerAddr;
-pub use self::source::{Asking, Identified, Identify};
+pub use self::source::{Identified, Identify, IdentifyContext};
 pub use self::user_header::UserIdHeader;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::network;
 
 /// The most prefixes that can be configured: each costs a comparison per IPv6 address.
@@ -19,10 +19,14 @@ pub(super) struct Nat64 {
 }
 
 impl Nat64 {
-    pub(super) fn new(prefixes: &[String]) -> Result<Self, Invalid> {
+    pub(super) fn new(prefixes: &[String]) -> Result<Self, ValidationError> {
         if prefixes.len() > MAX_PREFIXES {
             let expected = format!("at most {MAX_PREFIXES} prefixes");
-            return Err(Invalid::new("NAT64 prefixes", prefixes.len(), expected));
+            return Err(ValidationError::new(
+                "NAT64 prefixes",
+                prefixes.len(),
+                expected,
+            ));
         }
         let prefixes: Arc<[u128]> = prefixes
             .iter()
@@ -67,12 +71,12 @@ impl Nat64 {
 }
 
 /// Parses a prefix, and returns its upper 96 bits.
-fn prefix(text: &str) -> Result<u128, Invalid> {
+fn prefix(text: &str) -> Result<u128, ValidationError> {
     let parsed = text.trim().parse::<Ipv6Net>().ok();
     let fits = |net: &Ipv6Net| net.prefix_len() == 96 && net.addr() == net.trunc().addr();
     match parsed.filter(fits) {
         Some(net) => Ok(network::split_96(net.addr()).0),
-        None => Err(Invalid::new(
+        None => Err(ValidationError::new(
             "NAT64 prefix",
             text,
             "an IPv6 network of 96 bits such as 64:ff9b:1::/96",
@@ -84,7 +88,7 @@ fn prefix(text: &str) -> Result<u128, Invalid> {
 mod tests {
     use super::*;
 
-    fn nat64(prefixes: &[&str]) -> Result<Nat64, Invalid> {
+    fn nat64(prefixes: &[&str]) -> Result<Nat64, ValidationError> {
         let prefixes: Vec<String> = prefixes.iter().map(|&text| text.to_owned()).collect();
         Nat64::new(&prefixes)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::network;
 
 /// Which addresses are proxies of ours.
@@ -29,7 +29,7 @@ impl Trusted {
 }
 
 /// The network of a trusted proxy.
-pub(super) fn network(text: &str) -> Result<IpNet, Invalid> {
+pub(super) fn network(text: &str) -> Result<IpNet, ValidationError> {
     let instead = "to trust all proxies, call trust_all_proxies_insecure()";
     network::parse("trusted proxy", text, instead)
 }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use super::invalid_reason::InvalidReason;
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// Finds the identity of a caller from the head of a request.
 ///
 /// Sources form a [chain](super::Chain): the first that accepts a credential applies.
 pub trait Identify: fmt::Debug + Send + Sync + 'static {
     /// Returns what this source finds in the request.
-    fn identify(&self, asking: &Asking<'_>) -> Identified;
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified;
 
     /// Whether this source reads tokens, of which one request may carry several. Default:
     /// `false`.
@@ -79,7 +79,7 @@ pub(super) fn has_empty_subject(identity: &Identity) -> bool {
 
 /// A source that is shared.
 impl<I: Identify + ?Sized> Identify for Arc<I> {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         (**self).identify(asking)
     }
 
@@ -90,13 +90,13 @@ impl<I: Identify + ?Sized> Identify for Arc<I> {
 
 /// No source: every caller is unauthenticated.
 impl Identify for () {
-    fn identify(&self, _: &Asking<'_>) -> Identified {
+    fn identify(&self, _: &IdentifyContext<'_>) -> Identified {
         Identified::Absent
     }
 }
 
 /// A request whose caller is to be identified, and the tokens that were found in it so far.
-pub struct Asking<'a> {
+pub struct IdentifyContext<'a> {
     head: RequestHead<'a>,
     address: Option<IpAddr>,
     now: Timestamp,
@@ -145,7 +145,7 @@ pub(super) enum Registered {
     TooMany,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> IdentifyContext<'a> {
     /// A request from the client IP `address`, at the time `now`.
     #[must_use]
     pub fn new(head: RequestHead<'a>, address: Option<IpAddr>, now: Timestamp) -> Self {
@@ -276,9 +276,9 @@ fn worse(known: Option<InvalidReason>, reason: InvalidReason) -> InvalidReason {
     }
 }
 
-impl fmt::Debug for Asking<'_> {
+impl fmt::Debug for IdentifyContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking")
+        f.debug_struct("IdentifyContext")
             .field("head", &self.head)
             .finish_non_exhaustive()
     }

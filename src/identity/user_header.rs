@@ -4,9 +4,9 @@ use http::HeaderName;
 
 use super::invalid_reason::InvalidReason;
 use super::line::{Line, header_name};
-use super::source::{Asking, Identified, Identify};
-use crate::error::Invalid;
-use crate::who::Identity;
+use super::source::{Identified, Identify, IdentifyContext};
+use crate::error::ValidationError;
+use crate::identity_types::Identity;
 
 /// The user that a header names, set by a gateway that has verified it.
 ///
@@ -19,7 +19,7 @@ use crate::who::Identity;
 ///
 /// let who = UserIdHeader::trusted("x-user-id")?;
 /// # let _ = who;
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// The value is 1 to 256 visible ASCII characters; anything else is invalid. Lines that differ
@@ -33,7 +33,7 @@ impl UserIdHeader {
     const MAX_LENGTH: usize = 256;
 
     /// Believes the header `name`.
-    pub fn trusted(name: &str) -> Result<Self, Invalid> {
+    pub fn trusted(name: &str) -> Result<Self, ValidationError> {
         Ok(Self {
             name: header_name("user id header", name)?,
         })
@@ -41,7 +41,7 @@ impl UserIdHeader {
 }
 
 impl Identify for UserIdHeader {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         let id = match Line::of(&asking.head(), &self.name) {
             Line::Absent => return Identified::Absent,
             Line::Different => return Identified::Ambiguous,

@@ -7,10 +7,11 @@ use http::Response;
 
 use super::RateLimitLayer;
 use crate::clock::{Clock, SystemClock};
-use crate::error::{Invalid, Problems};
+use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 use crate::headers::HeaderStyle;
 use crate::identity::{ClientIp, Custom, Identify};
+use crate::identity_types::Identity;
 use crate::observe::{Alerts, Pseudonyms, Watching};
 use crate::pipeline::{LayerOverrides, OnInvalid, Origin, PipelineConfig, RequestPipeline};
 use crate::policy::Policy;
@@ -18,17 +19,16 @@ use crate::quota::IntoQuota;
 use crate::response::{Auto, Denial, Render, render_with};
 use crate::store::{MemoryStore, Store};
 use crate::tier::TierResolver;
-use crate::who::Identity;
 
 /// Settings of a [`RateLimitLayer`].
 #[derive(Debug)]
 #[must_use]
 pub struct RateLimitLayerBuilder {
-    policy: Result<Policy, Problems>,
+    policy: Result<Policy, ValidationErrors>,
     code: LayerOverrides,
     file: LayerOverrides,
     trusted_proxies: Vec<String>,
-    problems: Problems,
+    problems: ValidationErrors,
     resolver: Option<TierResolver>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
@@ -39,13 +39,13 @@ pub struct RateLimitLayerBuilder {
 }
 
 impl RateLimitLayerBuilder {
-    pub(super) fn new(policy: Result<Policy, Problems>) -> Self {
+    pub(super) fn new(policy: Result<Policy, ValidationErrors>) -> Self {
         Self {
             policy,
             code: LayerOverrides::default(),
             file: LayerOverrides::default(),
             trusted_proxies: Vec::new(),
-            problems: Problems::default(),
+            problems: ValidationErrors::default(),
             resolver: None,
             store: None,
             clock: None,
@@ -71,7 +71,7 @@ impl RateLimitLayerBuilder {
     ///     .identify_with(|head| head.extension::<Identity>().cloned())
     ///     .build()?;
     /// # let _ = limits;
-    /// # Ok::<(), tollgate::Problems>(())
+    /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     pub fn identify_with(
         self,
@@ -159,7 +159,7 @@ impl RateLimitLayerBuilder {
     ///     .render_with(|_denial| Response::new(r#"{"ok":true}"#))
     ///     .build()?;
     /// # let _ = limits;
-    /// # Ok::<(), tollgate::Problems>(())
+    /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     pub fn render_with<B: Into<Bytes>>(
         self,
@@ -220,13 +220,13 @@ impl RateLimitLayerBuilder {
     }
 
     /// Checks everything and builds the layer.
-    pub fn build(self) -> Result<RateLimitLayer, Problems> {
+    pub fn build(self) -> Result<RateLimitLayer, ValidationErrors> {
         let (mut problems, mut code) = (self.problems, self.code);
         if !self.trusted_proxies.is_empty() {
             if code.client_ip.is_some() {
                 let found = self.trusted_proxies.join(", ");
                 let expected = "the proxies in `client_ip`, where that is given";
-                problems.push(Invalid::new("trusted_proxies", found, expected));
+                problems.push(ValidationError::new("trusted_proxies", found, expected));
             }
             let client_ip = ClientIp::builder().trusted_proxies(self.trusted_proxies);
             code.client_ip = problems.note(client_ip.build());

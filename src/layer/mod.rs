@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tower_layer::Layer;
 
 use crate::clock::Timestamp;
-use crate::error::{Error, Problems, ReloadError};
+use crate::error::{Error, ReloadError, ValidationErrors};
 use crate::key::Subject;
 use crate::observe::{Alert, Statistics};
 use crate::pipeline::{PolicyStatus, RequestPipeline};
@@ -30,7 +30,7 @@ pub use self::builder::RateLimitLayerBuilder;
 ///     .route("/", get(|| async { "hello" }))
 ///     .layer(RateLimitLayer::new("100/minute")?);
 /// # }
-/// # Ok::<(), tollgate::Problems>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// With rules for routes and tiers, and callers known by a token:
@@ -90,7 +90,7 @@ pub struct RateLimitLayer {
 
 impl RateLimitLayer {
     /// A layer for this policy, or for this one quota per caller, counted in memory.
-    pub fn new(policy: impl IntoPolicy) -> Result<Self, Problems> {
+    pub fn new(policy: impl IntoPolicy) -> Result<Self, ValidationErrors> {
         Self::builder(policy).build()
     }
 
@@ -221,7 +221,7 @@ impl RateLimitLayer {
     /// for endpoint in statistics.endpoints().iter().take(10) {
     ///     println!("{}: {}", endpoint.name(), endpoint.denied_last_day());
     /// }
-    /// # Ok::<(), tollgate::Problems>(())
+    /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -239,7 +239,7 @@ impl RateLimitLayer {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), tollgate::Problems> {
+    /// # async fn main() -> Result<(), tollgate::ValidationErrors> {
     /// use tollgate::RateLimitLayer;
     /// use tollgate::observe::Severity;
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Inner, Limiter};
 use crate::batch::MAX_CHECKS;
 use crate::clock::{Clock, SystemClock};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::key::Counter;
 use crate::quota::{IntoQuota, Quota};
 use crate::store::{MemoryStore, Store};
@@ -15,7 +15,7 @@ use crate::store::{MemoryStore, Store};
 #[must_use]
 pub struct LimiterBuilder {
     name: String,
-    quotas: Vec<Result<Quota, Invalid>>,
+    quotas: Vec<Result<Quota, ValidationError>>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -60,9 +60,9 @@ impl LimiterBuilder {
     }
 
     /// Checks the settings and builds the limiter.
-    pub fn build(self) -> Result<Limiter, Invalid> {
+    pub fn build(self) -> Result<Limiter, ValidationError> {
         if self.quotas.is_empty() || self.quotas.len() > MAX_CHECKS {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "number of quotas",
                 self.quotas.len(),
                 format!("1 to {MAX_CHECKS} for one limiter"),
@@ -76,7 +76,7 @@ impl LimiterBuilder {
                 .iter()
                 .find(|other| other.short_id() == counter.short_id())
             {
-                return Err(Invalid::new(
+                return Err(ValidationError::new(
                     "quota",
                     quota,
                     format!(

@@ -7,7 +7,7 @@ use super::Limiter;
 use super::effective_quotas::EffectiveQuotas;
 use crate::clock::{self, Clock, Timestamp};
 use crate::decision::Decision;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, ValidationError};
 use crate::key::Subject;
 use crate::quota::Quota;
 use crate::store::{self, StoreFuture, block_on};
@@ -127,7 +127,10 @@ impl<'a> CheckBuilder<'a> {
     }
 
     /// Returns the quotas of this call.
-    pub(super) fn effective_quotas(&self, now: Timestamp) -> Result<EffectiveQuotas<'a>, Invalid> {
+    pub(super) fn effective_quotas(
+        &self,
+        now: Timestamp,
+    ) -> Result<EffectiveQuotas<'a>, ValidationError> {
         let counters = self.limiter.counters();
         match self.replacement {
             Replacement::None => Ok(self.limiter.effective_quotas(&self.subject, now)),

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::Limiter;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{self, Timestamp};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::key::{Counter, Subject};
 use crate::quota::Quota;
 use crate::store::{OverrideStore, Overrides};
@@ -25,15 +25,19 @@ pub(super) enum EffectiveQuotas<'a> {
 
 impl<'a> EffectiveQuotas<'a> {
     /// Returns quotas with another amount of the first.
-    pub(super) fn amount(counters: &[Counter], amount: u64) -> Result<Self, Invalid> {
+    pub(super) fn amount(counters: &[Counter], amount: u64) -> Result<Self, ValidationError> {
         Ok(Self::First(counters[0].quota().with_amount(amount)?))
     }
 
     /// Returns quotas that a caller chose, one for each counter.
-    pub(super) fn each(counters: &[Counter], quotas: &'a [Quota]) -> Result<Self, Invalid> {
+    pub(super) fn each(counters: &[Counter], quotas: &'a [Quota]) -> Result<Self, ValidationError> {
         if quotas.len() != counters.len() {
             let expected = format!("{}, as many as the limiter has", counters.len());
-            return Err(Invalid::new("number of quotas", quotas.len(), expected));
+            return Err(ValidationError::new(
+                "number of quotas",
+                quotas.len(),
+                expected,
+            ));
         }
         let all = Subject::all();
         for (counter, quota) in counters.iter().zip(quotas) {

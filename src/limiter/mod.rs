@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{self, Clock, Timestamp};
 use crate::decision::Decision;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, ValidationError};
 use crate::key::{Counter, Subject};
 use crate::quota::IntoQuota;
 use crate::store::{Store, StoreAdmin, StoreFuture, TimeSource, no_admin};
@@ -84,7 +84,7 @@ impl Inner {
 
 impl Limiter {
     /// A limiter with one quota, counting in memory.
-    pub fn new(quota: impl IntoQuota) -> Result<Self, Invalid> {
+    pub fn new(quota: impl IntoQuota) -> Result<Self, ValidationError> {
         Self::builder().quota(quota).build()
     }
 

@@ -2,7 +2,7 @@
 
 use super::Limiter;
 use crate::clock;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, ValidationError};
 use crate::key::{Counter, Subject};
 use crate::observe;
 use crate::store::{Override, StoreFuture, no_overrides};
@@ -80,10 +80,10 @@ impl Limiter {
     }
 
     /// Whether it is for this limiter, and for one of its quotas.
-    fn fits(&self, new: &Override) -> Result<(), Invalid> {
+    fn fits(&self, new: &Override) -> Result<(), ValidationError> {
         if new.rule() != self.rule() {
             let expected = format!("the name of the limiter, `{}`", self.rule());
-            return Err(Invalid::new("rule name", new.rule(), expected));
+            return Err(ValidationError::new("rule name", new.rule(), expected));
         }
         let mut quotas = self.counters().iter().map(Counter::quota);
         if quotas.any(|quota| new.applied_to(quota).is_some()) {
@@ -95,6 +95,6 @@ impl Limiter {
             "an amount that can be counted in the window of {}, or `unlimited` or `blocked`",
             quotas.join(" or ")
         );
-        Err(Invalid::new("override", new.quota(), expected))
+        Err(ValidationError::new("override", new.quota(), expected))
     }
 }

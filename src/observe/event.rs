@@ -1,8 +1,7 @@
-//! Events for `tracing`. Without that feature, nobody is told.
+//! Events for `tracing`.
 
 pub(super) use told::*;
 
-#[cfg(feature = "tracing")]
 mod told {
     use std::cell::LazyCell;
 
@@ -247,46 +246,4 @@ mod told {
             );
         }
     }
-}
-
-#[cfg(not(feature = "tracing"))]
-mod told {
-    use crate::observe::thin::Untold;
-    use crate::observe::{
-        Alert, Exceeded, Quota, Rejected, ReloadError, RequestHead, StoreError, Timestamp,
-    };
-
-    pub(in crate::observe) fn no_peer_address() {}
-    pub(in crate::observe) fn unknown_tier(_: &str) {}
-    pub(in crate::observe) const fn hears_denials() -> bool {
-        false
-    }
-    pub(in crate::observe) const fn hears_warnings() -> bool {
-        false
-    }
-    pub(in crate::observe) const fn hears_everything() -> bool {
-        false
-    }
-    pub(in crate::observe) fn exceeded<'a>(_: impl FnOnce() -> Exceeded<'a>, _: &str, _: Untold) {}
-    pub(in crate::observe) fn would_exceed<'a>(
-        _: impl FnOnce() -> Exceeded<'a>,
-        _: &str,
-        _: Untold,
-    ) {
-    }
-    pub(in crate::observe) fn rejected(_: &Rejected<'_>, _: &str, _: Untold) {}
-    pub(in crate::observe) fn token_refused(_: &'static str) {}
-    pub(in crate::observe) fn warned(_: &Exceeded<'_>, _: &str, _: Untold) {}
-    pub(in crate::observe) fn allowed(_: &Exceeded<'_>, _: &str) {}
-    pub(in crate::observe) const fn hears_audit() -> bool {
-        false
-    }
-    pub(in crate::observe) fn exempt(_: &'static str, _: bool, _: u64, _: &RequestHead<'_>) {}
-    pub(in crate::observe) fn overridden(_: &str, _: Option<&Quota>, _: Option<Timestamp>) {}
-    pub(in crate::observe) fn maintenance(_: Option<Timestamp>) {}
-    pub(in crate::observe) fn reloaded(_: u64) {}
-    pub(in crate::observe) fn reload_failed(_: &ReloadError) {}
-    pub(in crate::observe) fn store_failed(_: &StoreError, _: u64) {}
-    pub(in crate::observe) fn store_recovered(_: u64, _: u64) {}
-    pub(in crate::observe) fn alert(_: &Alert, _: Option<&str>) {}
 }

@@ -1,6 +1,6 @@
 //! Watching what is decided: events, figures, statistics, alerts.
 //!
-//! - **Events** for `tracing` (feature of that name): who was turned away, by which quota; what
+//! - **Events** for `tracing`: who was turned away, by which quota; what
 //!   comes close to a limit; who was exempt; how the store is. Callers are in them by a keyed
 //!   hash, unless [told otherwise](crate::RateLimitLayerBuilder::log_plain_identities), and what
 //!   repeats itself is thinned.
@@ -49,7 +49,7 @@ use self::violations::{Violations, Waiting};
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
 pub use self::metric::{METRICS, Metric, MetricKind};
 pub(crate) use self::pseudonym::Pseudonyms;
-#[cfg(all(feature = "admin", feature = "tracing"))]
+#[cfg(feature = "admin")]
 pub(crate) use self::shorten::{MAX_TEXT, shorten};
 pub use self::statistics::{
     Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Span, Statistics, Totals,

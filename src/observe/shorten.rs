@@ -5,7 +5,6 @@ use std::borrow::Cow;
 /// Bytes of a path, a caller's plain name or other text in an event.
 pub(crate) const MAX_TEXT: usize = 256;
 /// Bytes of a method. The longest registered one has 17.
-#[cfg(feature = "tracing")]
 pub(super) const MAX_METHOD: usize = 32;
 
 const ELLIPSIS: char = '…';

@@ -10,10 +10,10 @@ use super::violations::Violation;
 use super::{Watch, event, metric};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
+use crate::identity_types::Identity;
 use crate::key::{Subject, Value};
 use crate::sync::lock;
 use crate::usage::Usage;
-use crate::who::Identity;
 
 /// A request that goes on: where it goes, and how the quota stands that speaks for it.
 #[derive(Clone, Copy)]
@@ -40,10 +40,6 @@ pub(crate) struct Denied<'a> {
 }
 
 /// What an operator should know of a request and a limit.
-#[cfg_attr(
-    not(feature = "tracing"),
-    expect(dead_code, reason = "nobody is told of it then")
-)]
 pub(crate) struct Exceeded<'a> {
     pub(crate) head: RequestHead<'a>,
     pub(crate) endpoint: &'a str,
@@ -56,10 +52,6 @@ pub(crate) struct Exceeded<'a> {
 }
 
 /// A request that is rejected before anything is counted.
-#[cfg_attr(
-    not(feature = "tracing"),
-    expect(dead_code, reason = "only events have these fields")
-)]
 pub(crate) struct Rejected<'a> {
     /// The label of the metric and of the event.
     pub(crate) reason: &'static str,

@@ -10,7 +10,7 @@ use super::tier::TierName;
 use super::{RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
 use crate::decision::Decision;
-use crate::headers::{self, Report, Standing};
+use crate::headers::{self, QuotaUsage, Report};
 use crate::store::StoreFuture;
 use crate::usage::Usages;
 
@@ -79,7 +79,7 @@ impl Admission {
         let Some(Ok(label)) = binding.map(|index| context.label(snapshot, index)) else {
             return;
         };
-        let binding = Standing::new(label, *decision.usage());
+        let binding = QuotaUsage::new(label, *decision.usage());
         let warn = snapshot.policy.warns(decision.usage());
         let report = Report::new(binding, decision.at()).with_warning(warn);
         let quotas = context.standings(snapshot, usages, decision.wall_offset());

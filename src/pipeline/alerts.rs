@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 use super::RequestPipeline;
-use crate::calm::calmly;
+use crate::catch_panic::catch_panic;
 use crate::clock::{self, Clock};
 use crate::observe::{Alert, Watch};
 
@@ -56,12 +56,12 @@ async fn tell<R: Future<Output = ()> + Send + 'static>(
     callback: &mut (impl FnMut(Alert) -> R + Send + 'static),
     alert: Alert,
 ) {
-    let Some(future) = calmly(|| callback(alert)) else {
+    let Some(future) = catch_panic(|| callback(alert)) else {
         return;
     };
     let mut future = Box::pin(future);
     poll_fn(|context| {
-        let polled = calmly(|| future.as_mut().poll(context));
+        let polled = catch_panic(|| future.as_mut().poll(context));
         polled.unwrap_or(Poll::Ready(()))
     })
     .await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::context::RequestContext;
 use super::{Admission, RequestPipeline, Snapshot};
 use crate::decision::Decision;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, ValidationError};
 use crate::policy::PlannedCheck;
 use crate::store::StoreFuture;
 use crate::usage::Usages;
@@ -82,7 +82,9 @@ impl Charge {
             && !request.context.has_rule(&request.snapshot, rule)
         {
             let expected = "a rule that counts this request";
-            return StoreFuture::ready(Err(Invalid::new("rule name", rule, expected).into()));
+            return StoreFuture::ready(Err(
+                ValidationError::new("rule name", rule, expected).into()
+            ));
         }
         self.record(Some(rule), cost)
     }

@@ -11,15 +11,15 @@ use super::overrides::QuotaOverride;
 use super::quota_names::QuotaMetadata;
 use crate::batch::{Batch, Check, Group, MAX_CHECKS};
 use crate::decision::Decision;
-use crate::error::{Invalid, StoreError};
-use crate::headers::{Label, Standing};
+use crate::error::{StoreError, ValidationError};
+use crate::headers::{QuotaName, QuotaUsage};
+use crate::identity_types::Identity;
 use crate::key::Subject;
 use crate::observe::Tally;
 use crate::policy::{Caller, PlannedCheck, Policy, RequestChecks};
 use crate::quota::Quota;
 use crate::store;
 use crate::usage::{Usage, Usages};
-use crate::who::Identity;
 
 /// What is needed to decide a request, to settle it, and to charge it later. Indexes refer to the
 /// snapshot that it was resolved with; its methods take that snapshot.
@@ -163,11 +163,11 @@ impl RequestContext {
         snapshot: &'a Snapshot,
         usages: &'a Usages,
         wall_offset: i64,
-    ) -> impl Iterator<Item = Standing<'a>> {
+    ) -> impl Iterator<Item = QuotaUsage<'a>> {
         let live = usages.live().iter().enumerate();
         live.filter_map(move |(index, usage): (usize, &Usage)| {
             let label = self.label(snapshot, index).ok()?;
-            Some(Standing::new(label, usage.offset_by(wall_offset)))
+            Some(QuotaUsage::new(label, usage.offset_by(wall_offset)))
         })
     }
 
@@ -177,7 +177,7 @@ impl RequestContext {
         &'a self,
         snapshot: &'a Snapshot,
         index: usize,
-    ) -> Result<&'a Label, Invalid> {
+    ) -> Result<&'a QuotaName, ValidationError> {
         match self.quota_override(index) {
             Some(set) => Ok(&set.label),
             None => Ok(&self.metadata(snapshot, index)?.label),
@@ -190,7 +190,7 @@ impl RequestContext {
         &self,
         snapshot: &'a Snapshot,
         index: usize,
-    ) -> Result<&'a QuotaMetadata, Invalid> {
+    ) -> Result<&'a QuotaMetadata, ValidationError> {
         let Snapshot { policy, names, .. } = snapshot;
         let check = &self.checks()[index];
         let who = policy.key_by(check).who(&self.caller());

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::batch::{Batch, Check};
 use crate::clock::{Clock, Timestamp};
-use crate::error::Invalid;
-use crate::headers::Label;
+use crate::error::ValidationError;
+use crate::headers::QuotaName;
+use crate::identity_types::Identity;
 use crate::key::{Counter, Subject, Value};
 use crate::quota::Quota;
 use crate::store::{MemoryStore, Store};
 use crate::usage::Usage;
-use crate::who::Identity;
 
 /// Counts wrong credentials per client IP.
 ///
@@ -23,7 +23,7 @@ use crate::who::Identity;
 #[derive(Clone, Debug)]
 pub(super) struct FailedAuthLimiter {
     counter: Counter,
-    label: Label,
+    label: QuotaName,
     store: Arc<MemoryStore>,
 }
 
@@ -31,20 +31,20 @@ impl FailedAuthLimiter {
     /// How many client IPs have a counter of their own.
     const CLIENTS: usize = 100_000;
 
-    pub(super) fn new(quota: Quota) -> Result<Self, Invalid> {
+    pub(super) fn new(quota: Quota) -> Result<Self, ValidationError> {
         let store = MemoryStore::builder().capacity(Self::CLIENTS).build()?;
         Self::with_store(quota, Arc::new(store))
     }
 
     /// Returns a limiter with the same counters and another quota.
-    pub(super) fn with_quota(&self, quota: Quota) -> Result<Self, Invalid> {
+    pub(super) fn with_quota(&self, quota: Quota) -> Result<Self, ValidationError> {
         Self::with_store(quota, Arc::clone(&self.store))
     }
 
-    fn with_store(quota: Quota, store: Arc<MemoryStore>) -> Result<Self, Invalid> {
+    fn with_store(quota: Quota, store: Arc<MemoryStore>) -> Result<Self, ValidationError> {
         let counter = Counter::new("invalid-credentials", quota)?;
         Ok(Self {
-            label: Label::new(Identity::IP, &counter, &quota)?,
+            label: QuotaName::new(Identity::IP, &counter, &quota)?,
             counter,
             store,
         })
@@ -56,7 +56,7 @@ impl FailedAuthLimiter {
         self.store.use_clock(clock);
     }
 
-    pub(super) const fn label(&self) -> &Label {
+    pub(super) const fn label(&self) -> &QuotaName {
         &self.label
     }
 

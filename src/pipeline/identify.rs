@@ -7,16 +7,16 @@ use http::Response;
 
 use super::reject::UNAVAILABLE_FOR;
 use super::{OnInvalid, RequestPipeline, Snapshot};
-use crate::calm::calmly;
+use crate::catch_panic::catch_panic;
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
-use crate::headers::Standing;
-use crate::identity::{Asking, ClientAddress, Identified, Identify, InvalidReason};
+use crate::headers::QuotaUsage;
+use crate::identity::{ClientAddress, Identified, Identify, IdentifyContext, InvalidReason};
+use crate::identity_types::Identity;
 use crate::observe::Denied;
 use crate::policy::Caller;
 use crate::response::Denial;
 use crate::usage::Usage;
-use crate::who::Identity;
 
 impl RequestPipeline {
     /// Returns the verified identity, `None` if there is none, or a rejection.
@@ -36,9 +36,9 @@ impl RequestPipeline {
             return Ok(None);
         }
         let ip = address.map(|address| address.ip());
-        let asking = Asking::new(*head, ip, self.wall_at(now));
+        let asking = IdentifyContext::new(*head, ip, self.wall_at(now));
         // A request that makes a source panic is treated as one with a wrong credential.
-        let identified = calmly(|| snapshot.chain().identify(&asking))
+        let identified = catch_panic(|| snapshot.chain().identify(&asking))
             .unwrap_or(Identified::Invalid(InvalidReason::Custom));
         let group = address.map(|address| address.group());
         match identified {
@@ -123,7 +123,7 @@ impl RequestPipeline {
         denied: &Denied<'_>,
     ) -> Response<Bytes> {
         let usage = usage.offset_by(self.clock.wall_offset());
-        let standing = Standing::new(snapshot.failed_auth.label(), usage);
+        let standing = QuotaUsage::new(snapshot.failed_auth.label(), usage);
         let denial = Denial::limited(*head, standing, self.wall_at(denied.now));
         self.respond_denied(&denial, denied, snapshot.style())
     }

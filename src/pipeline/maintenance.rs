@@ -2,7 +2,7 @@
 
 use super::RequestPipeline;
 use crate::clock::Timestamp;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, ValidationError};
 use crate::observe;
 use crate::store::{Override, Overrides, StoreFuture, no_overrides};
 
@@ -18,7 +18,9 @@ impl RequestPipeline {
         let now = self.wall_now();
         if until <= now {
             let expected = format!("an instant that is to come; it is {now} now");
-            return StoreFuture::ready(Err(Invalid::new("maintenance", until, expected).into()));
+            return StoreFuture::ready(Err(
+                ValidationError::new("maintenance", until, expected).into()
+            ));
         }
         let Some(store) = self.store.overrides() else {
             return StoreFuture::ready(Err(no_overrides().into()));

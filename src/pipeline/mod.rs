@@ -33,7 +33,7 @@ use arc_swap::ArcSwap;
 use self::context::{CountedIn, RequestContext};
 use self::reload::Reloads;
 use crate::clock::{self, Clock, Timestamp};
-use crate::error::Problems;
+use crate::error::ValidationErrors;
 use crate::observe::{Watch, Watching};
 use crate::policy::Policy;
 use crate::response::Render;
@@ -95,7 +95,7 @@ pub(crate) struct PipelineConfig {
 }
 
 impl RequestPipeline {
-    pub(crate) fn new(config: PipelineConfig) -> Result<Self, Problems> {
+    pub(crate) fn new(config: PipelineConfig) -> Result<Self, ValidationErrors> {
         let now = clock::now(&*config.clock);
         let watch = Arc::new(Watch::new(config.watching, now));
         let snapshot = Snapshot::new(config.policy, &config.code, config.file, None, &watch)?;

@@ -4,8 +4,8 @@ use super::context::RequestContext;
 use super::quota_names::QuotaNames;
 use super::{RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
-use crate::error::{Error, Invalid};
-use crate::headers::Label;
+use crate::error::{Error, ValidationError};
+use crate::headers::QuotaName;
 use crate::key::{Counter, Subject};
 use crate::observe;
 use crate::policy::{Caller, KeyBy, PlannedCheck, Policy};
@@ -74,7 +74,7 @@ impl RequestPipeline {
 #[derive(Clone, Debug)]
 pub(super) struct QuotaOverride {
     pub(super) quota: Quota,
-    pub(super) label: Label,
+    pub(super) label: QuotaName,
 }
 
 impl RequestContext {
@@ -121,9 +121,9 @@ impl RequestContext {
     ) -> Option<QuotaOverride> {
         let policy = &snapshot.policy;
         let caller = self.caller();
-        let who = Some(policy.key_by(check).who(&caller)).filter(|who| Label::can_name(who));
+        let who = Some(policy.key_by(check).who(&caller)).filter(|who| QuotaName::can_name(who));
         let who = who.unwrap_or(QuotaNames::UNNAMED);
-        let label = Label::new(who, &policy.quota(check).counter, &quota).ok()?;
+        let label = QuotaName::new(who, &policy.quota(check).counter, &quota).ok()?;
         Some(QuotaOverride { quota, label })
     }
 }
@@ -163,27 +163,27 @@ pub(super) fn quota_set_for(
 }
 
 /// Error for an unknown rule, with the names of the policy's rules.
-pub(super) fn no_such_rule(policy: &Policy, name: &str) -> Invalid {
+pub(super) fn no_such_rule(policy: &Policy, name: &str) -> ValidationError {
     let quotas = policy.quotas().iter();
     let mut names: Vec<&str> = quotas.map(|quota| quota.counter.rule()).collect();
     names.sort_unstable();
     names.dedup();
     let expected = format!("a rule of the policy: {}", names.join(", "));
-    Invalid::new("rule name", name.escape_debug(), expected)
+    ValidationError::new("rule name", name.escape_debug(), expected)
 }
 
 /// Rejects the subject of maintenance, which is stored among the overrides: it must not be set without
 /// its audit event.
-fn is_for_callers(new: &Override) -> Result<(), Invalid> {
+fn is_for_callers(new: &Override) -> Result<(), ValidationError> {
     if new.is_maintenance() {
         let expected = "somebody that a caller can be; to switch limits off there is maintenance";
-        return Err(Invalid::new("subject", "@tollgate", expected));
+        return Err(ValidationError::new("subject", "@tollgate", expected));
     }
     Ok(())
 }
 
 /// Checks that the policy has a rule of that name, with a quota of that window.
-fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
+fn fits(policy: &Policy, new: &Override) -> Result<(), ValidationError> {
     let of_rule = policy.quotas().iter().map(|quota| &quota.counter);
     let of_rule: Vec<_> = of_rule
         .filter(|counter| counter.rule() == new.rule())
@@ -207,5 +207,5 @@ fn fits(policy: &Policy, new: &Override) -> Result<(), Invalid> {
         "an amount that can be counted in the window of {}, or `unlimited` or `blocked`",
         windows.join(" or ")
     );
-    Err(Invalid::new("override", new.quota(), expected))
+    Err(ValidationError::new("override", new.quota(), expected))
 }

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::error::Invalid;
-use crate::headers::Label;
+use crate::error::ValidationError;
+use crate::headers::QuotaName;
+use crate::identity_types::Identity;
 use crate::observe::{Tally, Watch};
 use crate::policy::Policy;
-use crate::who::Identity;
 
 /// Labels by key name (`user`, `ip`, …), quota and tier.
 #[derive(Debug)]
@@ -22,10 +22,10 @@ pub(super) struct QuotaNames {
     watch: Arc<Watch>,
 }
 
-/// Label and statistics of a quota.
+/// Name and statistics of one quota.
 #[derive(Debug)]
 pub(super) struct QuotaMetadata {
-    pub(super) label: Label,
+    pub(super) label: QuotaName,
     pub(super) tally: Arc<Tally>,
 }
 
@@ -61,7 +61,7 @@ impl QuotaNames {
         who: &str,
         quota: usize,
         tier: usize,
-    ) -> Result<&QuotaMetadata, Invalid> {
+    ) -> Result<&QuotaMetadata, ValidationError> {
         let slot = self.slot(who);
         match slot.metadata[quota * self.tiers + tier].get() {
             Some(known) => Ok(known),
@@ -76,9 +76,9 @@ impl QuotaNames {
         policy: &Policy,
         quota: usize,
         tier: usize,
-    ) -> Result<&'a QuotaMetadata, Invalid> {
+    ) -> Result<&'a QuotaMetadata, ValidationError> {
         let compiled = &policy.quotas()[quota];
-        let label = Label::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
+        let label = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
         let metadata = &slot.metadata[quota * self.tiers + tier];
         Ok(metadata.get_or_init(|| {
             let tally = self.watch.policies().of(label.as_str());
@@ -100,7 +100,7 @@ impl QuotaNames {
         for place in slots {
             let slot = match place.get() {
                 Some(slot) => slot,
-                None if Label::can_name(who) => {
+                None if QuotaName::can_name(who) => {
                     place.get_or_init(|| LabelSlot::new(who, self.quotas * self.tiers))
                 }
                 None => break,

@@ -9,11 +9,11 @@ use http::{Method, Response};
 use super::context::RequestContext;
 use super::report::exceeded;
 use super::{Rejection, RequestPipeline, Snapshot};
-use crate::calm::calmly;
+use crate::catch_panic::catch_panic;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
-use crate::headers::{HeaderStyle, Standing};
+use crate::headers::{HeaderStyle, QuotaUsage};
 use crate::observe::{Denied, Rejected};
 use crate::policy::{Caller, PathRejection};
 use crate::response::{Denial, JsonEnvelope, Render, Terms};
@@ -43,14 +43,14 @@ impl RequestPipeline {
         };
         let (policy, check) = (&snapshot.policy, &context.checks()[index]);
         let standings = context.standings(snapshot, usages, decision.wall_offset());
-        let standings: Vec<Standing<'_>> = standings.collect();
+        let standings: Vec<QuotaUsage<'_>> = standings.collect();
         let terms = Terms {
             quotas: &standings,
             tier: Some(policy.tiers().name(context.tier)),
             suggestion: policy.rule(check).suggestion.as_deref(),
             message: snapshot.messages[usize::from(check.rule)].as_ref(),
         };
-        let binding = Standing::new(label, *decision.usage());
+        let binding = QuotaUsage::new(label, *decision.usage());
         let denial = Denial::by_rule(*head, binding, decision.at(), terms);
         let caller = context.caller();
         let denied = Denied {
@@ -138,7 +138,7 @@ impl RequestPipeline {
     }
 
     pub(super) fn render(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
-        let rendered = calmly(|| self.renderer.respond(denial, style));
+        let rendered = catch_panic(|| self.renderer.respond(denial, style));
         let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, style));
         // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for none
         // takes it for an error. The headers stay those of GET, the length too.
@@ -154,6 +154,6 @@ impl RequestPipeline {
 fn until(decision: &Decision, now: Timestamp) -> Option<Timestamp> {
     let (at, reset_at) = (decision.at().as_micros(), decision.reset_at().as_micros());
     let wait = reset_at.saturating_sub(at);
-    let is_hopeless = decision.is_hopeless();
-    (!is_hopeless).then(|| Timestamp::from_micros(now.as_micros().saturating_add(wait)))
+    let can_never_succeed = decision.can_never_succeed();
+    (!can_never_succeed).then(|| Timestamp::from_micros(now.as_micros().saturating_add(wait)))
 }

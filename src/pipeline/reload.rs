@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::RequestPipeline;
 use super::snapshot::{LayerOverrides, Snapshot};
 use crate::clock::Timestamp;
-use crate::error::{Problems, ReloadError};
+use crate::error::{ReloadError, ValidationErrors};
 use crate::observe;
 use crate::policy::Policy;
 use crate::sync::locked;
@@ -144,7 +144,7 @@ impl RequestPipeline {
     /// Replaces the policy.
     pub(crate) fn replace(
         &self,
-        policy: Result<Policy, Problems>,
+        policy: Result<Policy, ValidationErrors>,
     ) -> Result<PolicyStatus, ReloadError> {
         self.replaced(|| {
             Ok(Change {
@@ -195,7 +195,7 @@ impl RequestPipeline {
     }
 
     /// Swaps the snapshot. Requests in flight keep the one that they began with.
-    fn put_in_place(&self, change: Change) -> Result<(), Problems> {
+    fn put_in_place(&self, change: Change) -> Result<(), ValidationErrors> {
         let snapshot = Snapshot::new(
             change.policy,
             &self.code,

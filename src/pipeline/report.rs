@@ -6,7 +6,7 @@ use crate::batch::Group;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
-use crate::headers::{Label, Standing};
+use crate::headers::{QuotaName, QuotaUsage};
 use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
 use crate::policy::Exemption;
 use crate::response::Denial;
@@ -83,7 +83,7 @@ impl RequestPipeline {
     fn log_allowed(
         &self,
         allowed: &Allowed<'_>,
-        label: &Label,
+        label: &QuotaName,
         context: &RequestContext,
         head: &RequestHead<'_>,
     ) {
@@ -145,7 +145,7 @@ impl RequestPipeline {
             return;
         };
         let decision = decision.on_wall(self.wall_offset(context.counted_in));
-        let standing = Standing::new(label, *decision.usage());
+        let standing = QuotaUsage::new(label, *decision.usage());
         let denial = Denial::limited(*head, standing, decision.at());
         let caller = context.caller().known_by();
         self.watch.would_deny(&metadata.tally, &caller, now, || {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::OnInvalid;
 use super::failed_auth::FailedAuthLimiter;
 use super::quota_names::QuotaNames;
-use crate::error::Problems;
+use crate::error::ValidationErrors;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
 use crate::observe::{Tally, Watch};
@@ -70,14 +70,14 @@ impl Snapshot {
         file: LayerOverrides,
         failed_auth: Option<&FailedAuthLimiter>,
         watch: &Arc<Watch>,
-    ) -> Result<Self, Problems> {
+    ) -> Result<Self, ValidationErrors> {
         let quota = code.failed_auth_quota.or(file.failed_auth_quota);
         let quota = quota.map_or_else(|| Quota::per_minute(60), Ok)?;
         let failed_auth = match failed_auth {
             Some(before) => before.with_quota(quota)?,
             None => FailedAuthLimiter::new(quota)?,
         };
-        let mut problems = Problems::default();
+        let mut problems = ValidationErrors::default();
         let messages = policy
             .rules()
             .iter()

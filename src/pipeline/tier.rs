@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
+use crate::identity_types::Identity;
 use crate::observe::Watch;
 use crate::policy::{TierOf, TierTable};
 use crate::tier::TierAnswer;
-use crate::who::Identity;
 
 /// The index of a tier, or a future of its name.
 pub(super) enum TierLookup {

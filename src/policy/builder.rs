@@ -9,11 +9,11 @@ use super::preflight::Preflight;
 use super::rule::{IntoRule, OnStoreFailure, Rule};
 use super::tiers::Tiers;
 use crate::clock::Timestamp;
-use crate::error::{Invalid, Problems};
+use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
+use crate::identity_types::Identity;
 use crate::network;
 use crate::quota::{IntoQuota, Quota};
-use crate::who::Identity;
 
 /// Settings of a [`Policy`].
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct PolicyBuilder {
     pub(crate) endpoints: Vec<(String, Rule)>,
     pub(crate) rules: Vec<(String, Rule)>,
     pub(crate) preflight: Preflight,
-    pub(crate) preflight_quota: Option<Result<Quota, Invalid>>,
+    pub(crate) preflight_quota: Option<Result<Quota, ValidationError>>,
     pub(crate) exempt: Exemptions,
     pub(crate) exempt_routes: Vec<String>,
     pub(crate) networks: Vec<String>,
@@ -189,7 +189,7 @@ impl PolicyBuilder {
     ///
     /// let policy = Policy::builder().everyone("100/minute").local_share(0.25).build()?;
     /// # let _ = policy;
-    /// # Ok::<(), tollgate::Problems>(())
+    /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     pub fn local_share(mut self, share: f64) -> Self {
         self.local_share = share;
@@ -204,8 +204,8 @@ impl PolicyBuilder {
     }
 
     /// Checks everything and builds the policy.
-    pub fn build(mut self) -> Result<Policy, Problems> {
-        let mut problems = Problems::default();
+    pub fn build(mut self) -> Result<Policy, ValidationErrors> {
+        let mut problems = ValidationErrors::default();
         let instead = "to exempt all requests, call exempt_when(|_| true)";
         for (index, text) in std::mem::take(&mut self.networks).into_iter().enumerate() {
             let network = network::parse("exempt network", &text, instead)
@@ -216,7 +216,7 @@ impl PolicyBuilder {
         }
         for (index, role) in self.exempt.roles.iter().enumerate() {
             if role.trim().is_empty() {
-                let wrong = Invalid::new("exempt role", role, "the name of a role");
+                let wrong = ValidationError::new("exempt role", role, "the name of a role");
                 problems.push(wrong.at(format!("exempt.roles[{index}]")));
             }
         }
@@ -224,18 +224,18 @@ impl PolicyBuilder {
         for (dimension, value) in &self.exempt.subjects {
             if **dimension == *Identity::IP {
                 let expected = "addresses among the exempt networks";
-                let wrong = Invalid::new("exempt subject", format!("ip={value}"), expected);
+                let wrong = ValidationError::new("exempt subject", format!("ip={value}"), expected);
                 problems.push(wrong.at("exempt.subjects.ip"));
             }
         }
         if !(0.0..=1e6).contains(&self.warn_at) {
             let expected = "a share of the limit such as `0.8`; above 1 for never";
-            let wrong = Invalid::new("warn_at", self.warn_at, expected);
+            let wrong = ValidationError::new("warn_at", self.warn_at, expected);
             problems.push(wrong.at("defaults.warn_at"));
         }
         if !(self.local_share > 0.0 && self.local_share <= 1.0) {
             let expected = "a share of the limit above 0 and up to 1, such as `0.25`";
-            let wrong = Invalid::new("local_share", self.local_share, expected);
+            let wrong = ValidationError::new("local_share", self.local_share, expected);
             problems.push(wrong.at("defaults.local_share"));
         }
         compile::compile(self, problems)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::calm::calmly;
+use crate::catch_panic::catch_panic;
 use crate::head::RequestHead;
 
 /// What a request costs: a number, or what a closure says of the request's head.
@@ -22,7 +22,7 @@ impl Cost {
     pub(crate) fn of(&self, head: &RequestHead<'_>) -> u64 {
         match self {
             Self::Fixed(cost) => *cost,
-            Self::Of(closure) => calmly(|| closure(head)).unwrap_or(1),
+            Self::Of(closure) => catch_panic(|| closure(head)).unwrap_or(1),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// Which responses count against a rule: all of them, or some.
 ///
@@ -22,7 +22,7 @@ use crate::error::Invalid;
 /// let some = Count::statuses(["2xx", "404"])?;
 /// assert!(some.includes(StatusCode::NOT_FOUND));
 /// assert!(!some.includes(StatusCode::BAD_REQUEST));
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count(Which);
@@ -59,12 +59,14 @@ impl Count {
     }
 
     /// Only these: status codes (`404`) and classes (`4xx`).
-    pub fn statuses<'a>(statuses: impl IntoIterator<Item = &'a str>) -> Result<Self, Invalid> {
+    pub fn statuses<'a>(
+        statuses: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, ValidationError> {
         let (mut classes, mut codes) = (Vec::new(), Vec::new());
         for status in statuses {
             let refuse = || {
                 let expected = "status codes such as `404`, or classes such as `4xx`";
-                Invalid::new("counted status", status, expected)
+                ValidationError::new("counted status", status, expected)
             };
             match status.strip_suffix("xx") {
                 Some(class) => match class.parse() {
@@ -79,7 +81,11 @@ impl Count {
         }
         if classes.is_empty() && codes.is_empty() {
             let expected = "at least one status code or class";
-            return Err(Invalid::new("counted statuses", "nothing", expected));
+            return Err(ValidationError::new(
+                "counted statuses",
+                "nothing",
+                expected,
+            ));
         }
         Ok(Self::of(&classes, &codes))
     }

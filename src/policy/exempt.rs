@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::calm::calmly;
+use crate::catch_panic::catch_panic;
 use crate::head::RequestHead;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// Why a request was not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Exemptions {
         if ip.is_some_and(is_from) {
             return Some(Exemption::Network);
         }
-        let says_so = |predicate: &Predicate| calmly(|| predicate(head)).unwrap_or(false);
+        let says_so = |predicate: &Predicate| catch_panic(|| predicate(head)).unwrap_or(false);
         let said = self.predicates.iter().any(says_so);
         said.then_some(Exemption::Predicate)
     }

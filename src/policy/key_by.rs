@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
+use crate::identity_types::Identity;
 use crate::key::{MAX_DIMENSIONS, Subject, Value};
-use crate::who::Identity;
 
 /// What a rule counts per.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,23 +32,27 @@ pub(crate) struct Caller<'a> {
 impl KeyBy {
     /// Checked, from names; if there are none given, the caller. Whoever lacks one of them is
     /// not counted if they are `optional`, else by whatever the caller is known by.
-    pub(super) fn new(names: Option<&[String]>, optional: bool) -> Result<Self, Invalid> {
+    pub(super) fn new(names: Option<&[String]>, optional: bool) -> Result<Self, ValidationError> {
         let Some(names) = names else {
             return Ok(Self::Caller);
         };
         if names.len() > MAX_DIMENSIONS {
             let expected = format!("at most {MAX_DIMENSIONS} dimensions");
-            return Err(Invalid::new("per", names.join(", "), expected));
+            return Err(ValidationError::new("per", names.join(", "), expected));
         }
         let plain =
             |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' || byte == b'.';
         for (index, name) in names.iter().enumerate() {
             if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
                 let expected = "dimensions such as `user`, `ip` or `tenant`: letters, digits, `-`, `_` and `.`";
-                return Err(Invalid::new("per", name.escape_debug(), expected));
+                return Err(ValidationError::new("per", name.escape_debug(), expected));
             }
             if names[..index].contains(name) {
-                return Err(Invalid::new("per", name, "each dimension only once"));
+                return Err(ValidationError::new(
+                    "per",
+                    name,
+                    "each dimension only once",
+                ));
             }
         }
         let who = if names.is_empty() {

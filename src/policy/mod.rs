@@ -17,7 +17,7 @@
 //!     .exempt_route("GET /health")
 //!     .build()?;
 //! # let _ = policy;
-//! # Ok::<(), tollgate::Problems>(())
+//! # Ok::<(), tollgate::ValidationErrors>(())
 //! ```
 //!
 //! # Which rules count a request
@@ -111,10 +111,10 @@ use self::local_share::LocalShare;
 use self::route::Routes;
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
+use crate::identity_types::Identity;
 use crate::key::Counter;
 use crate::quota::Quota;
 use crate::usage::Usage;
-use crate::who::Identity;
 
 pub use self::about::RuleKind;
 pub use self::builder::PolicyBuilder;

@@ -6,7 +6,7 @@ use super::plan::{PlanKind, RequestChecks};
 use super::route::{PathRejection, Readings, RouteMatch, RoutedPath, Target};
 use super::{Exemption, Policy};
 use crate::batch::{Group, MAX_CHECKS};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::head::RequestHead;
 
 /// The endpoints of a request that is not exempt by its route.
@@ -98,7 +98,7 @@ impl Policy {
     ///
     /// One path is checked for each route. A path that two routes match, neither of them with the
     /// text of the other (`/a/{x}` and `/{y}/b/` match `/a/b`), can still be rejected with 400.
-    pub(super) fn check_plain_paths(&self) -> Vec<Invalid> {
+    pub(super) fn check_plain_paths(&self) -> Vec<ValidationError> {
         let mut problems = Vec::new();
         for (route, target, matched) in self.routes.at_plain_paths() {
             let (Target::Endpoint(endpoint), RouteMatch::Several(readings)) = (target, matched)
@@ -121,7 +121,7 @@ impl Policy {
                      begins, or before the slash of another route, is counted by every route that \
                      it can be read as"
                 );
-                let problem = Invalid::new("number of quotas", most, expected);
+                let problem = ValidationError::new("number of quotas", most, expected);
                 let problem = problem.within(&route.to_string());
                 let problem = problem.at(format!("endpoints[{endpoint}].route"));
                 if !problems.contains(&problem) {

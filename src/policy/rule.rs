@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cost::Cost;
 use super::count::Count;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::head::RequestHead;
 use crate::quota::{IntoQuota, Quota};
 
@@ -19,7 +19,7 @@ use crate::quota::{IntoQuota, Quota};
 ///
 /// // Two windows, and numbers of their own for two tiers.
 /// let search = Rule::new("10/minute")
-///     .and("200/hour")
+///     .quota("200/hour")
 ///     .tier("team", ["50/minute", "1000/hour"])
 ///     .tier("enterprise", ["500/minute", "unlimited"])
 ///     .message("Slow down: try again in {retry_in}.");
@@ -36,8 +36,8 @@ use crate::quota::{IntoQuota, Quota};
 pub struct Rule {
     pub(crate) name: Option<String>,
     pub(crate) category: Option<String>,
-    pub(crate) quotas: Vec<Result<Quota, Invalid>>,
-    pub(crate) tiers: Vec<(String, Vec<Result<Quota, Invalid>>)>,
+    pub(crate) quotas: Vec<Result<Quota, ValidationError>>,
+    pub(crate) tiers: Vec<(String, Vec<Result<Quota, ValidationError>>)>,
     pub(crate) per: Option<Vec<String>>,
     pub(crate) unscaled: bool,
     pub(crate) count: Option<Count>,
@@ -88,12 +88,12 @@ impl OnStoreFailure {
 impl Rule {
     /// A rule with one quota.
     pub fn new(quota: impl IntoQuota) -> Self {
-        Self::default().and(quota)
+        Self::default().quota(quota)
     }
 
     /// A rule that shares the counters of a category.
     ///
-    /// Add a quota of its own with [`and`](Rule::and), and it replaces the category's, unless
+    /// Add a quota of its own with [`quota`](Rule::quota), and it replaces the category's, unless
     /// the category is [`stacked`](Rule::stacked).
     pub fn in_category(category: impl Into<String>) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Rule {
     }
 
     /// One more quota. All must have room.
-    pub fn and(mut self, quota: impl IntoQuota) -> Self {
+    pub fn quota(mut self, quota: impl IntoQuota) -> Self {
         self.quotas.push(quota.into_quota());
         self
     }
@@ -178,10 +178,10 @@ impl Rule {
     ///
     /// ```
     /// # use tollgate::policy::Rule;
-    /// let export = Rule::new("100/hour").cost_of(|head| if head.path().ends_with(".pdf") { 5 } else { 1 });
+    /// let export = Rule::new("100/hour").cost_with(|head| if head.path().ends_with(".pdf") { 5 } else { 1 });
     /// # let _ = export;
     /// ```
-    pub fn cost_of(
+    pub fn cost_with(
         mut self,
         cost: impl Fn(&RequestHead<'_>) -> u64 + Send + Sync + 'static,
     ) -> Self {

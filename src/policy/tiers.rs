@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::error::{Invalid, Problems};
+use crate::error::{ValidationError, ValidationErrors};
+use crate::identity_types::Identity;
 use crate::quota::Quota;
-use crate::who::Identity;
 
 /// The tiers that callers can have, and by how much each multiplies quotas.
 ///
@@ -70,11 +70,11 @@ impl Tiers {
     }
 
     /// Checked and ready to be asked.
-    pub(super) fn compile(mut self, problems: &mut Problems) -> TierTable {
+    pub(super) fn compile(mut self, problems: &mut ValidationErrors) -> TierTable {
         if self.tiers.len() > MOST_TIERS {
             let found = format!("more than {MOST_TIERS}");
             let expected = format!("at most {MOST_TIERS} tiers");
-            problems.push(Invalid::new("number of tiers", found, expected).at("tiers"));
+            problems.push(ValidationError::new("number of tiers", found, expected).at("tiers"));
             self.tiers.truncate(1);
         }
         let mut thousandths = Vec::with_capacity(self.tiers.len());
@@ -83,7 +83,7 @@ impl Tiers {
             if !(1.0..=1e9).contains(&scaled) {
                 let expected = "a number from 0.001 to 1000000";
                 let field = format!("multiplier of tier `{name}`");
-                let wrong = Invalid::new(field, multiplier, expected);
+                let wrong = ValidationError::new(field, multiplier, expected);
                 problems.push(wrong.at(format!("tiers.{name}")));
             }
             #[expect(
@@ -102,7 +102,7 @@ impl Tiers {
         for (dimension, value, tier) in self.assigned {
             if *dimension == *Identity::IP {
                 let expected = "a dimension of callers who are known, such as `user`";
-                let wrong = Invalid::new("assigned dimension", dimension, expected);
+                let wrong = ValidationError::new("assigned dimension", dimension, expected);
                 problems.push(wrong.at("tiers.assign.ip"));
                 continue;
             }
@@ -198,7 +198,7 @@ impl TierTable {
     }
 
     /// What a quota is for a tier.
-    pub(super) fn scale(&self, quota: &Quota, index: usize) -> Result<Quota, Invalid> {
+    pub(super) fn scale(&self, quota: &Quota, index: usize) -> Result<Quota, ValidationError> {
         let thousandths = u128::from(self.thousandths[index]);
         if quota.counts_nothing() || thousandths == 1_000 {
             return Ok(*quota);
@@ -208,13 +208,13 @@ impl TierTable {
     }
 
     /// A tier that a rule names and that there is not.
-    pub(super) fn unknown(&self, name: &str) -> Invalid {
+    pub(super) fn unknown(&self, name: &str) -> ValidationError {
         unknown_tier(name, &self.names, "tier".to_owned())
     }
 }
 
-fn unknown_tier(name: &str, known: &[Box<str>], field: String) -> Invalid {
+fn unknown_tier(name: &str, known: &[Box<str>], field: String) -> ValidationError {
     let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
     let expected = format!("one of the tiers: {}", known.join(", "));
-    Invalid::new(field, name, expected)
+    ValidationError::new(field, name, expected)
 }

@@ -2,7 +2,7 @@
 
 use super::divisor::Divisor;
 use super::{Algorithm, DEFAULT_BUCKETS, MAX_COUNT, Quota, Window};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// Amounts × windows stay below this, with room for debts and for a sum of four, below 2^53.
 const MAX_PRODUCT: u64 = 1 << 46;
@@ -43,9 +43,9 @@ impl QuotaBuilder {
     }
 
     /// Checks the settings together.
-    pub fn build(self) -> Result<Quota, Invalid> {
+    pub fn build(self) -> Result<Quota, ValidationError> {
         if self.amount == 0 {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "quota amount",
                 self.amount,
                 "at least 1; write \"blocked\" to refuse everything, \"unlimited\" to allow it",
@@ -60,7 +60,7 @@ impl QuotaBuilder {
             Algorithm::TokenBucket => fits,
         };
         if most == 0 {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "quota window",
                 self.window,
                 format!(
@@ -92,10 +92,10 @@ impl QuotaBuilder {
         })
     }
 
-    fn checked_burst(&self) -> Result<u64, Invalid> {
+    fn checked_burst(&self) -> Result<u64, ValidationError> {
         match self.burst {
             None => Ok(self.amount),
-            Some(burst) if self.algorithm != Algorithm::TokenBucket => Err(Invalid::new(
+            Some(burst) if self.algorithm != Algorithm::TokenBucket => Err(ValidationError::new(
                 "quota burst",
                 burst,
                 format!(
@@ -103,22 +103,24 @@ impl QuotaBuilder {
                     self.algorithm
                 ),
             )),
-            Some(0) => Err(Invalid::new("quota burst", 0, "at least 1")),
+            Some(0) => Err(ValidationError::new("quota burst", 0, "at least 1")),
             Some(burst) => Ok(burst),
         }
     }
 
-    fn checked_buckets(&self) -> Result<u32, Invalid> {
+    fn checked_buckets(&self) -> Result<u32, ValidationError> {
         match self.buckets {
-            Some(buckets) if self.algorithm != Algorithm::SlidingBuckets => Err(Invalid::new(
-                "quota buckets",
-                buckets,
-                format!(
-                    "no buckets with {}: only sliding-buckets has them",
-                    self.algorithm
-                ),
-            )),
-            Some(buckets) if !(1..=MAX_BUCKETS).contains(&buckets) => Err(Invalid::new(
+            Some(buckets) if self.algorithm != Algorithm::SlidingBuckets => {
+                Err(ValidationError::new(
+                    "quota buckets",
+                    buckets,
+                    format!(
+                        "no buckets with {}: only sliding-buckets has them",
+                        self.algorithm
+                    ),
+                ))
+            }
+            Some(buckets) if !(1..=MAX_BUCKETS).contains(&buckets) => Err(ValidationError::new(
                 "quota buckets",
                 buckets,
                 format!("1 to {MAX_BUCKETS}"),
@@ -130,11 +132,11 @@ impl QuotaBuilder {
     }
 
     /// A bucket that is whole again only after more than ten years is a mistake.
-    fn check_refill(&self, capacity: u64) -> Result<(), Invalid> {
+    fn check_refill(&self, capacity: u64) -> Result<(), ValidationError> {
         let longest = u128::from(Window::longest().micros()) * u128::from(self.amount);
         let refill = u128::from(capacity) * u128::from(self.window.micros());
         if self.algorithm == Algorithm::TokenBucket && refill > longest {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "quota burst",
                 capacity,
                 format!(
@@ -146,12 +148,12 @@ impl QuotaBuilder {
         Ok(())
     }
 
-    fn too_much(&self, field: &'static str, value: u64, most: u64) -> Invalid {
+    fn too_much(&self, field: &'static str, value: u64, most: u64) -> ValidationError {
         let because = match self.algorithm {
             Algorithm::SlidingLog => " (every request is remembered; sliding-buckets take more)",
             _ => ", so that it can be counted exactly",
         };
-        Invalid::new(
+        ValidationError::new(
             field,
             value,
             format!(

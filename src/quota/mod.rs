@@ -9,7 +9,7 @@ mod window;
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 use self::divisor::Divisor;
 pub(crate) use self::divisor::Rough;
@@ -82,7 +82,7 @@ impl fmt::Display for Algorithm {
 ///     .burst(20)
 ///     .build()?;
 /// assert_eq!(bursty, "50 per minute, token-bucket, burst 20".parse()?);
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quota {
@@ -110,37 +110,37 @@ const UNLIMITED: u64 = u64::MAX;
 
 impl Quota {
     /// `amount` per `window`, counted by the default algorithm.
-    pub fn new(amount: u64, window: Window) -> Result<Self, Invalid> {
+    pub fn new(amount: u64, window: Window) -> Result<Self, ValidationError> {
         Self::builder(amount, window).build()
     }
 
     /// `amount` per any length of time, counted by the default algorithm.
-    pub fn per(amount: u64, window: Duration) -> Result<Self, Invalid> {
+    pub fn per(amount: u64, window: Duration) -> Result<Self, ValidationError> {
         Self::new(amount, Window::new(window)?)
     }
 
     /// `amount` per second.
-    pub fn per_second(amount: u64) -> Result<Self, Invalid> {
+    pub fn per_second(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::SECOND)
     }
 
     /// `amount` per minute.
-    pub fn per_minute(amount: u64) -> Result<Self, Invalid> {
+    pub fn per_minute(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::MINUTE)
     }
 
     /// `amount` per hour.
-    pub fn per_hour(amount: u64) -> Result<Self, Invalid> {
+    pub fn per_hour(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::HOUR)
     }
 
     /// `amount` per day.
-    pub fn per_day(amount: u64) -> Result<Self, Invalid> {
+    pub fn per_day(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::DAY)
     }
 
     /// `amount` per month: with [`Algorithm::FixedWindow`] a calendar month, else 30 days.
-    pub fn per_month(amount: u64) -> Result<Self, Invalid> {
+    pub fn per_month(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::MONTH)
     }
 
@@ -184,9 +184,9 @@ impl Quota {
     }
 
     /// The same quota with another amount. A burst keeps its proportion to the amount.
-    pub fn with_amount(&self, amount: u64) -> Result<Self, Invalid> {
+    pub fn with_amount(&self, amount: u64) -> Result<Self, ValidationError> {
         if self.counts_nothing() {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "quota amount",
                 amount,
                 format!("no amount for a quota that is `{self}`"),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::builder::MAX_BUCKETS;
 use super::{Algorithm, Quota, Window};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 const EXPECTED: &str =
     "a quota such as `500/hour`, `10/15m`, `50 per 10 seconds`, `unlimited` or `blocked`";
@@ -20,25 +20,25 @@ const EXPECTED: &str =
 /// }
 /// let refused = "10/fortnight".parse::<Quota>().unwrap_err();
 /// assert!(refused.to_string().contains("second, minute, hour, day, week or month"));
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 impl FromStr for Quota {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         Self::parse_as(text, Algorithm::default())
     }
 }
 
 impl Quota {
     /// Reads a quota that is counted by `algorithm`, if it does not say otherwise.
-    pub(crate) fn parse_as(text: &str, algorithm: Algorithm) -> Result<Self, Invalid> {
+    pub(crate) fn parse_as(text: &str, algorithm: Algorithm) -> Result<Self, ValidationError> {
         let mut parts = text.split(',').map(str::trim);
         let rate = parts.next().unwrap_or_default();
         match rate {
             "unlimited" | "blocked" => {
                 if let Some(extra) = parts.next() {
-                    return Err(Invalid::new(
+                    return Err(ValidationError::new(
                         "quota",
                         extra,
                         format!("nothing after `{rate}`"),
@@ -50,7 +50,7 @@ impl Quota {
                 });
             }
             "0" => {
-                return Err(Invalid::new(
+                return Err(ValidationError::new(
                     "quota",
                     "0",
                     "\"blocked\" to refuse everything, or \"unlimited\" to allow it",
@@ -61,7 +61,7 @@ impl Quota {
         let (amount, window) = rate
             .split_once('/')
             .or_else(|| rate.split_once(" per "))
-            .ok_or_else(|| Invalid::new("quota", text, EXPECTED))?;
+            .ok_or_else(|| ValidationError::new("quota", text, EXPECTED))?;
         let mut builder = Self::builder(whole_number("quota amount", amount)?, window.parse()?)
             .algorithm(algorithm);
         let mut said = Vec::new();
@@ -72,7 +72,7 @@ impl Quota {
             };
             if said.contains(&setting) {
                 let expected = format!("the {setting} of a quota just once");
-                return Err(Invalid::new("quota", text, expected));
+                return Err(ValidationError::new("quota", text, expected));
             }
             said.push(setting);
             builder = match setting {
@@ -80,7 +80,11 @@ impl Quota {
                 "buckets" => {
                     let buckets = whole_number("quota buckets", found)?;
                     let fits = u32::try_from(buckets).map_err(|_| {
-                        Invalid::new("quota buckets", buckets, format!("1 to {MAX_BUCKETS}"))
+                        ValidationError::new(
+                            "quota buckets",
+                            buckets,
+                            format!("1 to {MAX_BUCKETS}"),
+                        )
                     });
                     builder.buckets(fits?)
                 }
@@ -93,12 +97,12 @@ impl Quota {
 
 /// Reads the names of [`Algorithm::name`].
 impl FromStr for Algorithm {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         let known = Self::NAMES.iter().find(|(_, name)| *name == text);
         known.map(|(algorithm, _)| *algorithm).ok_or_else(|| {
-            Invalid::new(
+            ValidationError::new(
                 "quota algorithm",
                 text,
                 "sliding-window, fixed-window, sliding-buckets, sliding-log or token-bucket",
@@ -108,13 +112,13 @@ impl FromStr for Algorithm {
 }
 
 /// Digits, with `_` between them where it helps reading.
-fn whole_number(field: &'static str, text: &str) -> Result<u64, Invalid> {
+fn whole_number(field: &'static str, text: &str) -> Result<u64, ValidationError> {
     let text = text.trim();
     let digits = text.replace('_', "");
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     match digits.parse() {
         Ok(number) if plain && !text.starts_with('_') && !text.ends_with('_') => Ok(number),
-        _ => Err(Invalid::new(
+        _ => Err(ValidationError::new(
             field,
             text,
             "a whole number such as 500 or 1_000_000",
@@ -129,12 +133,12 @@ fn whole_number(field: &'static str, text: &str) -> Result<u64, Invalid> {
 ///
 /// assert_eq!("15 minutes".parse::<Window>()?.to_string(), "15m");
 /// assert_eq!("hour".parse::<Window>()?, Window::HOUR);
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 impl FromStr for Window {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         let text = text.trim();
         let unit_at = text
             .find(|c: char| !c.is_ascii_digit() && c != '_')
@@ -145,7 +149,7 @@ impl FromStr for Window {
             digits => whole_number("quota window", digits)?,
         };
         Self::from_unit(count, unit.trim()).unwrap_or_else(|| {
-            Err(Invalid::new(
+            Err(ValidationError::new(
                 "quota window",
                 text,
                 "second, minute, hour, day, week or month, or a number of them such as `15m`",

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::calendar;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// The period of a quota: a span of time, or a number of calendar months.
 ///
@@ -15,7 +15,7 @@ use crate::error::Invalid;
 /// assert_eq!(Window::HOUR.to_string(), "1h");
 /// assert_eq!(Window::new(Duration::from_secs(90))?.to_string(), "90s");
 /// assert!(Window::new(Duration::ZERO).is_err());
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window(Length);
@@ -52,8 +52,9 @@ impl Window {
     const ALLOWED: &'static str = "1 microsecond to 3653 days, in whole microseconds";
 
     /// A window of this length, in whole microseconds and at most ten years.
-    pub fn new(length: Duration) -> Result<Self, Invalid> {
-        let refuse = || Invalid::new("quota window", format_args!("{length:?}"), Self::ALLOWED);
+    pub fn new(length: Duration) -> Result<Self, ValidationError> {
+        let refuse =
+            || ValidationError::new("quota window", format_args!("{length:?}"), Self::ALLOWED);
         let nanos = length.as_nanos();
         let micros = u64::try_from(nanos / 1_000).map_err(|_| refuse())?;
         if !nanos.is_multiple_of(1_000) || micros == 0 || micros > Self::MAX_MICROS {
@@ -63,16 +64,20 @@ impl Window {
     }
 
     /// A window of `count` calendar months, at most 120.
-    pub fn months(count: u32) -> Result<Self, Invalid> {
+    pub fn months(count: u32) -> Result<Self, ValidationError> {
         Self::calendar_months(u64::from(count))
     }
 
-    fn calendar_months(count: u64) -> Result<Self, Invalid> {
+    fn calendar_months(count: u64) -> Result<Self, ValidationError> {
         if let Ok(fits @ 1..=Self::MAX_MONTHS) = u32::try_from(count) {
             return Ok(Self(Length::Months(fits)));
         }
         let found = format_args!("{count} months");
-        Err(Invalid::new("quota window", found, "1 to 120 months"))
+        Err(ValidationError::new(
+            "quota window",
+            found,
+            "1 to 120 months",
+        ))
     }
 
     /// The nominal length; a month counts as 30 days.
@@ -120,7 +125,7 @@ impl Window {
     }
 
     /// From a count and a unit as people write them; `None` if the unit is not one of ours.
-    pub(super) fn from_unit(count: u64, unit: &str) -> Option<Result<Self, Invalid>> {
+    pub(super) fn from_unit(count: u64, unit: &str) -> Option<Result<Self, ValidationError>> {
         let micros = match unit {
             "us" | "µs" | "microsecond" | "microseconds" => 1,
             "ms" | "millisecond" | "milliseconds" => 1_000,
@@ -136,7 +141,7 @@ impl Window {
         };
         Some(match count.checked_mul(micros) {
             Some(total) => Self::new(Duration::from_micros(total)),
-            None => Err(Invalid::new(
+            None => Err(ValidationError::new(
                 "quota window",
                 format_args!("{count}{unit}"),
                 Self::ALLOWED,

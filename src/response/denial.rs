@@ -8,7 +8,7 @@ use super::message;
 use super::{RequestId, Template};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
-use crate::headers::{Standing, retry_after_secs};
+use crate::headers::{QuotaUsage, retry_after_secs};
 use crate::quota::Window;
 use crate::usage::Outcome;
 
@@ -67,8 +67,8 @@ pub struct Denial<'a> {
     kind: DenialKind,
     head: RequestHead<'a>,
     at: Timestamp,
-    binding: Option<Standing<'a>>,
-    quotas: &'a [Standing<'a>],
+    binding: Option<QuotaUsage<'a>>,
+    quotas: &'a [QuotaUsage<'a>],
     retry_after: Option<Duration>,
     tier: Option<&'a str>,
     suggestion: Option<&'a str>,
@@ -82,7 +82,7 @@ pub struct Denial<'a> {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Terms<'a> {
     /// All quotas of the request, if there are others.
-    pub(crate) quotas: &'a [Standing<'a>],
+    pub(crate) quotas: &'a [QuotaUsage<'a>],
     pub(crate) tier: Option<&'a str>,
     pub(crate) suggestion: Option<&'a str>,
     pub(crate) message: Option<&'a Template>,
@@ -93,7 +93,7 @@ impl<'a> Denial<'a> {
     /// the instant of the decision.
     #[inline]
     #[must_use]
-    pub fn limited(head: RequestHead<'a>, binding: Standing<'a>, at: Timestamp) -> Self {
+    pub fn limited(head: RequestHead<'a>, binding: QuotaUsage<'a>, at: Timestamp) -> Self {
         Self::by_rule(head, binding, at, Terms::default())
     }
 
@@ -102,7 +102,7 @@ impl<'a> Denial<'a> {
     #[inline]
     pub(crate) fn by_rule(
         head: RequestHead<'a>,
-        binding: Standing<'a>,
+        binding: QuotaUsage<'a>,
         at: Timestamp,
         terms: Terms<'a>,
     ) -> Self {
@@ -174,7 +174,7 @@ impl<'a> Denial<'a> {
     /// included, whether they had room or not. Where this is not said, it is the only one.
     #[inline]
     #[must_use]
-    pub const fn with_quotas(mut self, quotas: &'a [Standing<'a>]) -> Self {
+    pub const fn with_quotas(mut self, quotas: &'a [QuotaUsage<'a>]) -> Self {
         self.quotas = quotas;
         self
     }
@@ -236,7 +236,7 @@ impl<'a> Denial<'a> {
 
     /// The violated quota with the longest wait, if it was a quota.
     #[must_use]
-    pub const fn binding(&self) -> Option<&Standing<'a>> {
+    pub const fn binding(&self) -> Option<&QuotaUsage<'a>> {
         self.binding.as_ref()
     }
 
@@ -295,14 +295,14 @@ impl<'a> Denial<'a> {
     /// Whether the same request can never be allowed: it costs more than the limit, or
     /// everything is blocked.
     #[must_use]
-    pub fn is_hopeless(&self) -> bool {
+    pub fn can_never_succeed(&self) -> bool {
         let outcome = self.binding.map(|binding| binding.usage().outcome());
         outcome == Some(Outcome::Never)
     }
 
     /// All quotas of the request that callers may know of.
     #[must_use]
-    pub const fn quotas(&self) -> &[Standing<'a>] {
+    pub const fn quotas(&self) -> &[QuotaUsage<'a>] {
         match (self.quotas, &self.binding) {
             ([], Some(binding)) => std::slice::from_ref(binding),
             (several, _) => several,
@@ -310,7 +310,7 @@ impl<'a> Denial<'a> {
     }
 
     /// Those of them that had no room.
-    pub fn violated(&self) -> impl Iterator<Item = &Standing<'a>> {
+    pub fn violated(&self) -> impl Iterator<Item = &QuotaUsage<'a>> {
         let quotas = self.quotas().iter();
         quotas.filter(|standing| !standing.usage().is_allowed())
     }

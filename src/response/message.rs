@@ -37,7 +37,7 @@ const LIMITED: &[Piece] = &[
 pub(super) fn write(denial: &Denial<'_>, out: &mut String) {
     let pieces = match denial.kind() {
         // The message of the rule contains a time, and waiting does not help.
-        DenialKind::Limited if denial.is_hopeless() => match denial.limit() {
+        DenialKind::Limited if denial.can_never_succeed() => match denial.limit() {
             Some(0) => BLOCKED,
             _ => TOO_COSTLY,
         },

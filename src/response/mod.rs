@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use http::{Request, Response};
-//! use tollgate::headers::{Label, Standing};
+//! use tollgate::headers::{QuotaName, QuotaUsage};
 //! use tollgate::response::{Denial, Render, finish, render_with};
 //! use tollgate::{Counter, RequestHead, Outcome, Quota, Timestamp, Usage};
 //!
@@ -25,10 +25,10 @@
 //! let webhook = render_with(|_denial| Response::new(r#"{"ok":true}"#));
 //!
 //! let counter = Counter::new("updates", Quota::per_hour(20)?)?;
-//! let label = Label::new("user", &counter, counter.quota())?;
+//! let label = QuotaName::new("user", &counter, counter.quota())?;
 //! let at = Timestamp::from_secs(1_761_829_944);
 //! let reset_at = Timestamp::from_secs(1_761_832_800);
-//! let standing = Standing::new(&label, Usage::new(20, 20, reset_at, Outcome::Denied));
+//! let standing = QuotaUsage::new(&label, Usage::new(20, 20, reset_at, Outcome::Denied));
 //! let request = Request::post("/webhook").body(()).unwrap();
 //!
 //! let denial = Denial::limited(RequestHead::of(&request), standing, at);
@@ -37,7 +37,7 @@
 //! finish(&mut response, &denial);
 //! assert_eq!(response.status(), 200);
 //! assert!(!response.headers().contains_key("retry-after"));
-//! # Ok::<(), tollgate::Invalid>(())
+//! # Ok::<(), tollgate::ValidationError>(())
 //! ```
 
 mod body;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use super::{Denial, words};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// Message of a denial with placeholders.
 ///
@@ -31,7 +31,7 @@ use crate::error::Invalid;
 /// let refused = Template::parse("Try again in {retry-in}.").unwrap_err();
 /// assert_eq!(refused.value(), "{retry-in}");
 /// assert!(refused.expected().contains("did you mean {retry_in}?"));
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
@@ -78,7 +78,7 @@ impl Template {
     /// # Errors
     ///
     /// An unknown placeholder, or a brace that does not belong to one.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self, ValidationError> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
@@ -153,9 +153,9 @@ fn number(number: Option<u64>, out: &mut String) {
     }
 }
 
-fn lone(brace: &str) -> Invalid {
+fn lone(brace: &str) -> ValidationError {
     let shown: String = brace.chars().take(24).collect();
-    Invalid::new(
+    ValidationError::new(
         "message",
         shown,
         format!(
@@ -165,7 +165,7 @@ fn lone(brace: &str) -> Invalid {
     )
 }
 
-fn unknown(name: &str) -> Invalid {
+fn unknown(name: &str) -> ValidationError {
     let alike = |text: &str| -> String {
         let letters = text.chars().filter(char::is_ascii_alphanumeric);
         letters.map(|letter| letter.to_ascii_lowercase()).collect()
@@ -176,7 +176,7 @@ fn unknown(name: &str) -> Invalid {
         format!("; did you mean {{{meant}}}?")
     });
     let shown: String = name.chars().take(24).collect();
-    Invalid::new(
+    ValidationError::new(
         "message placeholder",
         format_args!("{{{shown}}}"),
         format!("{}{hint}", known()),
@@ -197,9 +197,9 @@ fn known() -> String {
 
 /// Parses as [`Template::parse`].
 impl FromStr for Template {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         Self::parse(text)
     }
 }

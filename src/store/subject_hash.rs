@@ -12,8 +12,8 @@ use std::net::IpAddr;
 use self::words::{WORD, WordHasher, hash_text, short_name};
 use super::siphash::SipHash;
 use crate::batch::{Batch, Check, Group};
+use crate::identity_types::Identity;
 use crate::key::{Counter, Subject, Value};
-use crate::who::Identity;
 
 /// Hasher of one store, with a random key, so that callers cannot choose where a counter is placed.
 ///

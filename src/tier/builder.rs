@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Find, Settings, TierResolver};
 use crate::clock::{Clock, SystemClock};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// The settings of a [`TierResolver`].
 #[must_use]
@@ -54,14 +54,14 @@ impl TierResolverBuilder {
     }
 
     /// Checks the settings.
-    pub fn build(self) -> Result<TierResolver, Invalid> {
+    pub fn build(self) -> Result<TierResolver, ValidationError> {
         if self.settings.capacity == 0 {
             let expected = "room for one caller at least";
-            return Err(Invalid::new("tier capacity", 0, expected));
+            return Err(ValidationError::new("tier capacity", 0, expected));
         }
         if self.settings.deadline.is_zero() {
             let expected = "some time, such as 100ms";
-            return Err(Invalid::new("tier deadline", "0s", expected));
+            return Err(ValidationError::new("tier deadline", "0s", expected));
         }
         Ok(self.create())
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use super::streak::Streak;
 use super::{Failure, Find, Finding};
 use crate::clock::Sleep;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// What a lookup came to: a tier or none, or a failure that has been reported.
 pub(super) type Outcome = Result<Option<Arc<str>>, Failed>;

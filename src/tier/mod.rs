@@ -23,8 +23,8 @@ use self::lookup::Lookup;
 use self::slot::{Look, Slot, Sought, Who};
 use self::streak::Streak;
 use crate::clock::{Clock, Timestamp};
+use crate::identity_types::Identity;
 use crate::sync::locked;
-use crate::who::Identity;
 
 /// Looks tiers up where they are kept: in a database, behind an API.
 ///
@@ -44,7 +44,7 @@ use crate::who::Identity;
 /// .remember(Duration::from_secs(600))
 /// .build()?;
 /// # let _ = tiers;
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// - An answer is remembered for an hour, for up to 10 000 callers, told apart by the

@@ -24,7 +24,6 @@ impl Streak {
     }
 }
 
-#[cfg(feature = "tracing")]
 fn report(why: &dyn Display) {
     tracing::warn!(
         target: "tollgate",
@@ -33,6 +32,3 @@ fn report(why: &dyn Display) {
         "a tier could not be looked up: the last known one counts, else the default tier"
     );
 }
-
-#[cfg(not(feature = "tracing"))]
-const fn report(_: &dyn Display) {}

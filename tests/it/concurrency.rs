@@ -79,7 +79,7 @@ async fn sixty_four_tasks_on_one_key_get_exactly_the_limit() {
 }
 
 /// Batches over a user, a tenant and the whole instance, overlapping in every way and taken in
-/// every order, from 8 threads: four million decisions. Whoever is charged is charged
+/// every order, from 8 threads: four million decisions. A charged batch is charged
 /// everywhere, so the books must balance: what the tenants admitted, the users admitted, and
 /// so did the instance. A deadlock would never end.
 #[test]

@@ -1,16 +1,12 @@
 //! The examples as people meet them: started, asked over a socket, stopped.
 
-#[cfg(feature = "test-util")]
 mod custom_store;
-#[cfg(all(feature = "admin", feature = "config", feature = "metrics"))]
 mod gateway;
 mod group_agent;
-#[cfg(feature = "grpc")]
 mod grpc;
 mod hyper_server;
 mod outbound_email;
 mod pictures;
-#[cfg(all(feature = "axum", feature = "client"))]
 mod polite_client;
 pub(crate) mod process;
 mod quickstart;
@@ -29,9 +25,7 @@ use crate::wire::{Client, Version};
 
 /// Those that serve, and all they have in common.
 pub(crate) const SERVERS: &[&str] = &[
-    #[cfg(all(feature = "admin", feature = "config", feature = "metrics"))]
     "gateway",
-    #[cfg(feature = "grpc")]
     "grpc",
     "group_agent",
     "hyper_server",
@@ -97,8 +91,7 @@ async fn what_they_tell_people_to_try_works() {
     works::<1>("telegram_webhook").await;
 }
 
-/// Those that count in Redis if they are told where it is. The quickstart counts in memory only.
-#[cfg(feature = "redis")]
+/// Examples that use Redis if `REDIS_URL` is set. The quickstart counts in memory only.
 #[tokio::test]
 async fn a_wrong_redis_is_refused_by_name_and_without_its_password() {
     for name in SERVERS.iter().filter(|name| **name != "quickstart") {
@@ -112,7 +105,7 @@ async fn a_wrong_redis_is_refused_by_name_and_without_its_password() {
     }
 }
 
-/// Also while somebody has a connection open, and says nothing.
+/// Also while an idle connection is open.
 #[cfg(unix)]
 #[tokio::test]
 async fn sigterm_ends_them_cleanly() {
@@ -128,7 +121,7 @@ async fn sigterm_ends_them_cleanly() {
 
 /// Scripts read one line and close the pipe.
 #[tokio::test]
-async fn they_go_on_when_nobody_reads_what_they_print() {
+async fn a_closed_stdout_does_not_stop_them() {
     for name in SERVERS {
         let mut example = Example::start(name, &[]).await;
         example.stop_reading();

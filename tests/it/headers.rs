@@ -2,15 +2,13 @@
 
 mod ietf;
 mod legacy;
-#[cfg(feature = "client")]
 mod read;
-#[cfg(feature = "client")]
 mod round_trip;
 mod stacked;
 
 use http::HeaderMap;
 use proptest::test_runner::{Config, RngSeed};
-use tollgate::headers::{HeaderSet, HeaderStyle, Label, Report, Standing, annotate};
+use tollgate::headers::{HeaderSet, HeaderStyle, QuotaName, QuotaUsage, Report, annotate};
 use tollgate::{Counter, Outcome, Quota, Timestamp, Usage};
 
 /// Every run sees the same cases.
@@ -24,10 +22,10 @@ pub(crate) fn config() -> Config {
 
 pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_761_829_944_123_456);
 
-pub(crate) fn label(who: &str, rule: &str, quota: &str) -> Label {
+pub(crate) fn label(who: &str, rule: &str, quota: &str) -> QuotaName {
     let quota: Quota = quota.parse().unwrap();
     let counter = Counter::new(rule, quota).unwrap();
-    Label::new(who, &counter, &quota).unwrap()
+    QuotaName::new(who, &counter, &quota).unwrap()
 }
 
 /// `micros` after now.
@@ -39,7 +37,7 @@ pub(crate) fn allowed(limit: u64, used: u64) -> Usage {
     Usage::new(limit, used, later(3_600_000_000), Outcome::Allowed)
 }
 
-fn written(set: HeaderSet, standing: Standing<'_>) -> HeaderMap {
+fn written(set: HeaderSet, standing: QuotaUsage<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let report = Report::new(standing, NOW);
     annotate(HeaderStyle::new(set), &mut headers, &report, [standing]);
@@ -72,13 +70,13 @@ fn labels_refuse_what_cannot_stand_in_a_header() {
     let counter = Counter::new("secrets", Quota::per_hour(1).unwrap()).unwrap();
     let long = "x".repeat(65);
     for wrong in ["", "a b", "a\"b", "a\\b", "ü", "a\nb", &long] {
-        let refused = Label::new(wrong, &counter, counter.quota()).unwrap_err();
+        let refused = QuotaName::new(wrong, &counter, counter.quota()).unwrap_err();
         assert_eq!(refused.field(), "dimension name", "{wrong:?}");
     }
     assert_eq!(label("all", "x", "blocked").as_str(), "all:x:blocked");
     assert_eq!(label("ip", "x", "10/15m").as_str(), "ip:x:15m");
     let debug = format!("{:?}", label("ip", "x", "10/15m"));
-    assert_eq!(debug, "Label(ip:x:15m, 10)");
+    assert_eq!(debug, "QuotaName(ip:x:15m, 10)");
 }
 
 #[test]
@@ -86,6 +84,6 @@ fn nothing_is_written_where_nothing_is_limited_or_nothing_is_wanted() {
     let unlimited = label("user", "free", "unlimited");
     let usage = Usage::new(u64::MAX, 0, NOW, Outcome::Allowed);
     let limited = label("user", "paid", "5/hour");
-    assert!(written(HeaderSet::Both, Standing::new(&unlimited, usage)).is_empty());
-    assert!(written(HeaderSet::None, Standing::new(&limited, allowed(5, 1))).is_empty());
+    assert!(written(HeaderSet::Both, QuotaUsage::new(&unlimited, usage)).is_empty());
+    assert!(written(HeaderSet::None, QuotaUsage::new(&limited, allowed(5, 1))).is_empty());
 }

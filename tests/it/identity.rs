@@ -1,27 +1,20 @@
 //! Who is asking, also when they lie.
 
-#[cfg(feature = "jwt")]
 mod cached_tokens;
 mod client_ip;
-#[cfg(feature = "jwt")]
 pub(crate) mod forge;
-#[cfg(feature = "jwt")]
 mod jwt_settings;
 mod nat64;
-#[cfg(feature = "jwt")]
 mod refused_tokens;
-#[cfg(feature = "jwt")]
 mod several_tokens;
 mod sources;
-#[cfg(feature = "jwt")]
 mod token_without_user;
-#[cfg(feature = "jwt")]
 mod tokens;
 
 use std::sync::Arc;
 
 use http::Request;
-use tollgate::identity::{Asking, Identified, Identify, InvalidReason};
+use tollgate::identity::{Identified, Identify, IdentifyContext, InvalidReason};
 use tollgate::{Identity, RequestHead, Timestamp};
 
 /// The present of these tests: 2025-01-01.
@@ -92,7 +85,7 @@ impl Asked {
 }
 
 fn ask_at(source: &dyn Identify, request: &Request<()>, now: Timestamp) -> Asked {
-    let found = source.identify(&Asking::new(RequestHead::of(request), None, now));
+    let found = source.identify(&IdentifyContext::new(RequestHead::of(request), None, now));
     Asked { found }
 }
 

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::root;
+
 /// Rooms from the top floor to the ground; a room may use those of its own floor that are
 /// listed for it, and everything on lower floors.
 const FLOORS: [&[&str]; 6] = [
@@ -21,24 +23,24 @@ const FLOORS: [&[&str]; 6] = [
         "decision",
         "clock",
         "calendar",
-        "calm",
+        "catch_panic",
         "error",
         "hashed",
         "head",
         "network",
         "sync",
         "usage",
-        "who",
+        "identity_types",
     ],
 ];
 
 /// What each room on the ground floor may use of its neighbours: words before mathematics.
 const GROUND: [(&str, &[&str]); 15] = [
-    ("calm", &[]),
+    ("catch_panic", &[]),
     ("error", &[]),
     ("hashed", &[]),
     ("head", &[]),
-    ("who", &[]),
+    ("identity_types", &[]),
     ("network", &["error"]),
     ("sync", &[]),
     ("calendar", &[]),
@@ -97,7 +99,7 @@ fn uses(text: &str) -> Vec<String> {
 
 #[test]
 fn arrows_point_down_only() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let src = root().join("src");
     let mut paths = Vec::new();
     sources(&src, &mut paths);
     let mut wrong = Vec::new();
@@ -140,11 +142,10 @@ fn arrows_point_down_only() {
 
 #[test]
 fn only_the_clock_asks_for_the_time() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
-    sources(&root.join("src"), &mut paths);
-    sources(&root.join("cli/src"), &mut paths);
-    let clock = root.join("src/clock");
+    sources(&root().join("src"), &mut paths);
+    sources(&root().join("cli/src"), &mut paths);
+    let clock = root().join("src/clock");
     for path in paths.iter().filter(|path| !path.starts_with(&clock)) {
         let text = fs::read_to_string(path).unwrap();
         for name in ["SystemTime::now", "Instant::now", ".elapsed()"] {

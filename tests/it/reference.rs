@@ -45,7 +45,7 @@ struct Charge {
     slot: Slot,
     /// The amount may differ from charge to charge.
     quota: Quota,
-    /// Cost × window, so that a share of it is a whole number. Negative if given back to a
+    /// Cost × window, so that a share of it is a whole number. Negative if refunded to a
     /// token bucket.
     weight: i128,
 }

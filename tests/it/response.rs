@@ -1,4 +1,4 @@
-//! What the denied are told.
+//! Denials and their renderers.
 
 mod bodies;
 mod finish;
@@ -10,7 +10,7 @@ mod template;
 mod words;
 
 use http::Request;
-use tollgate::headers::{Label, Standing};
+use tollgate::headers::{QuotaName, QuotaUsage};
 use tollgate::response::{Denial, RequestId};
 use tollgate::{Outcome, RequestHead, Timestamp, Usage};
 
@@ -26,16 +26,16 @@ fn request() -> Request<()> {
         .unwrap()
 }
 
-fn denied(label: &Label, reset_at: Timestamp) -> Standing<'_> {
+fn denied(label: &QuotaName, reset_at: Timestamp) -> QuotaUsage<'_> {
     let (limit, outcome) = (label.limit(), Outcome::Denied);
-    Standing::new(label, Usage::new(limit, limit, reset_at, outcome))
+    QuotaUsage::new(label, Usage::new(limit, limit, reset_at, outcome))
 }
 
-fn hopeless(label: &Label) -> Standing<'_> {
-    Standing::new(label, Usage::new(label.limit(), 1, NOW, Outcome::Never))
+fn oversized(label: &QuotaName) -> QuotaUsage<'_> {
+    QuotaUsage::new(label, Usage::new(label.limit(), 1, NOW, Outcome::Never))
 }
 
-fn limited<'a>(request: &'a Request<()>, standing: Standing<'a>) -> Denial<'a> {
+fn limited<'a>(request: &'a Request<()>, standing: QuotaUsage<'a>) -> Denial<'a> {
     let id = RequestId::from_text("req_7f8e9d0c1b2a3456").unwrap();
     Denial::limited(RequestHead::of(request), standing, NOW).with_request_id(id)
 }
@@ -52,11 +52,11 @@ fn a_denial_tells_what_it_knows() {
     assert_eq!(denial.retry_after_secs(), Some(2_856));
     assert_eq!(denial.reset_at(), Some(later(2_855_876_544)));
     assert_eq!(denial.violated().count(), 1);
-    assert!(!denial.is_hopeless());
+    assert!(!denial.can_never_succeed());
     assert_eq!(denial.head().path(), "/v1/secrets/42");
 
-    let denial = limited(&request, hopeless(&label));
-    assert!(denial.is_hopeless());
+    let denial = limited(&request, oversized(&label));
+    assert!(denial.can_never_succeed());
     assert_eq!((denial.retry_after(), denial.reset_at()), (None, None));
 }
 

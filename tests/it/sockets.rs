@@ -2,7 +2,6 @@
 
 mod every_route;
 mod head;
-#[cfg(feature = "tracing")]
 mod no_peer_address;
 mod problem;
 mod uploads;

@@ -187,7 +187,7 @@ fn a_tier_is_looked_up_once_an_hour() {
 }
 
 #[test]
-fn callers_are_told_apart_by_dimension_and_value() {
+fn callers_are_distinguished_by_dimension_and_value() {
     let stage = stage();
     stage.look_up("alice", team());
     let device = Arc::new(Identity::new("device", "alice").with("user", "alice"));
@@ -219,7 +219,7 @@ fn callers_at_once_share_a_lookup() {
 }
 
 #[test]
-fn nothing_is_looked_up_for_those_who_do_not_wait() {
+fn a_future_that_is_never_polled_looks_nothing_up() {
     let stage = stage();
     drop(stage.ask("alice"));
     assert_eq!(stage.database.calls(), 0);
@@ -281,7 +281,7 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
 }
 
 /// The worst moment: while one looks, there is news, and all others are polled for nothing.
-/// Then they leave, in any order, and whoever stays is polled only when woken.
+/// Then waiters are dropped in any order; the others are polled only when woken.
 #[test]
 fn in_whatever_order_they_leave_the_last_gets_the_answer() {
     const WAITING: usize = 5;
@@ -377,7 +377,10 @@ fn a_deadline_ends_the_wait() {
         assert!(task.was_woken());
         assert_eq!(task.tier(), None);
     }
-    assert!(!stage.database.reply("alice", team()), "nobody waits");
+    assert!(
+        !stage.database.reply("alice", team()),
+        "no look-up is waiting"
+    );
     assert_eq!(stage.known("alice"), None);
     stage.clock.advance(PAUSE);
     assert_eq!(stage.look_up("alice", team()).as_deref(), Some("team"));

@@ -16,6 +16,7 @@ use tollgate::{Algorithm, Outcome, Quota};
 
 use crate::properties::counters::{Counts, Deed, Op, Plain, Stored};
 use crate::reference::{Reference, Told};
+use crate::support::root;
 
 /// A counter and what is done to it.
 struct Case {
@@ -91,8 +92,8 @@ fn kept(algorithm: Algorithm) -> String {
 }
 
 fn path(algorithm: Algorithm) -> PathBuf {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/contract/vectors");
-    PathBuf::from(folder).join(format!("{algorithm}.json"))
+    let folder = root().join("src/store/contract/vectors");
+    folder.join(format!("{algorithm}.json"))
 }
 
 /// One line per step, so that a difference is one, too.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use http::{HeaderValue, Request, header};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use tollgate::identity::{Asking, Identified, Identify as _, Jwt};
+use tollgate::identity::{Identified, Identify as _, IdentifyContext, Jwt};
 use tollgate::{Clock as _, RequestHead, SystemClock, Timestamp};
 use tollgate_bench::{Args, Report, duel};
 
@@ -60,7 +60,7 @@ fn identify(jwt: &Jwt, requests: &[Request<()>], times: usize, now: Timestamp) -
     let started = Instant::now();
     for _ in 0..times {
         for request in requests {
-            let asking = Asking::new(RequestHead::of(request), None, now);
+            let asking = IdentifyContext::new(RequestHead::of(request), None, now);
             let identified = black_box(jwt.identify(&asking));
             assert!(matches!(identified, Identified::Known(_)));
         }

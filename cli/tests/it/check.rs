@@ -164,7 +164,10 @@ fn environment_variables_override_the_file() {
 
 #[test]
 fn policy_file_of_the_gateway_example_has_no_problems_and_no_warnings() {
-    let gateway = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/gateway.toml");
+    let gateway = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/gateway/gateway.toml"
+    );
     let run = TestDir::new("gateway").run(&["check", gateway]);
     assert_eq!((run.code, &*run.stderr), (Some(0), ""));
     for category in [

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
+use crate::identity_types::Identity;
 use crate::pipeline::RequestPipeline;
 use crate::policy::{Explanation, Inquiry};
-use crate::who::Identity;
 
 /// An explanation for programs, and the same for people.
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ pub(super) fn explained(
     request: &str,
     identity: Option<Identity>,
     ip: Option<std::net::IpAddr>,
-) -> Result<Explained, Invalid> {
+) -> Result<Explained, ValidationError> {
     let mut inquiry = Inquiry::new(request)?.at(pipeline.wall_now());
     if let Some(identity) = identity {
         inquiry = inquiry.identity(identity);

@@ -10,13 +10,13 @@ use crate::admin::instant::Instant;
 use crate::admin::subject::Dimensions;
 use crate::admin::{body, reply};
 use crate::clock::Timestamp;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::head::RequestHead;
 use crate::headers::retry_after_secs;
+use crate::identity_types::Identity;
 use crate::pipeline::{InspectedCaller, Inspection, LimitStatus, RequestPipeline};
 use crate::policy::Exemption;
 use crate::response::words;
-use crate::who::Identity;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +31,7 @@ struct Whom {
 }
 
 impl Whom {
-    fn identity(&self, pipeline: &RequestPipeline) -> Result<Option<Identity>, Invalid> {
+    fn identity(&self, pipeline: &RequestPipeline) -> Result<Option<Identity>, ValidationError> {
         let Some(mut identity) = self.subject.identity() else {
             return Ok(None);
         };
@@ -43,7 +43,7 @@ impl Whom {
                 }
                 let names: Vec<_> = policy.overview().tiers().map(|tier| tier.name()).collect();
                 let expected = format!("one of the tiers: {}", names.join(", "));
-                Err(Invalid::new("tier", tier.escape_debug(), expected))
+                Err(ValidationError::new("tier", tier.escape_debug(), expected))
             })?;
             identity = identity.tier(tier);
         }

@@ -8,7 +8,7 @@ use crate::admin::audit::Deed;
 use crate::admin::instant::Instant;
 use crate::admin::subject::Dimensions;
 use crate::admin::{body, reply};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::head::RequestHead;
 use crate::policy::dimensions;
 use crate::store::Override;
@@ -63,7 +63,7 @@ pub(super) async fn set(State(desk): State<Shared>, request: Request) -> Answer 
     let limit = match new.until {
         Some(Instant(until)) if until <= desk.pipeline().wall_now() => {
             let expected = "an instant that is to come, or nothing";
-            return Err(Invalid::new("end", until, expected).into());
+            return Err(ValidationError::new("end", until, expected).into());
         }
         Some(Instant(until)) => limit.until(until),
         None => limit,

@@ -12,7 +12,7 @@ use self::rule::{quota, quotas, settings};
 use super::tree::Spot;
 use super::{Config, has_limits};
 use crate::clock::Timestamp;
-use crate::error::{Invalid, Problems};
+use crate::error::{ValidationError, ValidationErrors};
 use crate::headers::{HeaderStyle, ResetStyle};
 use crate::policy::{OnStoreFailure, PolicyBuilder, Preflight, Rule, Tiers};
 use crate::response::Template;
@@ -47,12 +47,12 @@ impl PolicyBuilder {
     /// [exempt]
     /// ## Only code can say: requests of which a closure says so
     /// "#);
-    /// # Ok::<(), tollgate::Problems>(())
+    /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     ///
     /// What goes without saying is left out, and what only code can say is a comment. A policy
     /// that is wrong is not written, nor one with a tier that files have no name for.
-    pub fn to_toml(&self) -> Result<String, Problems> {
+    pub fn to_toml(&self) -> Result<String, ValidationErrors> {
         print(self, HeaderStyle::default(), None)
     }
 }
@@ -77,7 +77,7 @@ impl Config {
     ///
     /// Secrets are not in it, for they are not in the file. Paths of key files are as they were:
     /// they start from where the file is. See also [`PolicyBuilder::to_toml`].
-    pub fn to_toml(&self) -> Result<String, Problems> {
+    pub fn to_toml(&self) -> Result<String, ValidationErrors> {
         let identity = self.identity.as_ref().map(|said| Identity {
             said: Spot::root(said),
             failed_auth_quota: self.around.failed_auth_quota,
@@ -91,7 +91,7 @@ fn print(
     policy: &PolicyBuilder,
     headers: HeaderStyle,
     identity: Option<&Identity<'_>>,
-) -> Result<String, Problems> {
+) -> Result<String, ValidationErrors> {
     check(policy)?;
     let mut page = Page::default();
     page.add("[defaults]", &defaults(policy, headers));
@@ -128,8 +128,8 @@ fn print(
 }
 
 /// Whether it can be built, and whether a file can say it.
-fn check(policy: &PolicyBuilder) -> Result<(), Problems> {
-    let mut problems = Problems::default();
+fn check(policy: &PolicyBuilder) -> Result<(), ValidationErrors> {
+    let mut problems = ValidationErrors::default();
     if let Err(wrong) = policy.clone().build() {
         for problem in wrong.iter() {
             problems.push(problem.clone());
@@ -145,7 +145,7 @@ fn check(policy: &PolicyBuilder) -> Result<(), Problems> {
         let is_plain_default = index == 0 && name == "default" && is_one(*multiplier);
         if matches!(name.as_str(), "default" | "assign") && !is_plain_default {
             let expected = "another name: in a file this one means something else";
-            problems.push(Invalid::new("tier", name, expected));
+            problems.push(ValidationError::new("tier", name, expected));
         }
     }
     problems.or(())

@@ -1,7 +1,7 @@
 //! Rules and quotas, as files say them.
 
 use super::page::{Section, inline, list, text};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::policy::{Cost, Count, OnStoreFailure, Rule};
 use crate::quota::Quota;
 
@@ -55,7 +55,7 @@ pub(super) fn settings(section: &mut Section, rule: &Rule, default: OnStoreFailu
 
 /// One quota, or a list of them. Those that are none are left out: what is printed has been
 /// checked.
-pub(super) fn quotas(quotas: &[Result<Quota, Invalid>]) -> String {
+pub(super) fn quotas(quotas: &[Result<Quota, ValidationError>]) -> String {
     let mut written: Vec<String> = quotas.iter().flatten().map(quota).collect();
     match written.len() {
         1 => written.swap_remove(0),

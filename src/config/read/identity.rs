@@ -6,7 +6,7 @@ use super::rule::text;
 use super::{Reading, choice};
 use crate::config::problem::Findings;
 use crate::config::tree::Spot;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::identity::{Chain, ClientIp, ForwardedHeader, UserIdHeader};
 use crate::pipeline::{LayerOverrides, OnInvalid};
 
@@ -106,7 +106,7 @@ fn client_ip(spot: &Spot<'_>, findings: &mut Findings) -> Option<ClientIp> {
         let fits = u8::try_from(bits)
             .ok()
             .filter(|bits| (1..=128).contains(bits));
-        let fits = fits.ok_or_else(|| Invalid::new("IPv6 prefix", bits, "1 to 128 bits"));
+        let fits = fits.ok_or_else(|| ValidationError::new("IPv6 prefix", bits, "1 to 128 bits"));
         match findings.note(&prefix, fits) {
             Some(bits) => builder = builder.ipv6_prefix(bits),
             None => is_fine = false,

@@ -7,7 +7,7 @@ use crate::config::conceal::{is_secret, is_variable_name};
 use crate::config::problem::{ConfigProblem, Told};
 use crate::config::source::{read_bytes, why};
 use crate::config::tree::Spot;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::identity::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
 use crate::quota::Window;
 
@@ -41,7 +41,7 @@ impl Reading<'_> {
     fn no_algorithm(&mut self, list: &Spot<'_>) {
         if list.items().next().is_none() && list.text().is_none() {
             let expected = "the algorithms to accept, such as RS256";
-            let none = Invalid::new("JWT algorithms", "none", expected);
+            let none = ValidationError::new("JWT algorithms", "none", expected);
             self.findings.push(ConfigProblem::refused(list, &none));
         }
     }
@@ -209,11 +209,11 @@ type Set = fn(JwtBuilder, &str) -> JwtBuilder;
 /// Sets something that the file says.
 type Apply<'s> = Box<dyn Fn(JwtBuilder) -> JwtBuilder + 's>;
 
-fn duration(text: &str) -> Result<Duration, Invalid> {
+fn duration(text: &str) -> Result<Duration, ValidationError> {
     if matches!(text.trim(), "0" | "0s") {
         return Ok(Duration::ZERO);
     }
-    let read: Result<Window, Invalid> = text.parse();
+    let read: Result<Window, ValidationError> = text.parse();
     read.map(Window::duration)
-        .map_err(|_| Invalid::new("length of time", text, "such as `30s` or `2 minutes`"))
+        .map_err(|_| ValidationError::new("length of time", text, "such as `30s` or `2 minutes`"))
 }

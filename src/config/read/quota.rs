@@ -4,7 +4,7 @@ use super::Reading;
 use crate::config::nearest::did_you_mean;
 use crate::config::problem::ConfigProblem;
 use crate::config::tree::{Spot, Value};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::quota::{Algorithm, Quota, Window};
 
 impl Reading<'_> {
@@ -64,7 +64,7 @@ impl Reading<'_> {
 }
 
 /// The key of a table of which the model speaks.
-fn key_of(wrong: &Invalid) -> &'static str {
+fn key_of(wrong: &ValidationError) -> &'static str {
     match wrong.field() {
         "quota amount" => "limit",
         "quota window" => "window",
@@ -74,7 +74,7 @@ fn key_of(wrong: &Invalid) -> &'static str {
     }
 }
 
-fn meant(wrong: &Invalid) -> Option<String> {
+fn meant(wrong: &ValidationError) -> Option<String> {
     let units = ["second", "minute", "hour", "day", "week", "month"];
     let algorithms = [
         Algorithm::SlidingWindow,

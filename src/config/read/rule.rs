@@ -15,7 +15,7 @@ impl Reading<'_> {
             return self.rule(spot);
         }
         let quotas = self.quotas(spot, self.algorithm).unwrap_or_default();
-        quotas.into_iter().fold(Rule::default(), Rule::and)
+        quotas.into_iter().fold(Rule::default(), Rule::quota)
     }
 
     /// What all rules have in common.
@@ -55,7 +55,7 @@ impl Reading<'_> {
         let mut is_fine = true;
         if let Some(limit) = spot.get("limit") {
             match self.quotas(&limit, algorithm) {
-                Some(quotas) => rule = quotas.into_iter().fold(rule, Rule::and),
+                Some(quotas) => rule = quotas.into_iter().fold(rule, Rule::quota),
                 None => is_fine = false,
             }
         }

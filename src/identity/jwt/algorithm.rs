@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jsonwebtoken::Algorithm;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// How a token is signed. There is no `none`.
 ///
@@ -109,11 +109,11 @@ impl fmt::Display for JwtAlgorithm {
 }
 
 impl FromStr for JwtAlgorithm {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         Self::named(text.trim()).ok_or_else(|| {
-            Invalid::new(
+            ValidationError::new(
                 "JWT algorithm",
                 text,
                 "HS256, HS384, HS512, RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 \

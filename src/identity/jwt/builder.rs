@@ -9,8 +9,8 @@ use super::claims::{Path, Reading};
 use super::key_set::KeySet;
 use super::keys::JwtKeys;
 use super::token::Place;
-use crate::error::Invalid;
-use crate::who::Identity;
+use crate::error::ValidationError;
+use crate::identity_types::Identity;
 
 /// The settings of a [`Jwt`]: algorithms and keys are needed, the rest has defaults.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ use crate::who::Identity;
 pub struct JwtBuilder {
     algorithms: Vec<JwtAlgorithm>,
     /// Fixed keys, or what was wrong with the first that was.
-    keys: Result<JwtKeys, Invalid>,
+    keys: Result<JwtKeys, ValidationError>,
     key_set: Option<KeySet>,
     reading: Reading,
     leeway: Duration,
@@ -87,7 +87,7 @@ impl JwtBuilder {
         self
     }
 
-    fn add(mut self, more: Result<JwtKeys, Invalid>) -> Self {
+    fn add(mut self, more: Result<JwtKeys, ValidationError>) -> Self {
         self.keys = match (self.keys, more) {
             (Ok(keys), Ok(more)) => Ok(keys.and(more)),
             (Err(first), _) | (Ok(_), Err(first)) => Err(first),
@@ -193,24 +193,24 @@ impl JwtBuilder {
     }
 
     /// Checks the settings.
-    pub fn build(self) -> Result<Jwt, Invalid> {
+    pub fn build(self) -> Result<Jwt, ValidationError> {
         self.check_claims()?;
         let keys = self.keys?;
         let key_set = match self.key_set {
             None if keys.is_empty() => {
                 let expected = "a secret, a public key, a JWK set or a key set";
-                return Err(Invalid::new("JWT keys", "none", expected));
+                return Err(ValidationError::new("JWT keys", "none", expected));
             }
             None => KeySet::new(keys),
             Some(_) if !keys.is_empty() => {
                 let expected = "either fixed keys or a key set";
-                return Err(Invalid::new("JWT keys", "both", expected));
+                return Err(ValidationError::new("JWT keys", "both", expected));
             }
             Some(key_set) => key_set,
         };
         if self.algorithms.is_empty() {
             let expected = "the algorithms to accept, such as RS256";
-            return Err(Invalid::new("JWT algorithms", "none", expected));
+            return Err(ValidationError::new("JWT algorithms", "none", expected));
         }
         let known = key_set.current();
         let useless = |algorithm: &&JwtAlgorithm| !known.keys.fit(**algorithm);
@@ -220,20 +220,24 @@ impl JwtBuilder {
         {
             let expected = "algorithms that one of the keys is made for: HS… for a secret, RS… \
                             or PS… for RSA, ES256 for P-256, ES384 for P-384, EdDSA for Ed25519";
-            return Err(Invalid::new("JWT algorithms", algorithm, expected));
+            return Err(ValidationError::new("JWT algorithms", algorithm, expected));
         }
         drop(known);
         if self.leeway > Self::MAX_LEEWAY {
             let shown = format!("{:?}", self.leeway);
-            return Err(Invalid::new("JWT leeway", shown, "at most ten minutes"));
+            return Err(ValidationError::new(
+                "JWT leeway",
+                shown,
+                "at most ten minutes",
+            ));
         }
         if self.capacity == 0 {
             let expected = "room for one token at least";
-            return Err(Invalid::new("JWT cache capacity", 0, expected));
+            return Err(ValidationError::new("JWT cache capacity", 0, expected));
         }
         if !(1..=Self::MAX_TOKEN_BYTES).contains(&self.max_token_bytes) {
             let expected = "1 to 1048576 bytes";
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "max_token_bytes",
                 self.max_token_bytes,
                 expected,
@@ -250,29 +254,37 @@ impl JwtBuilder {
         })
     }
 
-    fn check_claims(&self) -> Result<(), Invalid> {
+    fn check_claims(&self) -> Result<(), ValidationError> {
         let reading = &self.reading;
         let paths = [&reading.tier, &reading.roles].into_iter().flatten();
         let paths = paths.chain(reading.dimensions.iter().map(|(_, path)| path));
         let mut paths = paths.chain([&reading.user]);
         if paths.any(|path| path.as_str().is_empty()) {
             let expected = "the name or path of a claim, such as sub or app_metadata.plan";
-            return Err(Invalid::new("JWT claim", "", expected));
+            return Err(ValidationError::new("JWT claim", "", expected));
         }
         for (name, _) in &reading.dimensions {
             if matches!(&**name, "" | Identity::USER | Identity::IP) {
                 let expected = "a name other than user and ip";
-                return Err(Invalid::new("JWT dimension", name, expected));
+                return Err(ValidationError::new("JWT dimension", name, expected));
             }
         }
         let accepted = reading.issuers.iter().chain(&reading.audiences);
         if accepted.into_iter().any(|text| text.is_empty()) {
-            return Err(Invalid::new("JWT issuer or audience", "", "its name"));
+            return Err(ValidationError::new(
+                "JWT issuer or audience",
+                "",
+                "its name",
+            ));
         }
         if let Place::Cookie(name) = &self.place
             && (name.is_empty() || name.bytes().any(|byte| b"=; \t".contains(&byte)))
         {
-            return Err(Invalid::new("JWT cookie", name, "the name of a cookie"));
+            return Err(ValidationError::new(
+                "JWT cookie",
+                name,
+                "the name of a cookie",
+            ));
         }
         Ok(())
     }

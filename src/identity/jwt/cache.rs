@@ -7,7 +7,7 @@ use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 
 use crate::clock::Timestamp;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// Verified tokens, as many as there is room for.
 ///

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::invalid_reason::InvalidReason;
 use crate::clock::Timestamp;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// The longest value that becomes part of an identity.
 const MAX_VALUE: usize = 256;

@@ -21,7 +21,7 @@ use super::keys::JwtKeys;
 /// // Later, in whatever task fetches the keys:
 /// keys.replace(JwtKeys::secret("second")?);
 /// # let _ = jwt;
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone)]
 pub struct KeySet {

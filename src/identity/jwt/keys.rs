@@ -7,7 +7,7 @@ use jsonwebtoken::{DecodingKey, DecodingKeyKind};
 use serde_json::Value;
 
 use super::algorithm::JwtAlgorithm;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// Keys that verify signatures: a secret, a public key, a JWK set, or several of these.
 ///
@@ -17,7 +17,7 @@ use crate::error::Invalid;
 /// let old = JwtKeys::secret("the-secret-until-yesterday-8c1f…")?;
 /// let keys = JwtKeys::secret("the-secret-since-today-41d0…")?.and(old);
 /// assert_eq!(keys.len(), 2);
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// Each key knows what it is for: a secret verifies `HS…`, an RSA key `RS…` and `PS…`, and
@@ -57,15 +57,15 @@ impl JwtKeys {
     /// A shared secret, for `HS256` and its like.
     ///
     /// A PEM text is refused: it is public, or not meant to be shared.
-    pub fn secret(secret: impl AsRef<[u8]>) -> Result<Self, Invalid> {
+    pub fn secret(secret: impl AsRef<[u8]>) -> Result<Self, ValidationError> {
         const FIELD: &str = "JWT secret";
         let secret = secret.as_ref();
         if secret.is_empty() {
-            return Err(Invalid::new(FIELD, "nothing", "a secret"));
+            return Err(ValidationError::new(FIELD, "nothing", "a secret"));
         }
         if secret.trim_ascii_start().starts_with(b"-----BEGIN ") {
             let expected = "a secret that nobody else knows; for a public key, use pem()";
-            return Err(Invalid::new(FIELD, "a PEM text", expected));
+            return Err(ValidationError::new(FIELD, "a PEM text", expected));
         }
         Ok(Self::of(Key::new(
             Kind::Secret,
@@ -74,13 +74,13 @@ impl JwtKeys {
     }
 
     /// A public key as PEM text: RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519.
-    pub fn pem(text: impl AsRef<[u8]>) -> Result<Self, Invalid> {
+    pub fn pem(text: impl AsRef<[u8]>) -> Result<Self, ValidationError> {
         const FIELD: &str = "JWT public key";
         let text = text.as_ref();
         let refused = |value: &str| {
             let expected = "the PEM text of a public key: RSA (2048 bits or more), P-256, P-384 \
                             or Ed25519";
-            Err(Invalid::new(FIELD, value.to_owned(), expected))
+            Err(ValidationError::new(FIELD, value.to_owned(), expected))
         };
         if String::from_utf8_lossy(text).contains("PRIVATE KEY-----") {
             return refused("a private key");
@@ -101,19 +101,19 @@ impl JwtKeys {
     ///
     /// Keys for encryption, and those of kinds or sizes that are not known here, are left
     /// out; at least one has to remain.
-    pub fn jwks(json: impl AsRef<[u8]>) -> Result<Self, Invalid> {
+    pub fn jwks(json: impl AsRef<[u8]>) -> Result<Self, ValidationError> {
         const FIELD: &str = "JWK set";
         let expected =
             "JSON such as {\"keys\": [{\"kty\": \"RSA\", \"kid\": …, \"n\": …, \"e\": …}]}";
         let parsed: Value = serde_json::from_slice(json.as_ref())
-            .map_err(|error| Invalid::new(FIELD, error, expected))?;
+            .map_err(|error| ValidationError::new(FIELD, error, expected))?;
         let Some(Value::Array(found)) = parsed.get("keys") else {
-            return Err(Invalid::new(FIELD, "no list of keys", expected));
+            return Err(ValidationError::new(FIELD, "no list of keys", expected));
         };
         let keys: Vec<Key> = found.iter().filter_map(Key::from_jwk).collect();
         if keys.is_empty() {
             let value = format!("{} keys, none of them for signatures", found.len());
-            return Err(Invalid::new(FIELD, value, expected));
+            return Err(ValidationError::new(FIELD, value, expected));
         }
         Ok(Self { keys })
     }

@@ -24,9 +24,9 @@ use self::token::Place;
 use self::verify::Jws;
 use super::chain::Best;
 use super::invalid_reason::InvalidReason;
-use super::source::{Asking, Identified, Identify, MAX_TOKENS, Registered};
+use super::source::{Identified, Identify, IdentifyContext, MAX_TOKENS, Registered};
 use crate::clock::Timestamp;
-use crate::who::Identity;
+use crate::identity_types::Identity;
 
 /// A token of a request, before its signature is verified.
 enum Token<'a> {
@@ -52,7 +52,7 @@ type Tokens<'a> = [Option<Token<'a>>; MAX_TOKENS];
 ///     .roles("roles")
 ///     .build()?;
 /// # let _ = jwt;
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// - Only the algorithms that you name are accepted, each only with a key made for it. A
@@ -165,7 +165,7 @@ impl Jwt {
     fn collect<'a>(
         &self,
         token: &'a [u8],
-        asking: &Asking<'a>,
+        asking: &IdentifyContext<'a>,
         tokens: &mut Tokens<'a>,
     ) -> ControlFlow<Identified> {
         if token.len() > self.max_token_bytes {
@@ -193,7 +193,7 @@ impl Jwt {
 }
 
 impl Identify for Jwt {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         // All are collected before one is verified: a request that is rejected for the number or
         // the size of its tokens in this place costs no signature.
         let mut tokens = Tokens::default();

@@ -1,6 +1,6 @@
 //! When alerts fire.
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// When alerts fire. The defaults are those of a service of moderate size.
 ///
@@ -12,7 +12,7 @@ use crate::error::Invalid;
 ///     .alerts(Alerts::default().many_denials(5_000).offender(500))
 ///     .build()?;
 /// # let _ = limits;
-/// # Ok::<(), tollgate::Problems>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
@@ -71,12 +71,12 @@ impl Alerts {
     }
 
     /// A share has to be one.
-    pub(crate) fn checked(self) -> Result<Self, Invalid> {
+    pub(crate) fn checked(self) -> Result<Self, ValidationError> {
         if (0.0..=1.0).contains(&self.ordinary_denied) {
             return Ok(self);
         }
         let expected = "a share from 0 to 1, such as 0.01 for one in a hundred";
-        Err(Invalid::new(
+        Err(ValidationError::new(
             "alerts.ordinary_callers_denied",
             self.ordinary_denied,
             expected,

@@ -25,7 +25,7 @@ pub use self::span::Span;
 /// assert_eq!(statistics.totals().allowed(), 0);
 /// assert!(statistics.offenders().is_empty());
 /// assert_eq!(statistics.ordinary_denied(), None, "there were no requests");
-/// # Ok::<(), tollgate::Problems>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// Showing one with `{:?}` does not show who the offenders are.

@@ -19,14 +19,14 @@ use crate::clock::{Clock, Timestamp};
 use crate::decision::Decision;
 use crate::error::StoreError;
 use crate::head::RequestHead;
-use crate::headers::{Label, Standing};
+use crate::headers::{QuotaName, QuotaUsage};
+use crate::identity_types::Identity;
 use crate::key::{Counter, Subject, policy_name};
 use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf, dimensions};
 use crate::quota::Quota;
 use crate::response::Denial;
 use crate::store::{Override, Store, StoreFuture, StoreHealth};
 use crate::usage::{Outcome, Usage, Usages};
-use crate::who::Identity;
 
 /// A caller whose limits are inspected.
 #[derive(Clone, Debug, Default)]
@@ -154,11 +154,11 @@ impl RequestPipeline {
         counter: &Counter,
         decision: &Decision,
     ) -> Response<Bytes> {
-        let who = Some(asker.known_by()).filter(|who| Label::can_name(who));
-        let label = Label::new(who.unwrap_or(QuotaNames::UNNAMED), counter, counter.quota());
+        let who = Some(asker.known_by()).filter(|who| QuotaName::can_name(who));
+        let label = QuotaName::new(who.unwrap_or(QuotaNames::UNNAMED), counter, counter.quota());
         let denial = match &label {
             Ok(label) => {
-                let standing = Standing::new(label, *decision.usage());
+                let standing = QuotaUsage::new(label, *decision.usage());
                 Denial::limited(*head, standing, decision.at())
             }
             // The counter has a valid name, so that this does not happen.

@@ -4,7 +4,7 @@ use super::super::overrides::no_such_rule;
 use super::super::{RequestPipeline, Snapshot};
 use super::{InspectedCaller, batches, is_counter_of};
 use crate::batch::Check;
-use crate::error::{Error, Invalid};
+use crate::error::{Error, ValidationError};
 use crate::store::{StoreAdmin, StoreFuture, no_admin};
 
 impl RequestPipeline {
@@ -52,10 +52,10 @@ impl RequestPipeline {
     }
 }
 
-fn not_counted(snapshot: &Snapshot, rule: &str) -> Invalid {
+fn not_counted(snapshot: &Snapshot, rule: &str) -> ValidationError {
     let mut quotas = snapshot.policy.quotas().iter();
     if quotas.any(|quota| quota.counter.rule() == rule) {
-        return Invalid::new("rule name", rule, "one that counts this caller");
+        return ValidationError::new("rule name", rule, "one that counts this caller");
     }
     no_such_rule(&snapshot.policy, rule)
 }

@@ -16,11 +16,14 @@ use super::route::{Route, Routes, Target};
 use super::rule::{OnStoreFailure, Rule};
 use super::tiers::TierTable;
 use super::{CompiledQuota, Plan, Policy, RuleSettings};
-use crate::error::{Invalid, Problems};
+use crate::error::{ValidationError, ValidationErrors};
+use crate::identity_types::Identity;
 use crate::quota::Quota;
-use crate::who::Identity;
 
-pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<Policy, Problems> {
+pub(super) fn compile(
+    builder: PolicyBuilder,
+    mut problems: ValidationErrors,
+) -> Result<Policy, ValidationErrors> {
     let tiers = builder.tiers.compile(&mut problems);
     let mut compiler = Compiler {
         tiers: &tiers,
@@ -118,7 +121,7 @@ pub(super) fn compile(builder: PolicyBuilder, mut problems: Problems) -> Result<
 }
 
 /// Checks what only a compiled policy shows, if nothing else is wrong with it.
-fn checked(policy: Policy, mut problems: Problems) -> Result<Policy, Problems> {
+fn checked(policy: Policy, mut problems: ValidationErrors) -> Result<Policy, ValidationErrors> {
     if problems.iter().len() == 0 {
         for problem in policy.check_plain_paths() {
             problems.push(problem);
@@ -144,7 +147,7 @@ struct SharedRules<'a> {
 struct Compiler<'t> {
     tiers: &'t TierTable,
     on_store_failure: OnStoreFailure,
-    problems: Problems,
+    problems: ValidationErrors,
     /// Paths of rules by name.
     names: HashMap<String, String>,
     quotas: Vec<CompiledQuota>,
@@ -188,7 +191,7 @@ impl Compiler<'_> {
     fn preflight(
         &mut self,
         preflight: Preflight,
-        quota: Option<Result<Quota, Invalid>>,
+        quota: Option<Result<Quota, ValidationError>>,
     ) -> Option<CompiledRule> {
         if preflight == Preflight::Count {
             return None;
@@ -207,7 +210,8 @@ impl Compiler<'_> {
         let most = most.into_iter().max().unwrap_or_default();
         if most > usize::from(u16::MAX) {
             let expected = format!("at most {} rules and quotas", u16::MAX);
-            self.problems.push(Invalid::new("policy", most, expected));
+            self.problems
+                .push(ValidationError::new("policy", most, expected));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::rule::{CompiledRule, Place};
 use super::{Compiler, SharedRules, index};
 use crate::batch::{Group, MAX_BATCH, MAX_CHECKS};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::policy::about::{EndpointAbout, RuleKind};
 use crate::policy::route::Route;
 use crate::policy::rule::Rule;
@@ -123,7 +123,7 @@ impl Compiler<'_> {
         let quotas: usize = in_force.map(|group| group.quotas.len()).sum();
         if quotas > MAX_CHECKS {
             let expected = format!("at most {MAX_CHECKS}, which count every request");
-            let problem = Invalid::new("number of quotas", quotas, expected);
+            let problem = ValidationError::new("number of quotas", quotas, expected);
             self.problems.push(problem.within("rules").at("rules"));
             always.clear();
         }
@@ -232,7 +232,7 @@ impl Compiler<'_> {
     /// Reports a plan whose checks do not fit into a batch.
     fn check_numbers(&mut self, place: &Place<'_>, checks: &[PlannedCheck]) {
         let mut report = |name, found: usize, expected: String| {
-            let problem = Invalid::new(name, found, expected);
+            let problem = ValidationError::new(name, found, expected);
             let problem = problem.within(place.name).at(&*place.path);
             if !self.problems.iter().any(|known| *known == problem) {
                 self.problems.push(problem);
@@ -266,7 +266,10 @@ pub(super) struct PlanKey {
     recorded: Option<(usize, usize)>,
 }
 
-fn unknown_category(name: &str, categories: &HashMap<String, (Rule, CompiledRule)>) -> Invalid {
+fn unknown_category(
+    name: &str,
+    categories: &HashMap<String, (Rule, CompiledRule)>,
+) -> ValidationError {
     /// More would say nothing to anybody, again for each endpoint.
     const MOST: usize = 20;
 
@@ -280,5 +283,5 @@ fn unknown_category(name: &str, categories: &HashMap<String, (Rule, CompiledRule
             format!("a category of the policy: {}", names.join(", "))
         }
     };
-    Invalid::new("category", name, expected)
+    ValidationError::new("category", name, expected)
 }

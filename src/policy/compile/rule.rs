@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Compiler;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::key::Counter;
 use crate::policy::about::{RuleAbout, RuleKind};
 use crate::policy::key_by::KeyBy;
@@ -26,7 +26,7 @@ impl<'a> Place<'a> {
     }
 
     /// A problem with one of its settings.
-    pub(super) fn problem(&self, key: &str, wrong: Invalid) -> Invalid {
+    pub(super) fn problem(&self, key: &str, wrong: ValidationError) -> ValidationError {
         let path = format!("{}.{key}", self.path);
         wrong.within(self.name).at(path)
     }
@@ -52,7 +52,7 @@ impl Compiler<'_> {
         expected: &'static str,
     ) {
         if wrong {
-            let problem = Invalid::new(in_code(key), value, expected);
+            let problem = ValidationError::new(in_code(key), value, expected);
             self.problems.push(place.problem(key, problem));
         }
     }
@@ -106,7 +106,7 @@ impl Compiler<'_> {
             if let Some(twin) = own.find(|other| other.counter.id() == counter.id()) {
                 let twin = twin.counter.quota();
                 let expected = format!("another window than `{twin}`, which is there already");
-                let problem = Invalid::new("quota", quota, expected);
+                let problem = ValidationError::new("quota", quota, expected);
                 self.problems.push(place.problem("limit", problem));
             }
             let mut others = self.quotas.iter();
@@ -116,7 +116,7 @@ impl Compiler<'_> {
             }) {
                 let found = counter.to_string();
                 let expected = format!("another name: `{}` has the same id in Redis", twin.counter);
-                let problem = Invalid::new("name", found, expected);
+                let problem = ValidationError::new("name", found, expected);
                 self.problems.push(place.problem("name", problem));
             }
             let by_tier = by_tier.iter().map(|quotas| quotas[index]).collect();
@@ -175,7 +175,7 @@ impl Compiler<'_> {
         let Place { name, path } = place;
         if let Some(other) = self.names.insert((*name).to_owned(), path.clone()) {
             let expected = format!("a name of its own; there is a rule called `{name}` already");
-            let problem = Invalid::new("rule name", name, expected);
+            let problem = ValidationError::new("rule name", name, expected);
             self.problems
                 .push(problem.at(format!("{path}.name")).because_of(other));
         }
@@ -186,7 +186,7 @@ impl Compiler<'_> {
         &mut self,
         place: &Place<'_>,
         key: &str,
-        quotas: &[Result<Quota, Invalid>],
+        quotas: &[Result<Quota, ValidationError>],
     ) -> Vec<Quota> {
         let mut known = Vec::with_capacity(quotas.len());
         for (index, quota) in quotas.iter().enumerate() {
@@ -215,7 +215,7 @@ impl Compiler<'_> {
                 self.problems.push(place.problem(&key, unknown));
             }
             if rule.tiers[..index].iter().any(|(other, _)| other == tier) {
-                let twice = Invalid::new("tier", tier, "each tier only once");
+                let twice = ValidationError::new("tier", tier, "each tier only once");
                 self.problems.push(place.problem(&key, twice));
             }
         }
@@ -254,7 +254,7 @@ impl Compiler<'_> {
     fn same_windows(&mut self, place: &Place<'_>, key: &str, quotas: &[Quota], own: &[Quota]) {
         if quotas.len() != own.len() {
             let expected = format!("{}, one for each quota of the rule", quotas.len());
-            let problem = Invalid::new("number of quotas", own.len(), expected);
+            let problem = ValidationError::new("number of quotas", own.len(), expected);
             self.problems.push(place.problem(key, problem));
             return;
         }
@@ -264,7 +264,7 @@ impl Compiler<'_> {
                 && quota.buckets() == own.buckets();
             if !same && !own.counts_nothing() {
                 let expected = format!("the window and the algorithm of `{quota}`");
-                let problem = Invalid::new("quota", own, expected);
+                let problem = ValidationError::new("quota", own, expected);
                 self.problems.push(place.problem(key, problem));
             }
         }

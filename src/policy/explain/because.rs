@@ -3,9 +3,9 @@
 use ipnet::IpNet;
 
 use super::Explainer;
+use crate::identity_types::Identity;
 use crate::policy::exempt::Exemption;
 use crate::policy::route::RouteMatch;
-use crate::who::Identity;
 
 impl Explainer<'_> {
     /// What it is in the policy that exempts the request, for people.

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use http::{Method, Request};
 
 use crate::clock::Timestamp;
-use crate::error::Invalid;
+use crate::error::ValidationError;
+use crate::identity_types::Identity;
 use crate::network;
-use crate::who::Identity;
 
 /// A request to be explained: what is asked for, by whom, from where and when.
 ///
@@ -20,7 +20,7 @@ use crate::who::Identity;
 ///     .identity(Identity::user("alice").tier("team"))
 ///     .ip([203, 0, 113, 9]);
 /// # let _ = inquiry;
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// Where headers matter, because closures look at them or because it is a preflight, make it
@@ -37,8 +37,8 @@ pub struct Inquiry {
 
 impl Inquiry {
     /// A request as it is written: `GET /v1/secrets/42`.
-    pub fn new(request: &str) -> Result<Self, Invalid> {
-        let refuse = |expected| Invalid::new("request", request.escape_debug(), expected);
+    pub fn new(request: &str) -> Result<Self, ValidationError> {
+        let refuse = |expected| ValidationError::new("request", request.escape_debug(), expected);
         let like = "a method and a path, such as `GET /v1/secrets/42`";
         let (method, path) = request
             .trim()

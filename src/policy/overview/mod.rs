@@ -30,7 +30,7 @@ impl Policy {
     /// assert_eq!(of_team, ["15/1m"]);
     /// assert_eq!(overview.endpoints().next().unwrap().route(), "POST /reports");
     /// assert!(overview.warnings().is_empty());
-    /// # Ok::<(), tollgate::Problems>(())
+    /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     #[must_use]
     pub const fn overview(&self) -> Overview<'_> {

@@ -8,12 +8,14 @@ use super::Route;
 use super::segment::{self, Segment};
 use super::table::{Place, RouteMatch, Routes, Spot, Table, Target};
 use super::walk;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 impl Routes {
     /// Compiles routes with their targets. Rejects two routes that match the same requests, and
     /// names both. Each route comes with its path in a policy file.
-    pub(crate) fn compile(routes: Vec<(Route, Target, String)>) -> Result<Self, Vec<Invalid>> {
+    pub(crate) fn compile(
+        routes: Vec<(Route, Target, String)>,
+    ) -> Result<Self, Vec<ValidationError>> {
         let mut problems = Vec::new();
         let mut known: HashMap<(Option<Method>, Box<[Segment]>), usize> = HashMap::new();
         let mut places: Vec<Place> = Vec::new();
@@ -24,7 +26,7 @@ impl Routes {
                 let (twin, other): (_, &String) = (&places[*twin].route, &paths[*twin]);
                 let expected =
                     format!("another route than `{twin}`, which matches the same requests");
-                let problem = Invalid::new("route", &route, expected);
+                let problem = ValidationError::new("route", &route, expected);
                 problems.push(problem.at(path).because_of(other.as_str()));
                 continue;
             }
@@ -148,18 +150,18 @@ struct Ambiguous {
 }
 
 impl Ambiguous {
-    fn into_invalid(self, places: &[Place], paths: &[String]) -> Invalid {
+    fn into_invalid(self, places: &[Place], paths: &[String]) -> ValidationError {
         let Self { index, error } = self;
         let route = &places[index].route;
         let matchit::InsertError::Conflict { with } = error else {
             let expected = format!("parameters such as `{{id}}` or `{{*rest}}` ({error})");
-            return Invalid::new("route", route, expected).at(&*paths[index]);
+            return ValidationError::new("route", route, expected).at(&*paths[index]);
         };
         // The matcher names the other route by its path alone.
         let other = places.iter().position(|place| place.route.path == with);
         let named = other.map_or(with, |other| places[other].route.to_string());
         let expected = format!("a route that is not ambiguous with `{named}`");
-        let problem = Invalid::new("route", route, expected).at(&*paths[index]);
+        let problem = ValidationError::new("route", route, expected).at(&*paths[index]);
         match other {
             Some(other) => problem.because_of(&*paths[other]),
             None => problem,

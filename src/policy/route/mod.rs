@@ -10,7 +10,7 @@ mod walk;
 use http::Method;
 
 use self::segment::Segment;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 pub use self::path::PathRejection;
 pub(crate) use self::table::{Readings, RouteMatch, RoutedPath, Routes, Target};
@@ -25,8 +25,8 @@ pub(crate) struct Route {
 
 impl Route {
     /// Reads `GET /v1/items/{id}`, or without a method for all of them.
-    pub(crate) fn parse(text: &str) -> Result<Self, Invalid> {
-        let refuse = |expected: &str| Invalid::new("route", text, expected.to_owned());
+    pub(crate) fn parse(text: &str) -> Result<Self, ValidationError> {
+        let refuse = |expected: &str| ValidationError::new("route", text, expected.to_owned());
         let (method, path) = match text.trim().split_once(char::is_whitespace) {
             Some((method, path)) => (Some(method), path.trim_start()),
             None => (None, text.trim()),

@@ -1,6 +1,6 @@
 //! Segments of a route pattern.
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// One segment of a route pattern: the text between two slashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,8 +20,8 @@ pub(super) enum Segment {
 const MAX_PARAMETERS: usize = 25;
 
 /// Splits the pattern of a route, which begins with `/`, into its segments.
-pub(super) fn parse(pattern: &str) -> Result<Box<[Segment]>, Invalid> {
-    let refuse = |expected: String| Invalid::new("route", pattern, expected);
+pub(super) fn parse(pattern: &str) -> Result<Box<[Segment]>, ValidationError> {
+    let refuse = |expected: String| ValidationError::new("route", pattern, expected);
     let mut segments = Vec::new();
     for text in pattern.split('/').skip(1) {
         if segments.last() == Some(&Segment::Wildcard) {

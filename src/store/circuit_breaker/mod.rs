@@ -14,7 +14,7 @@ use super::hook::{CompletionHook, StoreReply};
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::error::{Invalid, StoreError};
+use crate::error::{StoreError, ValidationError};
 use crate::usage::Usages;
 
 /// Decorator that puts a deadline and a circuit breaker around a store.
@@ -207,20 +207,32 @@ impl CircuitBreakerBuilder {
     }
 
     /// Validates the settings and creates the decorator.
-    pub fn build(self) -> Result<CircuitBreaker, Invalid> {
+    pub fn build(self) -> Result<CircuitBreaker, ValidationError> {
         let too_long =
             |deadline: &Duration| deadline.is_zero() || *deadline > Self::LONGEST_DEADLINE;
         if let Some(wrong) = self.deadline.filter(too_long) {
             let found = format!("{wrong:?}");
-            return Err(Invalid::new("store deadline", found, "up to 60 seconds"));
+            return Err(ValidationError::new(
+                "store deadline",
+                found,
+                "up to 60 seconds",
+            ));
         }
         if self.failure_threshold == 0 {
             let expected = "at least one failure";
-            return Err(Invalid::new("breaker", self.failure_threshold, expected));
+            return Err(ValidationError::new(
+                "breaker",
+                self.failure_threshold,
+                expected,
+            ));
         }
         if self.probe_interval.is_zero() || self.probe_interval > Self::LONGEST_DEADLINE {
             let found = format!("{:?}", self.probe_interval);
-            return Err(Invalid::new("probe interval", found, "up to 60 seconds"));
+            return Err(ValidationError::new(
+                "probe interval",
+                found,
+                "up to 60 seconds",
+            ));
         }
         Ok(self.create())
     }

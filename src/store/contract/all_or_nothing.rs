@@ -1,22 +1,22 @@
-//! Promises about whole batches, and about taking back.
+//! Properties of batches and refunds.
 
-use super::bench::{
-    Bench, FIVE_A_MINUTE, MINUTE, SECOND, START, batch, counter, five_a_minute_in_turn, user,
+use super::harness::{
+    FIVE_A_MINUTE, Harness, MINUTE, SECOND, START, batch, counter, five_a_minute_in_turn, user,
 };
 use crate::batch::Check;
 use crate::key::Subject;
 use crate::usage::{Outcome, Usage};
 
-pub(super) async fn allows_an_empty_batch(bench: &Bench) {
-    let verdict = bench.decide(&batch(&[]), START).await;
-    bench.same(
+pub(super) async fn allows_an_empty_batch(harness: &Harness) {
+    let usages = harness.decide(&batch(&[]), START).await;
+    harness.same(
         "nothing to check",
-        (verdict.is_allowed(), verdict.usages().len()),
+        (usages.is_allowed(), usages.usages().len()),
         (true, 0),
     );
 }
 
-pub(super) async fn charges_every_check_of_a_batch(bench: &Bench) {
+pub(super) async fn charges_every_check_of_a_batch(harness: &Harness) {
     let (alice, acme, all) = (
         user("alice"),
         Subject::from([("tenant", "acme")]),
@@ -29,16 +29,16 @@ pub(super) async fn charges_every_check_of_a_batch(bench: &Bench) {
         .map(|((subject, counter), cost)| Check::new(subject, counter).with_cost(cost))
         .collect();
     let batch = batch(&checks);
-    let verdict = bench.decide(&batch, START).await;
-    bench.same("first", verdict.is_allowed(), true);
-    let used: Vec<u64> = verdict.usages().iter().map(Usage::used).collect();
-    bench.same("in the order of the checks", used, vec![1, 2, 3, 4, 5]);
-    let used = bench.peek(&batch, START).await;
+    let usages = harness.decide(&batch, START).await;
+    harness.same("first", usages.is_allowed(), true);
+    let used: Vec<u64> = usages.usages().iter().map(Usage::used).collect();
+    harness.same("in the order of the checks", used, vec![1, 2, 3, 4, 5]);
+    let used = harness.peek(&batch, START).await;
     let used: Vec<u64> = used.usages().iter().map(Usage::used).collect();
-    bench.same("and kept", used, vec![1, 2, 3, 4, 5]);
+    harness.same("and kept", used, vec![1, 2, 3, 4, 5]);
 }
 
-pub(super) async fn charges_nothing_when_one_check_is_denied(bench: &Bench) {
+pub(super) async fn charges_nothing_when_one_check_is_denied(harness: &Harness) {
     let (alice, acme, all) = (
         user("alice"),
         Subject::from([("tenant", "acme")]),
@@ -46,7 +46,7 @@ pub(super) async fn charges_nothing_when_one_check_is_denied(bench: &Bench) {
     );
     for full in FIVE_A_MINUTE {
         let spent = counter("spent", full);
-        bench
+        harness
             .take(Check::new(&acme, &spent).with_cost(5), START)
             .await;
         for open in FIVE_A_MINUTE {
@@ -64,8 +64,8 @@ pub(super) async fn charges_nothing_when_one_check_is_denied(bench: &Bench) {
             ];
             let both = batch(&checks);
             for _ in 0..3 {
-                let verdict = bench.decide(&both, START + 1).await;
-                let seen = verdict
+                let usages = harness.decide(&both, START + 1).await;
+                let seen = usages
                     .usages()
                     .iter()
                     .map(|usage| (usage.outcome(), usage.used()));
@@ -74,121 +74,121 @@ pub(super) async fn charges_nothing_when_one_check_is_denied(bench: &Bench) {
                     (Outcome::Denied, 5),
                     (Outcome::Allowed, 0),
                 ];
-                bench.same(open, seen.collect(), wanted.to_vec());
+                harness.same(open, seen.collect(), wanted.to_vec());
             }
-            let usage = bench.see(Check::new(&alice, &mine), START + 1).await;
-            bench.same(open, usage.used(), 0);
+            let usage = harness.see(Check::new(&alice, &mine), START + 1).await;
+            harness.same(open, usage.used(), 0);
         }
     }
 }
 
-pub(super) async fn changes_nothing_when_peeked_at(bench: &Bench) {
+pub(super) async fn peek_changes_nothing(harness: &Harness) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
         let counter = counter("peek", text);
         let check = Check::new(&alice, &counter);
-        bench.take(check.with_cost(4), START).await;
+        harness.take(check.with_cost(4), START).await;
         for cost in [1, 1, 2, 6, 1] {
-            let usage = bench.see(check.with_cost(cost), START).await;
+            let usage = harness.see(check.with_cost(cost), START).await;
             let outcome = match cost {
                 0..=1 => Outcome::Allowed,
                 2..=5 => Outcome::Denied,
                 _ => Outcome::Never,
             };
-            bench.same(text, (usage.outcome(), usage.used()), (outcome, 4));
+            harness.same(text, (usage.outcome(), usage.used()), (outcome, 4));
         }
-        // Looking ahead is looking, too.
-        let ahead = bench.see(check.with_cost(5), START + 10 * MINUTE).await;
-        bench.same(text, (ahead.outcome(), ahead.used()), (Outcome::Allowed, 0));
-        let usage = bench.take(check.with_cost(2), START).await;
-        bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 4));
-        let usage = bench.take(check, START).await;
-        bench.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));
+        // A peek at a later instant does not advance the counter either.
+        let ahead = harness.see(check.with_cost(5), START + 10 * MINUTE).await;
+        harness.same(text, (ahead.outcome(), ahead.used()), (Outcome::Allowed, 0));
+        let usage = harness.take(check.with_cost(2), START).await;
+        harness.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 4));
+        let usage = harness.take(check, START).await;
+        harness.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));
     }
 }
 
-pub(super) async fn records_what_has_happened(bench: &Bench) {
+pub(super) async fn record_charges_beyond_the_limit(harness: &Harness) {
     let alice = user("alice");
     for (text, start) in five_a_minute_in_turn() {
         let counter = counter("record", text);
         let check = Check::new(&alice, &counter);
-        let seen = bench
+        let seen = harness
             .record(&batch(&[check.with_cost(4)]), start)
             .await
             .usages()[0];
-        bench.same(text, (seen.outcome(), seen.used()), (Outcome::Allowed, 4));
-        // Over the limit, because it has happened; then it is as good as denied.
-        let seen = bench
+        harness.same(text, (seen.outcome(), seen.used()), (Outcome::Allowed, 4));
+        // `record` charges beyond the limit; its usage is reported as denied.
+        let seen = harness
             .record(&batch(&[check.with_cost(4)]), start)
             .await
             .usages()[0];
-        bench.same(
+        harness.same(
             text,
             (seen.outcome(), seen.used(), seen.remaining()),
             (Outcome::Denied, 8, 0),
         );
-        let usage = bench.take(check, start).await;
-        bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 8));
-        // And the wait is true for a counter that is over its limit as well.
+        let usage = harness.take(check, start).await;
+        harness.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 8));
+        // The wait is exact for a counter over its limit as well.
         let free = usage.reset_at().as_micros();
-        bench.same(text, bench.see(check, free - 1).await.is_allowed(), false);
-        bench.same(text, bench.see(check, free).await.is_allowed(), true);
+        harness.same(text, harness.see(check, free - 1).await.is_allowed(), false);
+        harness.same(text, harness.see(check, free).await.is_allowed(), true);
     }
 }
 
-pub(super) async fn gives_back_what_was_charged(bench: &Bench) {
+pub(super) async fn refund_takes_back_the_charge(harness: &Harness) {
     let (alice, all) = (user("alice"), Subject::all());
     for text in FIVE_A_MINUTE {
         let counter = counter("back", text);
         let one = Check::new(&alice, &counter);
-        bench.take(one.with_cost(2), START).await;
+        harness.take(one.with_cost(2), START).await;
         let checks = [one.with_cost(3), Check::new(&all, &counter).with_cost(3)];
         let both = batch(&checks);
-        bench.same(
+        harness.same(
             text,
-            bench.decide(&both, START + 5).await.is_allowed(),
+            harness.decide(&both, START + 5).await.is_allowed(),
             true,
         );
-        bench.refund(&both, START + 5, START + 5).await;
-        let left = bench.peek(&both, START + 5).await;
+        harness.refund(&both, START + 5, START + 5).await;
+        let left = harness.peek(&both, START + 5).await;
         let left: Vec<u64> = left.usages().iter().map(Usage::used).collect();
-        bench.same(text, left, vec![2, 0]);
+        harness.same(text, left, vec![2, 0]);
     }
 }
 
-pub(super) async fn gives_nothing_back_into_another_window(bench: &Bench) {
+pub(super) async fn refund_never_affects_another_window(harness: &Harness) {
     let alice = user("alice");
     for (text, start) in five_a_minute_in_turn() {
         let counter = counter("late", text);
         let check = Check::new(&alice, &counter);
-        bench.take(check.with_cost(5), start).await;
+        harness.take(check.with_cost(5), start).await;
         let later = start + 10 * MINUTE;
-        bench.take(check.with_cost(5), later).await;
-        // The first five are long forgotten: there is nothing of them to give back.
-        bench
+        harness.take(check.with_cost(5), later).await;
+        // The first five have expired: there is nothing to refund.
+        harness
             .refund(&batch(&[check.with_cost(5)]), start, later + SECOND)
             .await;
-        let usage = bench.see(check, later + SECOND).await;
-        bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 5));
+        let usage = harness.see(check, later + SECOND).await;
+        harness.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 5));
     }
 }
 
-pub(super) async fn never_gives_back_more_than_is_there(bench: &Bench) {
+pub(super) async fn refund_never_goes_below_zero(harness: &Harness) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
         let counter = counter("floor", text);
         let check = Check::new(&alice, &counter);
-        // Nothing there at all, then less than is given back.
-        bench
+        // No counter at all, then one with less than the refund.
+        harness
             .refund(&batch(&[check.with_cost(5)]), START, START)
             .await;
-        bench.take(check, START).await;
-        bench
+        harness.take(check, START).await;
+        harness
             .refund(&batch(&[check.with_cost(u64::MAX)]), START, START)
             .await;
-        let usage = bench.take(check.with_cost(5), START).await;
-        bench.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));
-        let usage = bench.take(check, START).await;
-        bench.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 5));
+        let usage = harness.take(check.with_cost(5), START).await;
+        harness.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));
+        let usage = harness.take(check, START).await;
+        harness.same(text, (usage.outcome(), usage.used()), (Outcome::Denied, 5));
     }
 }

@@ -1,6 +1,6 @@
-//! Promises about groups: each is charged whole or not at all, dry runs only if `Live` is admitted.
+//! Properties of groups: each is charged whole or not at all, dry runs only if `Live` is admitted.
 
-use super::bench::{Bench, FIVE_A_MINUTE, START, batch, counter, user};
+use super::harness::{FIVE_A_MINUTE, Harness, START, batch, counter, user};
 use crate::batch::{Check, Group, MAX_CHECKS};
 use crate::key::Counter;
 use crate::usage::Usage;
@@ -8,14 +8,14 @@ use crate::usage::Usage;
 const TRIAL: Group = Group::DryRun(0);
 const OTHER: Group = Group::DryRun(1);
 
-async fn used(bench: &Bench, name: &str, counter: &Counter) -> u64 {
-    bench
+async fn used(harness: &Harness, name: &str, counter: &Counter) -> u64 {
+    harness
         .see(Check::new(&user(name), counter), START)
         .await
         .used()
 }
 
-pub(super) async fn charges_a_dry_run_with_an_admitted_request(bench: &Bench) {
+pub(super) async fn charges_a_dry_run_with_an_admitted_request(harness: &Harness) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
         let [live, trial] = ["live", "trial"].map(|rule| counter(rule, text));
@@ -23,16 +23,16 @@ pub(super) async fn charges_a_dry_run_with_an_admitted_request(bench: &Bench) {
             Check::new(&alice, &live),
             Check::new(&alice, &trial).with_cost(2).with_group(TRIAL),
         ];
-        let usages = bench.decide(&batch(&checks), START).await;
-        bench.same("allowed", usages.is_allowed(), true);
+        let usages = harness.decide(&batch(&checks), START).await;
+        harness.same("allowed", usages.is_allowed(), true);
         let found: Vec<u64> = usages.usages().iter().map(Usage::used).collect();
-        bench.same("used", found, vec![1, 2]);
-        bench.same("live", used(bench, "alice", &live).await, 1);
-        bench.same("dry run", used(bench, "alice", &trial).await, 2);
+        harness.same("used", found, vec![1, 2]);
+        harness.same("live", used(harness, "alice", &live).await, 1);
+        harness.same("dry run", used(harness, "alice", &trial).await, 2);
     }
 }
 
-pub(super) async fn never_denies_by_a_dry_run(bench: &Bench) {
+pub(super) async fn never_denies_by_a_dry_run(harness: &Harness) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
         let [live, trial, other] = ["live", "trial", "other"].map(|rule| counter(rule, text));
@@ -41,42 +41,42 @@ pub(super) async fn never_denies_by_a_dry_run(bench: &Bench) {
             Check::new(&alice, &trial).with_cost(6).with_group(TRIAL),
             Check::new(&alice, &other).with_group(OTHER),
         ];
-        let usages = bench.decide(&batch(&checks), START).await;
-        bench.same("allowed", usages.is_allowed(), true);
+        let usages = harness.decide(&batch(&checks), START).await;
+        harness.same("allowed", usages.is_allowed(), true);
         let allowed: Vec<bool> = usages.usages().iter().map(Usage::is_allowed).collect();
-        bench.same("each check", allowed, vec![true, false, true]);
-        bench.same("live", used(bench, "alice", &live).await, 1);
-        bench.same(
+        harness.same("each check", allowed, vec![true, false, true]);
+        harness.same("live", used(harness, "alice", &live).await, 1);
+        harness.same(
             "dry run that would deny",
-            used(bench, "alice", &trial).await,
+            used(harness, "alice", &trial).await,
             0,
         );
-        bench.same("another dry run", used(bench, "alice", &other).await, 1);
+        harness.same("another dry run", used(harness, "alice", &other).await, 1);
     }
 }
 
-pub(super) async fn charges_no_dry_run_with_a_denied_request(bench: &Bench) {
+pub(super) async fn charges_no_dry_run_with_a_denied_request(harness: &Harness) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
         let [live, trial] = ["live", "trial"].map(|rule| counter(rule, text));
-        bench
+        harness
             .take(Check::new(&alice, &live).with_cost(5), START)
             .await;
         let checks = [
             Check::new(&alice, &live),
             Check::new(&alice, &trial).with_group(TRIAL),
         ];
-        let usages = bench.decide(&batch(&checks), START).await;
-        bench.same("allowed", usages.is_allowed(), false);
-        bench.same("answers", usages.usages().len(), 2);
-        bench.same("dry run", used(bench, "alice", &trial).await, 0);
+        let usages = harness.decide(&batch(&checks), START).await;
+        harness.same("allowed", usages.is_allowed(), false);
+        harness.same("answers", usages.usages().len(), 2);
+        harness.same("dry run", used(harness, "alice", &trial).await, 0);
     }
 }
 
-pub(super) async fn charges_each_dry_run_whole_or_not_at_all(bench: &Bench) {
+pub(super) async fn charges_each_dry_run_whole_or_not_at_all(harness: &Harness) {
     let (alice, bob) = (user("alice"), user("bob"));
     let [live, trial] = ["live", "trial"].map(|rule| counter(rule, "5/minute"));
-    bench
+    harness
         .take(Check::new(&bob, &trial).with_cost(5), START)
         .await;
     let checks = [
@@ -84,13 +84,13 @@ pub(super) async fn charges_each_dry_run_whole_or_not_at_all(bench: &Bench) {
         Check::new(&alice, &trial).with_group(TRIAL),
         Check::new(&bob, &trial).with_group(TRIAL),
     ];
-    let usages = bench.decide(&batch(&checks), START).await;
-    bench.same("allowed", usages.is_allowed(), true);
-    bench.same("dry run of alice", used(bench, "alice", &trial).await, 0);
-    bench.same("dry run of bob", used(bench, "bob", &trial).await, 5);
+    let usages = harness.decide(&batch(&checks), START).await;
+    harness.same("allowed", usages.is_allowed(), true);
+    harness.same("dry run of alice", used(harness, "alice", &trial).await, 0);
+    harness.same("dry run of bob", used(harness, "bob", &trial).await, 5);
 }
 
-pub(super) async fn takes_a_batch_of_three_full_groups(bench: &Bench) {
+pub(super) async fn takes_a_batch_of_three_full_groups(harness: &Harness) {
     let alice = user("alice");
     let rules = ["live", "trial", "other"].map(|group| {
         (0..MAX_CHECKS)
@@ -109,17 +109,17 @@ pub(super) async fn takes_a_batch_of_three_full_groups(bench: &Bench) {
         })
         .collect();
     for used in 1..=5 {
-        let usages = bench.decide(&batch(&checks), START).await;
-        bench.same("allowed", usages.is_allowed(), true);
-        bench.same("answers", usages.usages().len(), 3 * MAX_CHECKS);
+        let usages = harness.decide(&batch(&checks), START).await;
+        harness.same("allowed", usages.is_allowed(), true);
+        harness.same("answers", usages.usages().len(), 3 * MAX_CHECKS);
         let all_same = usages.usages().iter().all(|usage| usage.used() == used);
-        bench.same("used by each", all_same, true);
+        harness.same("used by each", all_same, true);
     }
-    let denied = bench.decide(&batch(&checks), START).await;
-    bench.same("allowed", denied.is_allowed(), false);
+    let denied = harness.decide(&batch(&checks), START).await;
+    harness.same("allowed", denied.is_allowed(), false);
 }
 
-pub(super) async fn peeks_records_and_refunds_all_groups(bench: &Bench) {
+pub(super) async fn peeks_records_and_refunds_all_groups(harness: &Harness) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
         let [live, trial] = ["live", "trial"].map(|rule| counter(rule, text));
@@ -127,13 +127,13 @@ pub(super) async fn peeks_records_and_refunds_all_groups(bench: &Bench) {
             Check::new(&alice, &live),
             Check::new(&alice, &trial).with_group(TRIAL),
         ];
-        let _ = bench.peek(&batch(&checks), START).await;
-        bench.same("peek", used(bench, "alice", &trial).await, 0);
-        let recorded = bench.record(&batch(&checks), START).await;
-        bench.same("record", recorded.usages()[1].used(), 1);
-        bench.refund(&batch(&checks), START, START).await;
+        let _ = harness.peek(&batch(&checks), START).await;
+        harness.same("peek", used(harness, "alice", &trial).await, 0);
+        let recorded = harness.record(&batch(&checks), START).await;
+        harness.same("record", recorded.usages()[1].used(), 1);
+        harness.refund(&batch(&checks), START, START).await;
         for counter in [&live, &trial] {
-            bench.same("refund", used(bench, "alice", counter).await, 0);
+            harness.same("refund", used(harness, "alice", counter).await, 0);
         }
     }
 }

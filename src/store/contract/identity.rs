@@ -1,12 +1,12 @@
-//! Promises about whose counter is whose.
+//! Properties of subjects and counters: different ones are never mixed up.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::bench::{Bench, START, counter, user};
+use super::harness::{Harness, START, counter, user};
 use crate::batch::Check;
 use crate::key::{Subject, Value};
 
-pub(super) async fn keeps_subjects_apart(bench: &Bench) {
+pub(super) async fn keeps_subjects_apart(harness: &Harness) {
     let counter = counter("apart", "1/minute");
     let long = "x".repeat(5_000);
     let longer = "x".repeat(5_001);
@@ -38,29 +38,29 @@ pub(super) async fn keeps_subjects_apart(bench: &Bench) {
         Subject::from([("user", "\0\u{1F600}\r\n{}")]),
     ];
     for (index, subject) in subjects.iter().enumerate() {
-        let usage = bench.take(Check::new(subject, &counter), START).await;
-        bench.same(
+        let usage = harness.take(Check::new(subject, &counter), START).await;
+        harness.same(
             &format!("subject {index} is its own"),
             usage.is_allowed(),
             true,
         );
     }
     for subject in &subjects {
-        let usage = bench.take(Check::new(subject, &counter), START).await;
-        bench.same("the second time it is the same", usage.is_allowed(), false);
+        let usage = harness.take(Check::new(subject, &counter), START).await;
+        harness.same("the second time it is the same", usage.is_allowed(), false);
     }
-    // The one pair that is the same: an address, and the same address mapped into IPv6.
+    // One pair is equal: an IPv4 address and its IPv4-mapped form.
     let mapped = Value::Address(IpAddr::V6(Ipv4Addr::new(1, 2, 3, 4).to_ipv6_mapped()));
     let mapped = Subject::from([("ip", mapped)]);
-    let usage = bench.take(Check::new(&mapped, &counter), START).await;
-    bench.same(
+    let usage = harness.take(Check::new(&mapped, &counter), START).await;
+    harness.same(
         "a mapped address is its IPv4 form",
         usage.is_allowed(),
         false,
     );
 }
 
-pub(super) async fn keeps_counters_apart(bench: &Bench) {
+pub(super) async fn keeps_counters_apart(harness: &Harness) {
     let alice = user("alice");
     let counters = [
         counter("a", "1/minute"),
@@ -75,19 +75,19 @@ pub(super) async fn keeps_counters_apart(bench: &Bench) {
         counter("a", "1/minute, sliding-buckets, buckets 6"),
     ];
     for counter in &counters {
-        let usage = bench.take(Check::new(&alice, counter), START).await;
-        bench.same(&counter.quota().to_string(), usage.is_allowed(), true);
-        let usage = bench.take(Check::new(&alice, counter), START).await;
-        bench.same(&counter.quota().to_string(), usage.is_allowed(), false);
+        let usage = harness.take(Check::new(&alice, counter), START).await;
+        harness.same(&counter.quota().to_string(), usage.is_allowed(), true);
+        let usage = harness.take(Check::new(&alice, counter), START).await;
+        harness.same(&counter.quota().to_string(), usage.is_allowed(), false);
     }
 }
 
-pub(super) async fn takes_a_rule_by_its_name(bench: &Bench) {
+pub(super) async fn identifies_a_rule_by_its_name(harness: &Harness) {
     let alice = user("alice");
     let (before, after) = (counter("rule", "5/minute"), counter("rule", "9/minute"));
-    bench
+    harness
         .take(Check::new(&alice, &before).with_cost(5), START)
         .await;
-    let usage = bench.see(Check::new(&alice, &after), START).await;
-    bench.same("a new amount, the same count", usage.used(), 5);
+    let usage = harness.see(Check::new(&alice, &after), START).await;
+    harness.same("a new amount, the same count", usage.used(), 5);
 }

@@ -1,9 +1,9 @@
-//! Traces with their answers, as JSON: the same for every store, in whatever language it
-//! decides. They come from the reference model of the crate's own tests.
+//! Test vectors in JSON: calls with their expected usages, for every store in every language. The
+//! reference model of the crate's tests generates them.
 
 use serde::Deserialize;
 
-use super::bench::{Bench, batch, counter, user};
+use super::harness::{Harness, batch, counter, user};
 use crate::batch::Check;
 use crate::key::Counter;
 use crate::quota::Quota;
@@ -23,7 +23,7 @@ struct File {
     cases: Vec<Case>,
 }
 
-/// One counter and what happens to it.
+/// One counter and a sequence of calls.
 #[derive(Deserialize)]
 pub(super) struct Case {
     #[serde(skip)]
@@ -38,11 +38,11 @@ struct Step {
     op: Op,
     at: u64,
     cost: u64,
-    /// For `refund`: when it was charged.
+    /// For `refund`: the instant of the charge.
     charged_at: Option<u64>,
-    /// Another amount than the quota's, for this step.
+    /// Limit of this step, if it differs from the quota.
     amount: Option<u64>,
-    /// Of everything but `refund`.
+    /// Expected usage. Absent for `refund`.
     expect: Option<Expect>,
 }
 
@@ -91,7 +91,7 @@ impl Case {
         format!("answers the {} vector `{}`", self.algorithm, self.name)
     }
 
-    pub(super) async fn run(&self, bench: &Bench) {
+    pub(super) async fn run(&self, harness: &Harness) {
         let (alice, counter) = (user("alice"), counter("vector", &self.quota));
         for (number, step) in self.steps.iter().enumerate() {
             let other = step.amount.map(|amount| with_amount(&counter, amount));
@@ -101,24 +101,24 @@ impl Case {
             }
             let checks = [check];
             let batch = batch(&checks);
-            let verdict = match step.op {
-                Op::Decide => bench.decide(&batch, step.at).await,
-                Op::Peek => bench.peek(&batch, step.at).await,
-                Op::Record => bench.record(&batch, step.at).await,
+            let usages = match step.op {
+                Op::Decide => harness.decide(&batch, step.at).await,
+                Op::Peek => harness.peek(&batch, step.at).await,
+                Op::Record => harness.record(&batch, step.at).await,
                 Op::Refund => {
                     let charged_at = step.charged_at.expect("a refund says when it was charged");
-                    bench.refund(&batch, charged_at, step.at).await;
+                    harness.refund(&batch, charged_at, step.at).await;
                     continue;
                 }
             };
-            let usage = verdict.usages()[0];
+            let usage = usages.usages()[0];
             let wanted = step.expect.as_ref().expect("a step says what it expects");
             let outcome = match wanted.outcome {
                 Answered::Allowed => Outcome::Allowed,
                 Answered::Denied => Outcome::Denied,
                 Answered::Never => Outcome::Never,
             };
-            bench.same(
+            harness.same(
                 &format!("step {number}, {:?} {} at {}", step.op, step.cost, step.at),
                 (
                     usage.outcome(),

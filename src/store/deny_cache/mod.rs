@@ -14,7 +14,7 @@ use super::hook::CompletionHook;
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
 use crate::batch::Batch;
 use crate::clock::{Clock, Timestamp};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::usage::Usages;
 
 /// Decorator that caches denials, so that a blocked caller who keeps sending causes no store calls.
@@ -184,14 +184,22 @@ impl DenyCacheBuilder {
     }
 
     /// Validates the settings and creates the decorator.
-    pub fn build(self) -> Result<DenyCache, Invalid> {
+    pub fn build(self) -> Result<DenyCache, ValidationError> {
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
             let expected = format!("1 to {} denials", Self::MAX_CAPACITY);
-            return Err(Invalid::new("deny cache capacity", self.capacity, expected));
+            return Err(ValidationError::new(
+                "deny cache capacity",
+                self.capacity,
+                expected,
+            ));
         }
         if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST {
             let found = format!("{:?}", self.max_ttl);
-            return Err(Invalid::new("deny cache time", found, "up to 60 seconds"));
+            return Err(ValidationError::new(
+                "deny cache time",
+                found,
+                "up to 60 seconds",
+            ));
         }
         Ok(self.create())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Leased;
 use super::registry::{LeaseRegistry, Settings};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::store::Store;
 
 /// Settings of a [`Leased`].
@@ -51,18 +51,30 @@ impl LeasedBuilder {
     }
 
     /// Validates the settings and creates the decorator.
-    pub fn build(self) -> Result<Leased, Invalid> {
+    pub fn build(self) -> Result<Leased, ValidationError> {
         if !(1..=Self::MAX_BLOCK_SIZE).contains(&self.block_size) {
             let expected = format!("1 to {} requests", Self::MAX_BLOCK_SIZE);
-            return Err(Invalid::new("lease block", self.block_size, expected));
+            return Err(ValidationError::new(
+                "lease block",
+                self.block_size,
+                expected,
+            ));
         }
         if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST_TTL {
             let found = format!("{:?}", self.max_ttl);
-            return Err(Invalid::new("lease time", found, "up to 60 seconds"));
+            return Err(ValidationError::new(
+                "lease time",
+                found,
+                "up to 60 seconds",
+            ));
         }
         if self.capacity == 0 {
             let expected = "at least one kind of request";
-            return Err(Invalid::new("lease capacity", self.capacity, expected));
+            return Err(ValidationError::new(
+                "lease capacity",
+                self.capacity,
+                expected,
+            ));
         }
         Ok(self.create())
     }

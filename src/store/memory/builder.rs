@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::MemoryStore;
 use super::shards::{Shard, shards_for};
 use super::table::{Common, Table};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::store::epoch::Epoch;
 use crate::store::overrides::Overrides;
 use crate::store::subject_hash::SubjectHasher;
@@ -56,9 +56,9 @@ impl MemoryStoreBuilder {
     /// # Errors
     ///
     /// Rejects a capacity of 0 and one over 2^32 − 1.
-    pub fn build(self) -> Result<MemoryStore, Invalid> {
+    pub fn build(self) -> Result<MemoryStore, ValidationError> {
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "store capacity",
                 self.capacity,
                 format!("1 to {} counters", Self::MAX_CAPACITY),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::clock::Timestamp;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::key::{OwnedSubject, Subject, Value, is_plain};
 use crate::quota::{IntoQuota, Quota};
 
@@ -18,7 +18,7 @@ use crate::quota::{IntoQuota, Quota};
 ///     .until(Timestamp::from_secs(1_796_083_200));
 /// let blocked = Override::new([("user", "mallory")], "global", "blocked")?;
 /// # let _ = (launch, blocked);
-/// # Ok::<(), tollgate::Invalid>(())
+/// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// # Subject
@@ -51,11 +51,15 @@ impl Override {
         subject: impl Into<Subject<'a>>,
         rule: impl Into<String>,
         quota: impl IntoQuota,
-    ) -> Result<Self, Invalid> {
+    ) -> Result<Self, ValidationError> {
         let rule = rule.into();
         if !is_plain(&rule, 128) {
             let expected = "the name of a rule";
-            return Err(Invalid::new("rule name", rule.escape_debug(), expected));
+            return Err(ValidationError::new(
+                "rule name",
+                rule.escape_debug(),
+                expected,
+            ));
         }
         Ok(Self {
             subject: OwnedSubject::from(&subject.into().with_addresses()),

@@ -14,7 +14,7 @@ use super::tls::Tls;
 use super::url::Target;
 use super::{RedisStore, Shared};
 use crate::clock::SystemClock;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::store::Overrides;
 use crate::store::chance::chance;
 use crate::store::epoch::Epoch;
@@ -116,7 +116,7 @@ impl RedisStoreBuilder {
     ///
     /// Must be called on a tokio runtime, which runs the tasks of the store. Redis may be down: the
     /// store connects when it is up.
-    pub fn build(self) -> Result<RedisStore, Invalid> {
+    pub fn build(self) -> Result<RedisStore, ValidationError> {
         let mut target = Target::parse(&self.url)?;
         if target.is_tls() {
             #[cfg(feature = "redis-tls")]
@@ -128,10 +128,14 @@ impl RedisStoreBuilder {
         let prefix = Prefix::new(&self.prefix)?;
         if self.deadline.is_zero() || self.deadline > Self::LONGEST_DEADLINE {
             let found = format!("{:?}", self.deadline);
-            return Err(Invalid::new("redis deadline", found, "up to 60 seconds"));
+            return Err(ValidationError::new(
+                "redis deadline",
+                found,
+                "up to 60 seconds",
+            ));
         }
         let runtime = Handle::try_current().map_err(|_| {
-            Invalid::new(
+            ValidationError::new(
                 "runtime",
                 "none",
                 "a tokio runtime: build the store in `#[tokio::main]`, or in `Runtime::block_on`",

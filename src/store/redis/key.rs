@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::key::{Subject, Value};
 
 /// Beginning of all keys of one application.
@@ -18,11 +18,11 @@ impl Prefix {
     const VERSION: &'static str = "v2";
 
     /// Accepts 1 to 64 visible ASCII characters without a meaning in a hash tag or a pattern.
-    pub(super) fn new(name: &str) -> Result<Self, Invalid> {
+    pub(super) fn new(name: &str) -> Result<Self, ValidationError> {
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"{}*?[]\\\"'".contains(&byte);
         if !(1..=Self::MAX_LEN).contains(&name.len()) || !name.bytes().all(is_plain) {
             let shown: String = name.chars().take(Self::MAX_LEN).collect();
-            return Err(Invalid::new(
+            return Err(ValidationError::new(
                 "redis prefix",
                 shown.escape_debug(),
                 "1 to 64 visible ASCII characters, without quotes and without { } * ? [ ] \\",

@@ -5,16 +5,16 @@ use std::io;
 
 use tokio::net::TcpStream;
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// Never constructed.
 #[derive(Clone)]
 pub(super) struct Tls(());
 
 impl Tls {
-    pub(super) fn new(_: Option<&[u8]>) -> Result<Self, Invalid> {
+    pub(super) fn new(_: Option<&[u8]>) -> Result<Self, ValidationError> {
         let expected = "redis:// without TLS, or the feature `redis-tls` of this crate";
-        Err(Invalid::new("redis url", "rediss://", expected))
+        Err(ValidationError::new("redis url", "rediss://", expected))
     }
 
     #[expect(clippy::unused_self, reason = "same signature as in tls.rs")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RedisStore, RedisStoreBuilder};
-use crate::error::Invalid;
+use crate::error::ValidationError;
 use crate::store::{DenyCache, Store};
 
 impl RedisStore {
@@ -28,7 +28,7 @@ impl RedisStore {
     ///
     /// Redis may be down: the store starts without it, and connects when it is up. Must be called on
     /// a tokio runtime. For other settings see [`RedisStoreBuilder::connect`].
-    pub fn connect(url: &str) -> Result<Arc<dyn Store>, Invalid> {
+    pub fn connect(url: &str) -> Result<Arc<dyn Store>, ValidationError> {
         Self::builder(url).connect()
     }
 }
@@ -40,7 +40,7 @@ impl RedisStoreBuilder {
     /// # use std::time::Duration;
     /// # use tollgate::RedisStore;
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), tollgate::Invalid> {
+    /// # async fn main() -> Result<(), tollgate::ValidationError> {
     /// let store = RedisStore::builder("redis://localhost:6379")
     ///     .prefix("shop")
     ///     .deadline(Duration::from_millis(20))
@@ -49,7 +49,7 @@ impl RedisStoreBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn connect(self) -> Result<Arc<dyn Store>, Invalid> {
+    pub fn connect(self) -> Result<Arc<dyn Store>, ValidationError> {
         Ok(Arc::new(DenyCache::new(self.build()?)))
     }
 }

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 /// TLS settings of a store.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(super) struct Tls(TlsConnector);
 
 impl Tls {
     /// Trusts these root certificates, or those of the system.
-    pub(super) fn new(roots: Option<&[u8]>) -> Result<Self, Invalid> {
+    pub(super) fn new(roots: Option<&[u8]>) -> Result<Self, ValidationError> {
         let trusted = match roots {
             Some(pem) => given(pem)?,
             None => of_the_system()?,
@@ -27,7 +27,7 @@ impl Tls {
         // Named explicitly: another provider in the program must not change it.
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| Invalid::new("redis TLS", error, "TLS 1.2 or 1.3"))?
+            .map_err(|error| ValidationError::new("redis TLS", error, "TLS 1.2 or 1.3"))?
             .with_root_certificates(trusted)
             .with_no_client_auth();
         Ok(Self(TlsConnector::from(Arc::new(config))))
@@ -45,10 +45,10 @@ impl Tls {
     }
 }
 
-fn given(pem: &[u8]) -> Result<RootCertStore, Invalid> {
+fn given(pem: &[u8]) -> Result<RootCertStore, ValidationError> {
     let wrong = |found: String| {
         let expected = "certificates in PEM, each from BEGIN CERTIFICATE to END CERTIFICATE";
-        Invalid::new("redis root certificates", found, expected)
+        ValidationError::new("redis root certificates", found, expected)
     };
     let mut trusted = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -63,13 +63,17 @@ fn given(pem: &[u8]) -> Result<RootCertStore, Invalid> {
 }
 
 /// Certificates that cannot be parsed are skipped.
-fn of_the_system() -> Result<RootCertStore, Invalid> {
+fn of_the_system() -> Result<RootCertStore, ValidationError> {
     let mut trusted = RootCertStore::empty();
     trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if trusted.is_empty() {
         let expected = "certificates that the system trusts, or some that are given with \
                         `root_certificates`";
-        return Err(Invalid::new("redis root certificates", "none", expected));
+        return Err(ValidationError::new(
+            "redis root certificates",
+            "none",
+            expected,
+        ));
     }
     Ok(trusted)
 }

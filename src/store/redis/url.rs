@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::address::{Address, Endpoint, Login};
 use super::tls::Tls;
-use crate::error::Invalid;
+use crate::error::ValidationError;
 
 const FORMS: &str = "redis://host, redis://user:password@host:6379/0, redis+unix:///run/redis.sock, \
                      redis+sentinel://host:26379,host:26379/name or redis+cluster://host:6379,host:6379; \
@@ -43,7 +43,7 @@ enum Arrangement {
 
 impl Target {
     /// Parses a URL. Errors do not contain user and password.
-    pub(super) fn parse(url: &str) -> Result<Self, Invalid> {
+    pub(super) fn parse(url: &str) -> Result<Self, ValidationError> {
         let wrong = |expected: &'static str| refuse(&redacted(url), expected);
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong(FORMS))?;
         let (arrangement, is_tls) = arrangement(scheme).ok_or_else(|| wrong(FORMS))?;
@@ -178,7 +178,10 @@ fn arrangement(scheme: &str) -> Option<(Arrangement, bool)> {
     }
 }
 
-fn read_login(text: &str, wrong: impl Fn(&'static str) -> Invalid) -> Result<Login, Invalid> {
+fn read_login(
+    text: &str,
+    wrong: impl Fn(&'static str) -> ValidationError,
+) -> Result<Login, ValidationError> {
     let (user, password) = text.split_once(':').unwrap_or((text, ""));
     let decoded = |text: &str| match percent_decode_str(text).decode_utf8() {
         Ok(text) if text.is_empty() => Ok(None),
@@ -198,8 +201,8 @@ fn read_login(text: &str, wrong: impl Fn(&'static str) -> Invalid) -> Result<Log
     Ok(login)
 }
 
-fn refuse(url: &str, expected: &'static str) -> Invalid {
-    Invalid::new("redis url", url, expected)
+fn refuse(url: &str, expected: &'static str) -> ValidationError {
+    ValidationError::new("redis url", url, expected)
 }
 
 /// Removes what comes before the last `@`. Without a host, the password is where a port should be.

@@ -56,7 +56,6 @@ async fn a_change_and_a_failed_one_are_told() {
     assert!(message.contains("was not read from a file"), "{message}");
 }
 
-#[cfg(feature = "config")]
 #[tokio::test]
 async fn a_file_is_read_again() {
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));

@@ -22,7 +22,7 @@ fn policy() -> PolicyBuilder {
         .endpoint(
             "POST /login",
             Rule::new("3/minute")
-                .and("10/hour")
+                .quota("10/hour")
                 .name("login")
                 .unscaled(),
         )

@@ -126,7 +126,10 @@ fn settings_that_make_no_sense_are_refused_all_at_once() {
         .max_hosts(0)
         .build()
         .unwrap_err();
-    let fields: Vec<&str> = problems.iter().map(tollgate::Invalid::field).collect();
+    let fields: Vec<&str> = problems
+        .iter()
+        .map(tollgate::ValidationError::field)
+        .collect();
     assert_eq!(fields, ["retry_budget", "slow_below", "max_hosts"]);
     let debug = format!("{:?}", PoliteLayer::new());
     assert!(debug.contains("known_hosts: 0"), "{debug}");

@@ -1,7 +1,6 @@
 //! The layer for outbound requests: alone, on a clock that stands still, and over sockets.
 
 mod crowd;
-#[cfg(feature = "tracing")]
 mod events;
 mod hostile;
 mod hosts;

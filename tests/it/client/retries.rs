@@ -235,7 +235,6 @@ fn bodies_say_whether_they_can_be_sent_again() {
     assert!(!can(&full().boxed()) && !can(&full().boxed_unsync()));
     assert!(can(&Full::<Bytes>::default().boxed()));
     assert!(can(&Full::<Bytes>::default().boxed_unsync()));
-    #[cfg(feature = "axum")]
     {
         assert!(can(&axum::body::Body::empty()) && !can(&axum::body::Body::from("text")));
     }

@@ -120,7 +120,7 @@ async fn reqwest_keeps_to_the_limit() {
         .map_request(|request: http::Request<Bytes>| {
             reqwest::Request::try_from(request).expect("a whole address")
         })
-        .map_response(Response::<reqwest::Body>::from);
+        .map_response(Response::from);
     let client = layer.layer(client);
     for number in 0..6_u64 {
         let request = http::Request::get(format!("http://{server}/")).body(Bytes::new());
@@ -132,6 +132,17 @@ async fn reqwest_keeps_to_the_limit() {
     assert!(took >= Duration::from_secs(20), "{took:?}");
     let limits = layer.limits(&server.to_string()).unwrap();
     assert_eq!(limits.limit(), Some(2));
+}
+
+#[test]
+fn reqwest_is_converted_as_the_guide_shows() {
+    let conversion = |text: &str| {
+        let (_, rest) = text.split_once("let client = reqwest::").unwrap();
+        let (conversion, _) = rest.split_once(';').unwrap();
+        conversion.split_whitespace().collect::<String>()
+    };
+    let guide = include_str!("../../../src/docs/client.md");
+    assert_eq!(conversion(guide), conversion(include_str!("sockets.rs")));
 }
 
 /// Twenty clients, and a server that says something else each time, none of it true.

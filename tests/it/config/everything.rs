@@ -86,8 +86,8 @@ fn in_code() -> PolicyBuilder {
         .endpoint(
             "/v1/export",
             Rule::in_category("everything")
-                .and(bursty.build().unwrap())
-                .and("2000/day")
+                .quota(bursty.build().unwrap())
+                .quota("2000/day")
                 .count(Count::statuses(["200", "5xx"]).unwrap())
                 .cost(5)
                 .suggestion("Ask for less.")
@@ -96,8 +96,8 @@ fn in_code() -> PolicyBuilder {
         .rule(
             "outbound",
             Rule::new("60/minute, sliding-buckets")
-                .and("1000/hour, sliding-buckets")
-                .and("5/s, sliding-log")
+                .quota("1000/hour, sliding-buckets")
+                .quota("5/s, sliding-log")
                 .per([]),
         )
         .rule(

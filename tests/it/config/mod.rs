@@ -1,6 +1,5 @@
 //! Policies from files.
 
-#[cfg(feature = "jwt")]
 mod everything;
 mod hostile;
 mod order;

@@ -1,7 +1,6 @@
 //! What is printed can be read, and means the same.
 
 use std::fs;
-use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -10,6 +9,8 @@ use tollgate::policy::{
     Count, Inquiry, OnStoreFailure, Policy, PolicyBuilder, Preflight, Rule, Tiers,
 };
 use tollgate::{Identity, Timestamp};
+
+use crate::support::root;
 
 const TIERS: [&str; 3] = ["free", "team", "a b.c"];
 const ROUTES: [&str; 5] = [
@@ -74,7 +75,7 @@ fn quotas(from: Rule) -> impl Strategy<Value = Rule> {
     (windows, tiers, 0_usize..4).prop_map(move |(windows, tiers, choice)| {
         let mut rule = windows
             .iter()
-            .fold(from.clone(), |rule, window| rule.and(window[0]));
+            .fold(from.clone(), |rule, window| rule.quota(window[0]));
         for (index, tier) in tiers.into_iter().enumerate() {
             let numbers = windows.iter().map(|window| window[(choice + index) % 4]);
             rule = rule.tier(tier, numbers.collect::<Vec<_>>());
@@ -324,12 +325,10 @@ proptest! {
     }
 }
 
-#[cfg(feature = "jwt")]
 const VARIABLES: [(&str, &str); 1] = [("JWT_SECRET", crate::identity::forge::SECRET)];
 
 /// Everything that a file can say, once, and who callers are, which only a file says.
 #[test]
-#[cfg(feature = "jwt")]
 fn a_whole_file() {
     let text = include_str!("spec.toml");
     let config = Source::toml(text).variables(VARIABLES).read().unwrap();
@@ -345,7 +344,7 @@ fn a_whole_file() {
         format!("{:#?}", again.client_ip()),
         format!("{:#?}", config.client_ip())
     );
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/config/spec.printed.toml");
+    let path = root().join("tests/it/config/spec.printed.toml");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &printed).unwrap();
     }
@@ -383,7 +382,7 @@ failed_auth_quota = \"9/minute, token-bucket\"
 #[test]
 fn what_only_code_can_say_is_a_comment() {
     let policy = Policy::builder()
-        .everyone(Rule::new("10/s").cost_of(|head| head.path().len() as u64))
+        .everyone(Rule::new("10/s").cost_with(|head| head.path().len() as u64))
         .exempt_when(|_| false);
     let printed = policy.to_toml().unwrap();
     assert_eq!(
@@ -451,7 +450,6 @@ fn what_no_file_can_say_is_refused() {
 
 /// A name that may be a secret is not shown.
 #[test]
-#[cfg(feature = "jwt")]
 fn a_secret_in_the_place_of_its_name_is_not_printed() {
     let text = "\
 [global]

@@ -1,17 +1,18 @@
 //! The schema that is published is that of the file, and says of files what the program says.
 
 use std::fs;
-use std::path::Path;
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate::config::{ConfigError, Source};
 
+use crate::support::root;
+
 /// Run with `BLESS=1` to write it.
 #[test]
 fn the_published_schema_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/tollgate.schema.json");
+    let path = root().join("schema/tollgate.schema.json");
     let schema = tollgate::config::schema();
     if std::env::var_os("BLESS").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -78,7 +79,7 @@ fn is_of_another_shape(error: &ConfigError) -> bool {
 #[test]
 fn good_files_are_accepted() {
     let judge = Judge::new();
-    let gateway = include_str!("../../../examples/gateway.toml");
+    let gateway = include_str!("../../../examples/gateway/gateway.toml");
     let json: Value = serde_json::from_str(include_str!("spec.json")).unwrap();
     let tomls = [
         include_str!("spec.toml"),
@@ -93,7 +94,7 @@ fn good_files_are_accepted() {
 /// The line is for editors, and leads to the schema.
 #[test]
 fn the_file_of_the_gateway_names_the_schema() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let directory = root().join("examples/gateway");
     let text = fs::read_to_string(directory.join("gateway.toml")).unwrap();
     let first = text.lines().next().unwrap();
     let schema = first.strip_prefix("#:schema ").unwrap();
@@ -104,7 +105,7 @@ fn the_file_of_the_gateway_names_the_schema() {
 #[test]
 fn files_of_another_shape_are_refused() {
     let judge = Judge::new();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/config/wrong");
+    let directory = root().join("tests/it/config/wrong");
     let mut refused = 0;
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

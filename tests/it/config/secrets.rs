@@ -58,7 +58,6 @@ fn those_in_variables() {
     is_not_shown(&error);
 }
 
-#[cfg(feature = "jwt")]
 #[test]
 fn those_that_a_config_knows() {
     let text = "
@@ -78,7 +77,6 @@ fn those_that_a_config_knows() {
 }
 
 /// Where keys are not, a file can be checked all the same; and nobody gets in without one.
-#[cfg(feature = "jwt")]
 #[test]
 fn keys_need_not_be_there_to_check_a_file() {
     let text = "
@@ -93,7 +91,6 @@ fn keys_need_not_be_there_to_check_a_file() {
 }
 
 /// In the file it was painted over, in a variable it was shown.
-#[cfg(feature = "jwt")]
 #[test]
 fn a_secret_in_a_variable_for_its_name_is_not_shown() {
     let text = "[global]\nauthenticated = '1/s'\n[identity.jwt]\nalgorithms = ['HS256']\n";

@@ -105,7 +105,6 @@ fn code_adds_to_a_file() {
     assert!(told[0].contains("a path that begins with `/`"), "{told:?}");
 }
 
-#[cfg(feature = "jwt")]
 #[test]
 fn keys_are_found_beside_the_file() {
     use crate::identity::forge;

@@ -328,6 +328,8 @@ fn a_value_that_is_no_text_is_told() {
 fn what_no_variable_names_stays() {
     let config = read(&[("TOLLGATE_ENDPOINTS__0__COUNT", "404, 5xx")]).unwrap();
     let count = Count::statuses(["404", "5xx"]).unwrap();
-    let rule = Rule::in_category("top-secrets").and("10/hour").count(count);
+    let rule = Rule::in_category("top-secrets")
+        .quota("10/hour")
+        .count(count);
     assert!(format!("{:?}", config.policy()).contains(&format!("{rule:?}")));
 }

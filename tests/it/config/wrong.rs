@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use tollgate::config::{ConfigError, Source};
 
+use crate::support::root;
+
 fn files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/config/wrong");
+    let directory = root().join("tests/it/config/wrong");
     let mut files: Vec<PathBuf> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -8,12 +8,13 @@ use std::net::SocketAddr;
 use super::getting_started;
 use super::manifest::Manifest;
 use super::not_run;
-use super::page::{Page, examples, pages, root};
+use super::page::{Page, examples, pages};
 use super::snippets::policy_of;
 use crate::curl::{assert_is_shown, replay, words};
 use crate::examples::SERVERS;
 use crate::examples::process::{Example, ended};
 use crate::redis::server::Server;
+use crate::support::root;
 
 /// Where pages have their servers.
 const SHOWN_ADDRESS: &str = "127.0.0.1:3000";
@@ -112,6 +113,10 @@ async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
             not_run::has_program(package)?;
             tollgate(page, command, arguments)
         }
+        ["cargo", "run", "-p", package] => {
+            let (name, features) = Manifest::of_example_package(package)?;
+            start(&name, &settings, &features).await
+        }
         ["cargo", "run", arguments @ ..] => example(&settings, arguments).await,
         ["curl", ..] => curl(page, command).await,
         _ => Err("neither run nor on the list of what is not run".to_owned()),
@@ -153,6 +158,16 @@ async fn example(settings: &[String], arguments: &[&str]) -> Result<(), String> 
     if !root().join(format!("examples/{name}.rs")).exists() {
         return Err(format!("there is no example `{name}`"));
     }
+    start(name, settings, &given).await
+}
+
+/// Starts an example that is built with these features.
+async fn start(
+    name: &str,
+    settings: &[String],
+    features: &[impl AsRef<str>],
+) -> Result<(), String> {
+    let has_redis = features.iter().any(|name| name.as_ref() == "redis");
     let redis = settings
         .iter()
         .any(|setting| setting.starts_with("REDIS_URL="));
@@ -162,13 +177,13 @@ async fn example(settings: &[String], arguments: &[&str]) -> Result<(), String> 
     let mut variables = vec![("CALLS", "10"), ("CLIENTS", "2")];
     for setting in settings {
         match setting.split_once('=').unwrap() {
-            ("REDIS_URL", _) if given.contains(&"redis") => variables.push(("REDIS_URL", &url)),
+            ("REDIS_URL", _) if has_redis => variables.push(("REDIS_URL", &url)),
             ("REDIS_URL", _) => return Err("REDIS_URL needs the feature `redis`".to_owned()),
             ("PORT", _) => {}
             other => variables.push(other),
         }
     }
-    if SERVERS.contains(name) {
+    if SERVERS.contains(&name) {
         let _listens = Example::start(name, &variables).await;
         return Ok(());
     }
@@ -182,7 +197,10 @@ async fn example(settings: &[String], arguments: &[&str]) -> Result<(), String> 
 /// A request to the server that the page is about.
 async fn curl(page: &Page, command: &Command) -> Result<(), String> {
     let example = page.path.strip_prefix("examples/");
-    let example = example.and_then(|path| path.strip_suffix(".rs"));
+    let example = example.and_then(|path| {
+        let package = path.strip_suffix("/src/main.rs");
+        package.or_else(|| path.strip_suffix(".rs"))
+    });
     let running;
     let server: SocketAddr = if let Some(name) = example {
         running = Example::start(name, &[]).await;
@@ -225,12 +243,15 @@ async fn every_command_does_what_its_page_says() {
 }
 
 #[tokio::test]
-async fn a_command_that_nobody_knows_is_noticed() {
+async fn an_unknown_command_is_noticed() {
     let readme = Page::read("README.md");
     for text in [
         "cargo run --example quickstrat",
         "cargo run --example grpc",
-        "cargo run --example gateway --features admin,confg",
+        "cargo run --example polite_client",
+        "cargo run --example polite_client --features clinet",
+        "cargo run -p example-gatewya",
+        "cargo run -p gateway",
         "REDIS_URL=redis://127.0.0.1 cargo run --example quickstart",
         "cargo bench -p tollgate-bench --bench speed",
         "cargo add tollgate --features raddis",

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+
+use crate::support::root;
 
 const COMPARE: &str = include_str!("../../../src/docs/compare.md");
 
@@ -20,7 +21,7 @@ fn columns() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn every_row_answers_for_everybody() {
+fn every_row_has_a_cell_for_every_peer() {
     let width = columns().len() + 1;
     assert_eq!(width, 9);
     assert!(rows().count() > 25);
@@ -62,7 +63,7 @@ fn every_footnote_is_there_and_used() {
 /// be read again.
 #[test]
 fn the_benchmarks_are_against_the_versions_that_were_read() {
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
+    let lock = root().join("Cargo.lock");
     let lock = fs::read_to_string(lock).unwrap();
     let locked = |name: &str| {
         let named = format!("name = \"{name}\"\nversion = \"");

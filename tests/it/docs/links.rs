@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::page::{Page, pages, root};
+use super::page::{Page, pages};
+use crate::support::root;
 
 /// Pages that rustdoc renders: there is no file next to them then.
 fn is_guide(page: &Page) -> bool {

@@ -4,7 +4,7 @@ use std::fs;
 
 use toml::{Table, Value};
 
-use super::page::root;
+use crate::support::root;
 
 /// A package as its `Cargo.toml` has it.
 pub(super) struct Manifest(Table);
@@ -35,6 +35,24 @@ impl Manifest {
         Ok(Self(text.parse().unwrap()))
     }
 
+    /// Returns the program of an example that is a package of its own, and the package's default
+    /// features.
+    pub(super) fn of_example_package(package: &str) -> Result<(String, Vec<String>), String> {
+        let unknown = || format!("there is no example package `{package}`");
+        let directory = package.strip_prefix("example-").ok_or_else(unknown)?;
+        let directory = format!("examples/{}", directory.replace('-', "_"));
+        let manifest = Self::in_directory(&directory)?;
+        if manifest.name() != package {
+            return Err(unknown());
+        }
+        let program = manifest.0["bin"][0]["name"].as_str().unwrap();
+        let features = manifest.features()["default"].as_array().unwrap();
+        let features = features
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned());
+        Ok((program.to_owned(), features.collect()))
+    }
+
     fn read(path: &str) -> Self {
         Self(
             fs::read_to_string(root().join(path))
@@ -60,12 +78,21 @@ impl Manifest {
         self.features().contains_key(name)
     }
 
-    /// Whether tests and examples use a package as well.
-    pub(super) fn depends_on(&self, name: &str) -> bool {
-        let tables = ["dependencies", "dev-dependencies"];
-        tables
+    /// Whether the library, its tests or its examples use a package.
+    pub(super) fn is_used(name: &str) -> bool {
+        let manifests = [
+            "Cargo.toml",
+            "examples/gateway/Cargo.toml",
+            "tests/Cargo.toml",
+        ];
+        manifests
             .iter()
-            .any(|table| self.0[*table].get(name).is_some())
+            .map(|path| Self::read(path))
+            .any(|manifest| {
+                let tables = ["dependencies", "dev-dependencies"].into_iter();
+                let mut tables = tables.filter_map(|table| manifest.0.get(table));
+                tables.any(|table| table.get(name).is_some())
+            })
     }
 
     /// Returns the table of a `[[bench]]`, `[[bin]]` or `[[example]]`.
@@ -92,7 +119,7 @@ impl Manifest {
         needed.filter(|name| !on.contains(&&**name)).collect()
     }
 
-    /// What is wrong with a piece of somebody's `Cargo.toml`, if anything is.
+    /// Checks a part of a user's `Cargo.toml`. Returns what is wrong.
     pub(super) fn refuses(&self, text: &str) -> Option<String> {
         let table: Table = match text.parse() {
             Ok(table) => table,
@@ -105,7 +132,7 @@ impl Manifest {
 
     fn refuses_dependency(&self, name: &str, wanted: &Value) -> Option<String> {
         if name != self.name() {
-            let is_known = self.depends_on(name);
+            let is_known = Self::is_used(name);
             return (!is_known).then(|| format!("nothing here was tried with `{name}`"));
         }
         let version = wanted.get("version").unwrap_or(wanted).as_str()?;
@@ -122,8 +149,8 @@ impl Manifest {
 #[test]
 fn features_that_an_example_needs_are_missed() {
     let manifest = Manifest::of_the_library();
-    let gateway = |given: &[&str]| manifest.missing_features("gateway", given);
-    assert_eq!(gateway(&["admin", "metrics"]), ["config"]);
-    assert!(gateway(&["full"]).is_empty());
-    assert_eq!(manifest.missing_features("grpc", &[]), ["grpc"]);
+    let client = |given: &[&str]| manifest.missing_features("polite_client", given);
+    assert_eq!(client(&["admin", "metrics"]), ["client"]);
+    assert!(client(&["full"]).is_empty());
+    assert!(manifest.missing_features("quickstart", &[]).is_empty());
 }

@@ -1,4 +1,4 @@
-//! The guide for those who come from elsewhere: what its tables and its file say can be said.
+//! The migration guide: the settings in its tables and its file are valid.
 
 use tollgate::Quota;
 
@@ -26,7 +26,6 @@ fn the_quotas_in_its_tables_are_quotas() {
     }
 }
 
-#[cfg(feature = "config")]
 #[test]
 fn its_file_says_what_its_program_says() {
     use tollgate::config::Config;

@@ -3,12 +3,12 @@
 use std::fs;
 
 use super::manifest::Manifest;
-use super::page::root;
+use crate::support::root;
 
 /// All commands that begin alike.
 pub(super) struct NotRun {
     pub(super) begins: &'static str,
-    #[expect(dead_code, reason = "it is for those who read the list")]
+    #[expect(dead_code, reason = "it documents the list")]
     because: &'static str,
     /// Looks at what the command names; `Err` says what is wrong.
     pub(super) check: fn(&[String]) -> Result<(), String>,
@@ -32,7 +32,7 @@ pub(super) const LIST: &[NotRun] = &[
     },
     NotRun {
         begins: "cargo add ",
-        because: "it changes a project of somebody else's, and asks the registry",
+        because: "it changes another project and calls the registry",
         check: add,
     },
     NotRun {
@@ -137,7 +137,7 @@ fn add(words: &[String]) -> Result<(), String> {
             words.next().ok_or("which path?")?;
         } else if word == manifest.name() {
             is_ours = true;
-        } else if !manifest.depends_on(word) {
+        } else if !Manifest::is_used(word) {
             return Err(format!("nothing here was tried with `{word}`"));
         }
     }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::root;
+
 /// A page of the project: a Markdown file, or the front of an example.
 pub(crate) struct Page {
     /// From the root of the project, with `/` on every system.
@@ -18,11 +20,6 @@ pub(crate) struct Block {
     pub(crate) text: String,
     /// Of its first fence.
     pub(crate) line: usize,
-}
-
-/// Where the project is.
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 impl Page {
@@ -184,16 +181,23 @@ pub(crate) fn pages() -> Vec<Page> {
     found.iter().map(|path| Page::read(path)).collect()
 }
 
-/// The fronts of all examples.
+/// The module documentation of all examples: single files, and packages of their own.
 pub(crate) fn examples() -> Vec<Page> {
     let files = fs::read_dir(root().join("examples")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    let names = names.filter_map(|name| Some(name.strip_suffix(".rs")?.to_owned()));
-    let mut names: Vec<String> = names.collect();
-    names.sort();
-    assert!(names.len() > 8, "only {names:?}");
-    let paths = names.iter().map(|name| format!("examples/{name}.rs"));
-    paths.map(|path| Page::of_example(&path)).collect()
+    let paths = names.filter_map(|name| {
+        let path = format!("examples/{name}");
+        let package = format!("{path}/src/main.rs");
+        if Path::new(&path).extension() == Some("rs".as_ref()) {
+            Some(path)
+        } else {
+            root().join(&package).exists().then_some(package)
+        }
+    });
+    let mut paths: Vec<String> = paths.collect();
+    paths.sort();
+    assert!(paths.len() > 8, "only {paths:?}");
+    paths.iter().map(|path| Page::of_example(path)).collect()
 }
 
 fn collect(directory: &Path, found: &mut Vec<String>) {

@@ -158,7 +158,7 @@ pub(super) fn policy() -> impl Strategy<Value = PolicyShape> {
 impl RuleShape {
     fn build(&self, mut rule: Rule, has_tiers: bool) -> Rule {
         for quota in &self.quotas {
-            rule = rule.and(quota.as_str());
+            rule = rule.quota(quota.as_str());
         }
         if let Some(per) = self.per {
             rule = rule.per(per.iter().copied());
@@ -171,7 +171,7 @@ impl RuleShape {
         };
         rule = match self.cost {
             Cost::Fixed(cost) => rule.cost(cost),
-            Cost::OfRequest => rule.cost_of(|head| {
+            Cost::OfRequest => rule.cost_with(|head| {
                 let cost = head.header("x-cost").and_then(|cost| cost.parse().ok());
                 cost.unwrap_or(1)
             }),

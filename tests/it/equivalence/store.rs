@@ -13,7 +13,7 @@ use tollgate::{
     Timestamp, Usages, Value,
 };
 
-/// Forwards all calls. Keeps a list of the counters that it was asked for.
+/// Forwards all calls, and lists the counters of their batches.
 #[derive(Clone, Debug)]
 pub(super) struct Forwarding {
     inner: Arc<MemoryStore>,
@@ -89,8 +89,8 @@ pub(super) fn usages(store: &MemoryStore, seen: &Seen, now: Timestamp) -> Vec<St
             .collect();
         let subject = Subject::from_dimensions(&values).unwrap();
         let checks = [Check::new(&subject, counter)];
-        let verdict = store.peek(&Batch::new(&checks).unwrap(), now).wait();
-        format!("{name} {dimensions:?}: {:?}", verdict.unwrap().usages())
+        let usages = store.peek(&Batch::new(&checks).unwrap(), now).wait();
+        format!("{name} {dimensions:?}: {:?}", usages.unwrap().usages())
     };
     seen.iter().map(usage).collect()
 }

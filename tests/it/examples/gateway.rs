@@ -1,4 +1,4 @@
-//! The gateway, driven from outside: every endpoint, every tier, every setting.
+//! The gateway over HTTP: endpoints, tiers, settings.
 
 mod answers;
 mod attack;
@@ -18,17 +18,17 @@ use super::process::Example;
 use crate::layer::Answer;
 use crate::wire::Client;
 
-/// The settings that all of these have in common.
+/// Settings that all tests use.
 const OWN: [(&str, &str); 2] = [("JWT_SECRET", SECRET), ("TRUSTED_PROXIES", "127.0.0.1/32")];
 const SECRET: &str = "the secret of these tests";
 
-/// A gateway that believes this machine where requests come from.
+/// A gateway that trusts forwarding headers from loopback.
 struct Gateway {
     example: Example,
     client: Client,
 }
 
-/// Who asks, and from where.
+/// A caller: token and address.
 struct Caller {
     headers: Vec<(&'static str, String)>,
 }
@@ -52,7 +52,7 @@ impl Gateway {
         caller.send(&self.client, line).await
     }
 
-    /// The answer to the last of as many requests as it takes to get a 429.
+    /// Sends requests up to the limit and one more. Returns the 429.
     async fn exhaust(&self, line: &str, caller: &Caller, limit: u64) -> Answer {
         for sent in 0..limit {
             let answer = self.send(line, caller).await;
@@ -65,7 +65,7 @@ impl Gateway {
 }
 
 impl Caller {
-    /// Somebody at an address of their own, which is made of any number.
+    /// A caller without a token, at an address that is derived from `number`.
     fn anonymous(number: usize) -> Self {
         let [.., high, low] = number.to_be_bytes();
         Self {
@@ -92,7 +92,7 @@ impl Caller {
         Self::with_claims(&json!({ "sub": name, "app_metadata": { "plan": plan } }))
     }
 
-    /// The same with a token.
+    /// Adds a token.
     fn and_user(mut self, name: &str, plan: &str) -> Self {
         self.show(&json!({ "sub": name, "app_metadata": { "plan": plan } }));
         self
@@ -108,14 +108,14 @@ impl Caller {
     }
 }
 
-/// What the clock on the wall says, since it is the server's clock too.
+/// Wall-clock time in seconds, which the server uses as well.
 fn seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap().as_secs()
 }
 
-/// Which counter an answer is about, and how large it is.
-fn told(answer: &Answer) -> (&str, u64, u64) {
+/// Policy, limit and remaining of a response.
+fn usage_of(answer: &Answer) -> (&str, u64, u64) {
     (
         answer.header("x-ratelimit-policy").unwrap_or("none"),
         answer.number("x-ratelimit-limit"),

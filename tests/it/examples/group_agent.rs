@@ -1,4 +1,4 @@
-//! The agent in its groups: who is counted, who is not, and which limit wins.
+//! The group agent: which messages count, and which limit applies.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::wire::Client;
 
 const PER_USER: &str = "MERCURY_RATE_LIMIT_PER_USER";
 const WINDOW: &str = "MERCURY_RATE_LIMIT_WINDOW_MS";
-/// The longest there is, so that nothing leaves it while a test runs.
+/// The longest window that is allowed, so that no entry leaves it while a test runs.
 const HOUR: (&str, &str) = (WINDOW, "3600000");
 
 struct Agent {
@@ -33,8 +33,8 @@ impl Agent {
         answer.json()
     }
 
-    /// Whether the assistant is asked.
-    async fn asks(&self, group: &str, user: &str) -> bool {
+    /// Sends a message for the assistant. Returns whether it was allowed.
+    async fn is_allowed(&self, group: &str, user: &str) -> bool {
         let answer = self.say(group, user, "@agent hello").await;
         if answer["type"] == "assistant" {
             return true;
@@ -48,14 +48,14 @@ impl Agent {
     }
 
     /// Limit and remaining.
-    async fn stand(&self, group: &str, user: &str) -> (u64, u64) {
+    async fn usage(&self, group: &str, user: &str) -> (u64, u64) {
         let line = format!("GET /api/rate-limit?group={group}&user={user}");
-        let told = self.client.send(&line, &[]).await.json();
+        let body = self.client.send(&line, &[]).await.json();
         assert_eq!(
-            (&told["group"], &told["user"]),
+            (&body["group"], &body["user"]),
             (&json!(group), &json!(user))
         );
-        let number = |name: &str| told[name].as_u64().unwrap();
+        let number = |name: &str| body[name].as_u64().unwrap();
         assert_eq!(
             number("limit").saturating_sub(number("used")),
             number("remaining")
@@ -75,8 +75,8 @@ impl Agent {
         let setting = json!({ "key": "rate_limit", "value": limit });
         let answer = self.configure(group, &setting).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
-        let told = json!({ "group": group, "key": "rate_limit", "value": limit });
-        assert_eq!(answer.json(), told);
+        let body = json!({ "group": group, "key": "rate_limit", "value": limit });
+        assert_eq!(answer.json(), body);
     }
 
     async fn buckets(&self) -> u64 {
@@ -85,7 +85,7 @@ impl Agent {
     }
 }
 
-/// The example of the seed: ten in quick succession, and no eleventh.
+/// Ten messages in quick succession are allowed, the eleventh is denied.
 #[tokio::test]
 async fn ten_messages_are_allowed_and_no_more() {
     let agent = Agent::start(&[HOUR]).await;
@@ -97,13 +97,13 @@ async fn ten_messages_are_allowed_and_no_more() {
         assert_eq!(answer, expected);
     }
     for _ in 11..=12 {
-        assert!(!agent.asks("slack:C123", "slack:U456").await);
+        assert!(!agent.is_allowed("slack:C123", "slack:U456").await);
     }
-    assert_eq!(agent.stand("slack:C123", "slack:U456").await, (10, 0));
+    assert_eq!(agent.usage("slack:C123", "slack:U456").await, (10, 0));
 }
 
 #[tokio::test]
-async fn commands_always_work_and_what_is_ignored_does_not_count() {
+async fn commands_always_work_and_ignored_messages_do_not_count() {
     let agent = Agent::start(&[(PER_USER, "2"), HOUR]).await;
     let bypasses = [
         ("stop", json!({ "type": "command", "command": "stop" })),
@@ -122,17 +122,17 @@ async fn commands_always_work_and_what_is_ignored_does_not_count() {
             assert_eq!(agent.say("g", "u", text).await, *expected, "{text:?}");
         }
         let left = if round == 0 { 2 } else { 0 };
-        assert_eq!(agent.stand("g", "u").await, (2, left));
+        assert_eq!(agent.usage("g", "u").await, (2, left));
         assert_eq!(agent.buckets().await, u64::from(round > 0));
-        // Then once more, when there is nothing left.
-        while agent.asks("g", "u").await {}
+        // Once more, with nothing remaining.
+        while agent.is_allowed("g", "u").await {}
     }
 }
 
 #[tokio::test]
 async fn other_users_and_other_groups_have_buckets_of_their_own() {
     let agent = Agent::start(&[(PER_USER, "1"), HOUR]).await;
-    // Names that would be the same if they were only put together.
+    // Names that are equal when group and user are concatenated.
     let members = [
         ("g", "u"),
         ("g", "v"),
@@ -141,32 +141,32 @@ async fn other_users_and_other_groups_have_buckets_of_their_own() {
         ("g", "u:v"),
     ];
     for (number, (group, user)) in (1..).zip(members) {
-        assert!(agent.asks(group, user).await, "{group} {user}");
-        assert!(!agent.asks(group, user).await, "{group} {user}");
+        assert!(agent.is_allowed(group, user).await, "{group} {user}");
+        assert!(!agent.is_allowed(group, user).await, "{group} {user}");
         assert_eq!(agent.buckets().await, number);
     }
-    // To look makes no bucket.
-    assert_eq!(agent.stand("nobody", "here").await, (1, 1));
+    // A look-up creates no counter.
+    assert_eq!(agent.usage("unknown", "here").await, (1, 1));
     assert_eq!(agent.buckets().await, 5);
 }
 
 #[tokio::test]
-async fn the_limit_of_a_group_wins_at_once() {
+async fn the_limit_of_a_group_applies_at_once() {
     let agent = Agent::start(&[(PER_USER, "3"), HOUR]).await;
-    assert!(agent.asks("slack:C123", "u").await);
+    assert!(agent.is_allowed("slack:C123", "u").await);
     agent.set_limit("slack:C123", "5").await;
-    assert_eq!(agent.stand("slack:C123", "u").await, (5, 4));
+    assert_eq!(agent.usage("slack:C123", "u").await, (5, 4));
     for _ in 0..4 {
-        assert!(agent.asks("slack:C123", "u").await);
+        assert!(agent.is_allowed("slack:C123", "u").await);
     }
-    assert!(!agent.asks("slack:C123", "u").await);
-    // Lower, too: what was counted stays counted.
+    assert!(!agent.is_allowed("slack:C123", "u").await);
+    // Also a lower limit: usage is kept.
     agent.set_limit("slack:C123", "2").await;
-    assert_eq!(agent.stand("slack:C123", "u").await, (2, 0));
-    assert_eq!(agent.stand("slack:C123", "somebody").await, (2, 2));
+    assert_eq!(agent.usage("slack:C123", "u").await, (2, 0));
+    assert_eq!(agent.usage("slack:C123", "carol").await, (2, 2));
     agent.set_limit("slack:C123", "1000").await;
-    assert!(agent.asks("slack:C123", "u").await);
-    assert_eq!(agent.stand("slack:C124", "u").await, (3, 3));
+    assert!(agent.is_allowed("slack:C123", "u").await);
+    assert_eq!(agent.usage("slack:C124", "u").await, (3, 3));
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn wrong_settings_of_a_group_change_nothing() {
         assert_eq!(answer.status, 400);
         assert!(answer.body.contains("is missing"), "{}", answer.body);
     }
-    assert_eq!(agent.stand("g", "u").await, (10, 10));
+    assert_eq!(agent.usage("g", "u").await, (10, 10));
     let half = agent.client.send("GET /api/rate-limit?group=g", &[]).await;
     assert_eq!(half.status, 400);
     let half = send_json(
@@ -209,12 +209,12 @@ async fn wrong_settings_of_a_group_change_nothing() {
     assert_eq!(half.status, 422);
 }
 
-/// What was asked longest ago leaves the window first, and buckets that are over are not kept.
+/// The oldest message leaves the window first, and expired counters are removed.
 #[tokio::test]
 async fn the_window_slides() {
     let agent = Agent::start(&[(PER_USER, "1"), (WINDOW, "1000")]).await;
-    while agent.asks("g", "u").await {}
-    while !agent.asks("g", "u").await {}
+    while agent.is_allowed("g", "u").await {}
+    while !agent.is_allowed("g", "u").await {}
     while agent.buckets().await > 0 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -247,7 +247,6 @@ async fn wrong_values_are_refused_by_name() {
     }
 }
 
-#[cfg(feature = "redis")]
 #[tokio::test]
 async fn two_agents_share_counters_and_the_limits_of_groups() {
     let mut redis = crate::redis::Server::start();
@@ -259,31 +258,31 @@ async fn two_agents_share_counters_and_the_limits_of_groups() {
     );
     for number in 0..4 {
         let agent = if number % 2 == 0 { &one } else { &other };
-        assert!(agent.asks("g", "u").await);
+        assert!(agent.is_allowed("g", "u").await);
     }
     for agent in [&one, &other] {
-        assert!(!agent.asks("g", "u").await);
+        assert!(!agent.is_allowed("g", "u").await);
         assert_eq!(agent.buckets().await, 1);
     }
     one.set_limit("g", "6").await;
-    assert_eq!(one.stand("g", "u").await, (6, 2));
+    assert_eq!(one.usage("g", "u").await, (6, 2));
     let followed = async {
-        while other.stand("g", "u").await != (6, 2) {
+        while other.usage("g", "u").await != (6, 2) {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
     let followed = tokio::time::timeout(super::process::PATIENCE, followed).await;
     followed.expect("the other knows it, too");
-    assert!(one.asks("g", "u").await && other.asks("g", "u").await);
-    assert!(!one.asks("g", "u").await && !other.asks("g", "u").await);
+    assert!(one.is_allowed("g", "u").await && other.is_allowed("g", "u").await);
+    assert!(!one.is_allowed("g", "u").await && !other.is_allowed("g", "u").await);
 
-    // Without it each counts by itself, also by the limits that groups were given.
+    // Without Redis, each agent counts by itself, with the limits of the groups.
     redis.kill();
     for agent in [&one, &other] {
         for _ in 0..6 {
-            assert!(agent.asks("g", "somebody").await);
+            assert!(agent.is_allowed("g", "carol").await);
         }
-        assert!(!agent.asks("g", "somebody").await);
+        assert!(!agent.is_allowed("g", "carol").await);
         let stand = "GET /api/rate-limit?group=g&user=u";
         assert_eq!(agent.client.send(stand, &[]).await.status, 503);
     }

@@ -39,10 +39,10 @@ async fn who_asks_too_often_has_exhausted_the_resource() {
 
     let denied = health.check(question()).await.unwrap_err();
     assert_eq!(denied.code(), Code::ResourceExhausted);
-    let told = denied.message();
+    let text = denied.message();
     assert!(
-        told.starts_with("Healthy people ask 5 times a minute. Try again in "),
-        "{told}"
+        text.starts_with("Health checks are limited to 5 per minute. Try again in "),
+        "{text}"
     );
     let metadata = denied.metadata();
     assert_eq!(said(metadata, "x-ratelimit-policy"), Some("ip:check:1m"));

@@ -1,4 +1,4 @@
-//! The mail service: two windows for all mail together, and only what was sent counts.
+//! The mail service: two windows for the whole instance; only sent mail counts.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn send(client: &Client, to: &str) -> Answer {
     send_json(client, "POST /v1/messages", &[], &mail(to)).await
 }
 
-/// How many the provider took.
+/// Number of messages that the provider accepted.
 async fn sent(client: &Client) -> u64 {
     let answer = client.send("GET /v1/messages", &[]).await;
     answer.json()["sent"].as_u64().unwrap()
@@ -78,7 +78,7 @@ async fn each_window_has_a_limit_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_longer_wait_of_the_two_is_told() {
+async fn retry_after_is_the_longer_wait_of_both_windows() {
     let (_example, client) = started(&[(PER_MINUTE, "2"), (PER_HOUR, "2")]).await;
     for _ in 0..2 {
         assert_eq!(send(&client, "ada@example.com").await.status, 202);
@@ -98,15 +98,15 @@ async fn the_longer_wait_of_the_two_is_told() {
 }
 
 #[tokio::test]
-async fn only_what_was_sent_counts() {
+async fn only_sent_mail_counts() {
     let (_example, client) = started(&[(PER_HOUR, "2")]).await;
     for round in 0..2 {
         for (to, status) in [
             ("ada@blocked.test", 403),
             ("ada@BLOCKED.Test", 403),
             ("ada@bounce.test", 502),
-            ("nobody", 422),
-            ("nobody@", 422),
+            ("no-at-sign", 422),
+            ("no-domain@", 422),
             ("ada@not-blocked.test", 202),
         ] {
             let answer = send(&client, to).await;
@@ -118,7 +118,7 @@ async fn only_what_was_sent_counts() {
         }
     }
     assert_eq!(sent(&client).await, 2);
-    // The filter is asked before the limit, the provider after it.
+    // The domain filter runs before the limit, the provider after it.
     assert_eq!(send(&client, "ada@blocked.test").await.status, 403);
     assert_eq!(send(&client, "ada@bounce.test").await.status, 429);
     for wrong in [json!({}), json!({ "to": "ada@example.com" }), json!("mail")] {
@@ -128,9 +128,9 @@ async fn only_what_was_sent_counts() {
     }
 }
 
-/// What is being sent counts already, so that nobody goes ahead in the meantime.
+/// A message in progress counts already, so that concurrent requests cannot exceed the limit.
 #[tokio::test]
-async fn a_crowd_never_sends_more_than_the_limit() {
+async fn concurrent_requests_never_send_more_than_the_limit() {
     let (_example, client) = started(&[(PER_MINUTE, "1000"), (PER_HOUR, "25")]).await;
     for _ in 0..3 {
         let to = |number: u32| match number % 3 {
@@ -147,14 +147,14 @@ async fn a_crowd_never_sends_more_than_the_limit() {
         }
         assert!(sent(&client).await <= 25);
     }
-    // What had bounced was given back, so that there was room for all of them.
+    // Bounced messages were refunded, so there was room for all others.
     while send(&client, "ada@example.com").await.status == 202 {}
     assert_eq!(sent(&client).await, 25);
 }
 
-/// Whoever hangs up, at whatever moment, gets no mail sent that does not count.
+/// A client that disconnects at any moment causes no mail that does not count.
 #[tokio::test]
-async fn hanging_up_is_not_free() {
+async fn disconnecting_does_not_evade_the_limit() {
     let (example, client) = started(&[(PER_HOUR, "10")]).await;
     let body = mail("ada@example.com").to_string();
     let request = format!(
@@ -162,7 +162,7 @@ async fn hanging_up_is_not_free() {
          content-length: {}\r\n\r\n{body}",
         body.len()
     );
-    // The provider takes some twenty milliseconds: some are early, some are in the midst of it.
+    // The provider takes about 20 ms: some clients disconnect before the call, some during it.
     let mut moments = (0..).map(Duration::from_millis);
     while sent(&client).await < 3 {
         let mut connection = TcpStream::connect(example.address()).await.unwrap();
@@ -181,7 +181,7 @@ async fn hanging_up_is_not_free() {
 }
 
 #[tokio::test]
-async fn what_is_denied_is_logged_and_what_is_sent_to_those_who_ask() {
+async fn denials_are_logged_and_sent_mail_with_debug_logging() {
     let variables = [(PER_MINUTE, "1"), ("LOG_LEVEL", "debug")];
     let mut example = Example::start_overheard("outbound_email", &variables).await;
     let client = example.version_1();
@@ -209,9 +209,8 @@ async fn wrong_values_are_refused_by_name() {
     refuses("outbound_email", &values).await;
 }
 
-#[cfg(feature = "redis")]
 #[tokio::test]
-async fn two_instances_send_no_more_than_one_would() {
+async fn two_instances_share_one_limit() {
     let mut redis = crate::redis::Server::start();
     let url = redis.url();
     let variables = [("REDIS_URL", url.as_str()), (PER_HOUR, "20")];
@@ -225,7 +224,7 @@ async fn two_instances_send_no_more_than_one_would() {
     for answer in join_all(both).await {
         assert!([202, 429, 502].contains(&answer.status), "{}", answer.body);
     }
-    // What bounced is given back, over there as well.
+    // Bounced messages are refunded in Redis as well.
     let filled = async {
         while sent(&first).await + sent(&second).await < 20 {
             let answer = send(&second, "ada@example.com").await;
@@ -239,8 +238,7 @@ async fn two_instances_send_no_more_than_one_would() {
     assert_eq!(sent(&first).await + sent(&second).await, 20);
     redis.assert_that_every_key_ends();
 
-    // Without it nothing is sent uncounted, and nobody is blamed for it. (Whoever was denied a moment
-    // ago still is, for a second.)
+    // Without Redis, mail is counted locally. (A denial may be cached for up to a second.)
     redis.kill();
     let refused = async {
         loop {

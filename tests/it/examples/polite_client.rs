@@ -1,9 +1,9 @@
-//! The client that keeps to limits, against its own server and against another example.
+//! The pacing client, against its own server and against another example.
 
 use super::process::{Example, ended};
 
 #[tokio::test]
-async fn it_brings_a_server_of_its_own() {
+async fn without_settings_it_starts_its_own_server() {
     let end = ended("polite_client", &[("CALLS", "40"), ("CLIENTS", "3")]).await;
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let lines: Vec<&str> = end.stdout.lines().collect();
@@ -18,7 +18,7 @@ async fn it_brings_a_server_of_its_own() {
 }
 
 #[tokio::test]
-async fn it_asks_whom_it_is_told_to() {
+async fn it_calls_the_configured_url() {
     let server = Example::start("hyper_server", &[]).await;
     let url = format!("http://{}/", server.address());
     let settings = [

@@ -30,18 +30,19 @@ pub(crate) struct End {
     pub(crate) stderr: String,
 }
 
-/// Cargo puts examples beside the directory that this very program is in.
+/// Returns the path of a built example.
+///
+/// The directory above that of the test binaries contains the programs of all packages. Its
+/// directory `examples` contains the examples of the library.
 fn binary(name: &str) -> PathBuf {
     let tests = env::current_exe().unwrap();
-    let directory = tests.ancestors().nth(2).unwrap().join("examples");
-    let path = directory.join(format!("{name}{}", env::consts::EXE_SUFFIX));
-    assert!(
-        path.exists(),
-        "{} is not there: run the tests without naming a target (no `--test it`), so that the \
-         examples are built as well, or build it with `cargo test --no-run --all-features`",
-        path.display()
-    );
-    path
+    let directory = tests.ancestors().nth(2).unwrap();
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+    let paths = [directory.join("examples").join(&file), directory.join(file)];
+    let built = paths.into_iter().find(|path| path.exists());
+    built.unwrap_or_else(|| {
+        panic!("example `{name}` is not built: run the tests with `scripts/test --quick`")
+    })
 }
 
 /// Whether an example looks at a variable.
@@ -92,8 +93,8 @@ pub(crate) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
         assert_eq!(end.stdout, "", "{variable}={value} and it listened");
         // A secret is kept, also one that is refused.
         let is_secret = ["JWT_SECRET", "ADMIN_TOKEN"].contains(variable);
-        let told = if is_secret { "…" } else { value };
-        let expected = format!("{variable}={told:?} cannot be used");
+        let shown = if is_secret { "…" } else { value };
+        let expected = format!("{variable}={shown:?} cannot be used");
         assert!(!is_secret || value.is_empty() || !end.stderr.contains(value));
         for expected in [&*expected, allowed] {
             assert!(end.stderr.contains(expected), "{variable}: {}", end.stderr);

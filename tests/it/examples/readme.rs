@@ -8,7 +8,8 @@ use tollgate::RateLimitLayer;
 
 use crate::curl::{assert_is_shown, replay};
 use crate::docs::getting_started;
-use crate::docs::page::{Page, root};
+use crate::docs::page::Page;
+use crate::support::root;
 
 fn readme() -> Page {
     Page::read("README.md")

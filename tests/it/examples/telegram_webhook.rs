@@ -1,4 +1,4 @@
-//! The bot, with a Telegram that notes what it is told.
+//! The Telegram bot, against a server that records the messages it receives.
 
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,12 +15,12 @@ use super::send_json;
 use crate::wire::Client;
 
 const LIMITED: &str = "You've reached the message limit. Please try again later.";
-/// A year: its windows begin and end when no test runs.
+/// One year, so that no window ends while a test runs.
 const YEAR: (&str, &str) = ("RATE_LIMIT_WINDOW_MS", "31536000000");
 
 type Notes = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// The Bot API, as far as bots need it here.
+/// A Bot API server that records calls of `sendMessage`.
 struct Telegram {
     url: String,
     notes: Notes,
@@ -47,8 +47,8 @@ impl Telegram {
         Self { url, notes }
     }
 
-    /// What it was told since it was last asked.
-    fn told(&self) -> Vec<(i64, String)> {
+    /// Returns the messages received since the last call.
+    fn take_messages(&self) -> Vec<(i64, String)> {
         let notes = std::mem::take(&mut *self.notes.lock().unwrap());
         let read = |(path, body): (String, Value)| {
             assert_eq!(path, "/bot123:abc/sendMessage");
@@ -78,14 +78,14 @@ impl Bot {
         }
     }
 
-    /// Delivers an update, which is always fine with the bot, and returns its replies.
+    /// Delivers an update, expects 200, and returns the bot's replies.
     async fn update(&self, update: &Value) -> Vec<(i64, String)> {
         let answer = send_json(&self.client, "POST /webhook", &[], update).await;
         assert_eq!((answer.status, answer.json()), (200, json!({ "ok": true })));
-        self.telegram.told()
+        self.telegram.take_messages()
     }
 
-    /// Says something as this user, in a chat of another number; returns the only reply.
+    /// Sends a message as this user, in a chat with another id, and returns the only reply.
     async fn say(&self, user: i64, text: &str) -> String {
         let chat = -1_000 - user;
         let mut replies = self.update(&message(user, chat, text)).await;
@@ -103,20 +103,20 @@ fn message(user: i64, chat: i64, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_user_has_so_many_messages_and_is_told_so() {
+async fn each_user_has_a_limit_and_gets_the_limit_message() {
     let bot = Bot::start(&[("RATE_LIMIT_MAX", "3"), YEAR]).await;
     for text in ["one", "two", "three"] {
         assert_eq!(bot.say(42, text).await, text);
     }
-    // Not processed any further: there is no echo.
+    // The message is not processed: there is no echo.
     for text in ["four", "five"] {
         assert_eq!(bot.say(42, text).await, LIMITED);
     }
-    assert_eq!(bot.say(43, "somebody else").await, "somebody else");
+    assert_eq!(bot.say(43, "another user").await, "another user");
     assert_eq!(bot.say(42, "six").await, LIMITED);
 }
 
-/// Which hour it is, for the server too.
+/// The current hour, which is also the server's window.
 fn hour() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap().as_secs() / 3_600
@@ -124,7 +124,7 @@ fn hour() -> u64 {
 
 #[tokio::test]
 async fn twenty_an_hour_is_the_default() {
-    // Should the hour end meanwhile, the next one will do.
+    // If the hour ends during the test, it is repeated in the next one.
     loop {
         let begun = hour();
         let bot = Bot::start(&[]).await;
@@ -149,7 +149,7 @@ async fn the_next_window_has_room_again() {
 }
 
 #[tokio::test]
-async fn strangers_are_ignored_and_nothing_else_disturbs_it() {
+async fn users_who_are_not_allowed_and_odd_updates_are_ignored() {
     let users = ("ALLOWED_USERS", "42, 43");
     let bot = Bot::start(&[("RATE_LIMIT_MAX", "2"), YEAR, users]).await;
     for _ in 0..5 {
@@ -161,7 +161,7 @@ async fn strangers_are_ignored_and_nothing_else_disturbs_it() {
         json!({ "message": null }),
         json!({ "edited_message": message(42, 42, "edited")["message"] }),
         json!({ "message": { "from": { "id": 42 }, "chat": { "id": 42 }, "photo": [] } }),
-        json!({ "message": { "chat": { "id": 42 }, "text": "from nobody" } }),
+        json!({ "message": { "chat": { "id": 42 }, "text": "without sender" } }),
         json!({ "message": { "from": { "id": "42" }, "chat": { "id": 42 }, "text": "text" } }),
     ];
     for update in &odd {
@@ -176,22 +176,22 @@ async fn strangers_are_ignored_and_nothing_else_disturbs_it() {
     assert_eq!(bot.say(43, "one").await, "one");
 }
 
-/// Whoever sends twenty messages at once is answered as often as whoever waits in between.
+/// Concurrent messages get as many replies as sequential ones.
 #[tokio::test]
-async fn messages_at_once_are_counted_one_by_one() {
+async fn concurrent_messages_are_counted_one_by_one() {
     let bot = Bot::start(&[("RATE_LIMIT_MAX", "5"), YEAR]).await;
     let hello = message(42, 42, "hello");
     let all = (0..20).map(|_| send_json(&bot.client, "POST /webhook", &[], &hello));
     let answers = futures_util::future::join_all(all).await;
     assert!(answers.iter().all(|answer| answer.status == 200));
-    let replies = bot.telegram.told();
+    let replies = bot.telegram.take_messages();
     let echoes = replies.iter().filter(|(_, text)| text == "hello").count();
     assert_eq!((replies.len(), echoes), (20, 5));
 }
 
-/// Telegram would send the update again, and again.
+/// Telegram repeats an update that is not answered with 200.
 #[tokio::test]
-async fn the_answer_is_fine_although_no_reply_can_be_sent() {
+async fn the_webhook_answers_200_if_no_reply_can_be_sent() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let gone = format!("http://{}/bot1:a", free.local_addr().unwrap());
     drop(free);
@@ -247,7 +247,7 @@ async fn wrong_values_are_refused_by_name() {
     .await;
 }
 
-/// The URL has the bot's password in it.
+/// The URL contains the bot's secret token.
 #[tokio::test]
 async fn a_wrong_url_is_refused_without_its_token() {
     let url = ("TELEGRAM_API_URL", "https://api.telegram.org/bot123:hush");
@@ -256,7 +256,6 @@ async fn a_wrong_url_is_refused_without_its_token() {
     assert!(!end.stderr.contains("hush"), "{}", end.stderr);
 }
 
-#[cfg(feature = "redis")]
 #[tokio::test]
 async fn two_bots_share_one_limit_in_a_namespace_of_their_own() {
     let mut redis = crate::redis::Server::start();
@@ -282,11 +281,11 @@ async fn two_bots_share_one_limit_in_a_namespace_of_their_own() {
     assert_eq!(keys.len(), 1);
     redis.assert_that_every_key_ends();
 
-    // Without it each counts by itself: nobody is turned away for it, and nobody goes uncounted.
+    // Without Redis, each bot counts by itself.
     redis.kill();
     for bot in [&one, &other] {
         let mut replies = Vec::new();
-        // Whoever was denied a moment ago still is, for a second.
+        // A user who was just denied stays denied for up to a second (deny cache).
         while replies.len() < 5 {
             let reply = bot.say(42, "hello").await;
             if reply == "hello" || !replies.is_empty() {

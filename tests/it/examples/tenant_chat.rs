@@ -1,4 +1,4 @@
-//! The chat of many tenants: whose limits apply, and that nobody uses up another's.
+//! The multi-tenant chat: which limits apply, and that tenants do not affect each other.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use crate::layer::Answer;
 use crate::wire::Client;
 
 const SECRET: &str = "the secret of these tests";
-const DEFAULT_SECRET: &str = "for development only, known to everybody";
+const DEFAULT_SECRET: &str = "development-only secret";
 
-/// A file of this test's own.
+/// Writes a temporary file.
 fn file(text: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +33,7 @@ fn seconds() -> u64 {
     since.unwrap().as_secs()
 }
 
-/// What a token says, signed with this secret.
+/// A bearer token with these claims, signed with this secret.
 fn bearer(secret: &str, mut claims: Value) -> String {
     claims["exp"] = json!(seconds() + 3_600);
     let key = EncodingKey::from_secret(secret.as_bytes());
@@ -53,7 +53,7 @@ struct Chat {
 }
 
 impl Chat {
-    /// With these numbers per minute and at once.
+    /// Starts it with tenants: name, requests per minute, burst.
     async fn start(tenants: &[(&str, u64, u64)]) -> Self {
         Self::start_with(tenants, &[]).await
     }
@@ -90,7 +90,7 @@ impl Chat {
         self.say(&[("authorization", token)]).await
     }
 
-    /// Says so many things, and one too many, about which it is told this limit.
+    /// Sends this many messages, and one more that is denied with this limit.
     async fn exhaust(&self, token: &str, times: u64, limit: u64) {
         for left in (0..times).rev() {
             let answer = self.say_as(token).await;
@@ -105,8 +105,8 @@ impl Chat {
 }
 
 #[tokio::test]
-async fn so_many_in_a_minute() {
-    // The minute is the tighter one for acme, the burst for others.
+async fn the_tighter_of_minute_and_burst_applies() {
+    // For acme the minute is tighter, for the others the burst.
     let chat = Chat::start(&[("default", 3, 2), ("acme", 3, 50), ("duo", 3, 2)]).await;
     for left in (0..3).rev() {
         let answer = chat.say_as(&user("acme", "alice")).await;
@@ -122,18 +122,18 @@ async fn so_many_in_a_minute() {
     assert_eq!(denied.status, 429);
     assert!((1..=60).contains(&denied.number("retry-after")));
     assert_eq!(denied.number("x-ratelimit-limit"), 3);
-    for tenant in ["duo", "nobody-has-heard-of"] {
+    for tenant in ["duo", "unknown-tenant"] {
         chat.exhaust(&user(tenant, "alice"), 2, 2).await;
     }
 }
 
-/// A token refills in its own time, a minute's worth in a minute.
+/// The burst refills at the rate of the minute.
 #[tokio::test]
-async fn so_many_at_once() {
+async fn the_burst_bounds_messages_at_once() {
     let chat = Chat::start(&[("default", 3, 2)]).await;
     chat.exhaust(&user("acme", "alice"), 2, 2).await;
     let denied = chat.say_as(&user("acme", "alice")).await;
-    // Three a minute is one every twenty seconds.
+    // Three per minute: one every 20 seconds.
     assert!((1..=20).contains(&denied.number("retry-after")));
 }
 
@@ -144,19 +144,19 @@ async fn tenants_and_users_never_affect_each_other() {
     for (tenant, name, limit) in [
         ("acme", "bob", 2),
         ("globex", "alice", 1),
-        // The same letters, if they were only put together.
+        // Names that are equal when tenant and user are concatenated.
         ("acme:ratelimit", "alice", 1),
         ("acme", "ratelimit:alice", 2),
     ] {
         chat.exhaust(&user(tenant, name), limit, limit).await;
     }
-    // A user of no tenant is nobody else either.
+    // A user without a tenant has a counter of its own.
     let of_none = bearer(SECRET, json!({ "sub": "alice" }));
     chat.exhaust(&of_none, 1, 1).await;
 }
 
 #[tokio::test]
-async fn the_anonymous_are_counted_by_address_with_the_limits_of_public() {
+async fn unauthenticated_callers_are_counted_per_ip_in_tenant_public() {
     for (tenants, limit) in [
         (&[("default", 1, 1), ("public", 3, 3)][..], 3),
         (&[("default", 2, 2)], 2),
@@ -169,7 +169,7 @@ async fn the_anonymous_are_counted_by_address_with_the_limits_of_public() {
             assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1m"));
         }
         assert_eq!(chat.say(&[]).await.status, 429);
-        // A forged token is as good as none: it picks no counter, and no fresh one either.
+        // A forged token selects no other counter.
         let forged = bearer(
             "another secret",
             json!({ "sub": "alice", "tenant_id": "acme" }),
@@ -180,7 +180,7 @@ async fn the_anonymous_are_counted_by_address_with_the_limits_of_public() {
 }
 
 #[tokio::test]
-async fn whoever_is_denied_gets_the_envelope_with_the_trace() {
+async fn a_denial_has_the_trace_id_in_its_envelope() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let chat = Chat::start(&[("default", 1, 1)]).await;
     let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
@@ -202,7 +202,7 @@ async fn whoever_is_denied_gets_the_envelope_with_the_trace() {
 }
 
 #[tokio::test]
-async fn wrong_tenants_are_refused_with_what_is_wrong() {
+async fn wrong_tenant_files_are_refused_with_the_reason() {
     let limit = |limit: Value| json!({ "default": { "rateLimit": limit } }).to_string();
     let good = json!({ "rateLimit": { "perMinute": 60, "burst": 10 } });
     for (text, why) in [
@@ -264,7 +264,7 @@ async fn wrong_values_are_refused_by_name() {
     .await;
 }
 
-/// Any number of tenants, and what else is said of them is for others.
+/// Any number of tenants; unknown keys of a tenant are ignored.
 #[tokio::test]
 async fn a_file_may_have_many_tenants() {
     let limits = |number: u64| {
@@ -287,7 +287,7 @@ async fn a_file_may_have_many_tenants() {
 }
 
 #[tokio::test]
-async fn its_commands_do_what_it_says() {
+async fn the_commands_in_its_documentation_work() {
     let mut example = Example::start("tenant_chat", &[]).await;
     let [alice, anybody] = commands(&mut example).await;
     let answers = replay(example.address(), &alice).await;
@@ -307,7 +307,6 @@ async fn its_commands_do_what_it_says() {
     assert_eq!(answer.number("x-ratelimit-limit"), 5);
 }
 
-#[cfg(feature = "redis")]
 #[tokio::test]
 async fn two_chats_share_one_limit() {
     let mut redis = crate::redis::Server::start();
@@ -328,7 +327,7 @@ async fn two_chats_share_one_limit() {
     }
     redis.assert_that_every_key_ends();
 
-    // Without it each counts by itself.
+    // Without Redis, each process counts by itself.
     redis.kill();
     for chat in [&one, &other] {
         chat.exhaust(&user("initech", "bob"), 4, 4).await;

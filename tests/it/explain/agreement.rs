@@ -154,7 +154,7 @@ impl Said {
     }
 
     fn within(self, rule: Rule) -> Rule {
-        let mut rule = rule.and(self.quota).and("1000/second");
+        let mut rule = rule.quota(self.quota).quota("1000/second");
         rule = rule.count(self.count).cost(self.cost);
         if let Some(per) = self.per {
             rule = rule.per(per.iter().copied());

@@ -24,13 +24,13 @@ fn policy() -> PolicyBuilder {
         .endpoint(
             "PUT /v1/secrets/{id}",
             Rule::in_category("secrets")
-                .and("100/hour")
+                .quota("100/hour")
                 .name("secrets-update"),
         )
         .endpoint(
             "POST /v1/mcp/get",
             Rule::in_category("mcp")
-                .and("50/hour")
+                .quota("50/hour")
                 .name("mcp-get")
                 .tier("team", ["60/hour"]),
         )

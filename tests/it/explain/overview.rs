@@ -115,7 +115,7 @@ fn a_category_that_counts_nothing_is_told() {
         ["categories.idle: no endpoint is in this category"]
     );
 
-    let own = Rule::in_category("busy").and("5/hour").name("own");
+    let own = Rule::in_category("busy").quota("5/hour").name("own");
     let replaced = policy()
         .category("busy", "10/hour")
         .endpoint("GET /own", own.clone());
@@ -172,7 +172,7 @@ fn a_quota_out_of_reach_is_told() {
         Rule::new("101/hour").without_global(),
         Rule::new("101/hour").per(["tenant"]),
         Rule::new("101/hour").cost(2),
-        Rule::new("101/hour").cost_of(|_| 2),
+        Rule::new("101/hour").cost_with(|_| 2),
         Rule::new("101/hour").count(Count::success()),
         Rule::new("101/hour").dry_run(),
     ] {

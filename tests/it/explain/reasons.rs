@@ -224,7 +224,9 @@ fn whatever_exempts_is_named() {
 #[test]
 fn closures_are_asked() {
     let policy = Policy::builder()
-        .everyone(Rule::new("100/hour").cost_of(|head| u64::from(head.path() == "/export") * 9 + 1))
+        .everyone(
+            Rule::new("100/hour").cost_with(|head| u64::from(head.path() == "/export") * 9 + 1),
+        )
         .exempt_when(|head| head.header("x-probe") == Some("1"))
         .build()
         .unwrap();

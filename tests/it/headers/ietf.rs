@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use proptest::prelude::*;
 use sfv::{List, ListEntry, Parser};
-use tollgate::headers::{HeaderSet, HeaderStyle, Label, Report, Standing, annotate};
+use tollgate::headers::{HeaderSet, HeaderStyle, QuotaName, QuotaUsage, Report, annotate};
 use tollgate::{Counter, Outcome, Quota, Usage, Window};
 
 use super::{NOW, allowed, config, label, later, text, written};
@@ -37,11 +37,11 @@ fn every_quota_has_a_policy_and_the_binding_one_a_limit() {
     let secrets = label("user", "secrets", "500/hour");
     let global = label("user", "global", "1000/hour");
     let hidden = label("user", "free", "unlimited");
-    let binding = Standing::new(&secrets, allowed(500, 1));
+    let binding = QuotaUsage::new(&secrets, allowed(500, 1));
     let all = [
         binding,
-        Standing::new(&hidden, Usage::new(u64::MAX, 0, NOW, Outcome::Allowed)),
-        Standing::new(&global, allowed(1_000, 1)),
+        QuotaUsage::new(&hidden, Usage::new(u64::MAX, 0, NOW, Outcome::Allowed)),
+        QuotaUsage::new(&global, allowed(1_000, 1)),
     ];
     let mut headers = HeaderMap::new();
     let report = Report::new(binding, NOW);
@@ -61,7 +61,7 @@ fn every_quota_has_a_policy_and_the_binding_one_a_limit() {
 fn blocked_quotas_have_no_window() {
     let label = label("ip", "gone", "blocked");
     let usage = Usage::new(0, 0, NOW, Outcome::Never);
-    let headers = written(HeaderSet::Ietf, Standing::new(&label, usage));
+    let headers = written(HeaderSet::Ietf, QuotaUsage::new(&label, usage));
     let policy = parse(text(&headers, "ratelimit-policy").unwrap());
     assert_eq!(policy, [item("ip:gone:blocked", &[("q", 0)])]);
     let limit = parse(text(&headers, "ratelimit").unwrap());
@@ -73,7 +73,7 @@ fn blocked_quotas_have_no_window() {
 fn a_token_bucket_tells_its_rate() {
     let label = label("user", "api", "50/minute, token-bucket, burst 20");
     let policy = |limit| {
-        let headers = written(HeaderSet::Ietf, Standing::new(&label, allowed(limit, 1)));
+        let headers = written(HeaderSet::Ietf, QuotaUsage::new(&label, allowed(limit, 1)));
         parse(text(&headers, "ratelimit-policy").unwrap())
     };
     assert_eq!(policy(20), [item("user:api:1m", &[("q", 50), ("w", 60)])]);
@@ -84,7 +84,7 @@ fn a_token_bucket_tells_its_rate() {
 #[test]
 fn windows_of_parts_of_a_second_are_a_second() {
     let label = label("user", "api", "5/200ms");
-    let headers = written(HeaderSet::Ietf, Standing::new(&label, allowed(5, 1)));
+    let headers = written(HeaderSet::Ietf, QuotaUsage::new(&label, allowed(5, 1)));
     let policy = parse(text(&headers, "ratelimit-policy").unwrap());
     assert_eq!(policy, [item("user:api:200ms", &[("q", 5), ("w", 1)])]);
 }
@@ -101,14 +101,14 @@ proptest! {
         wait in 0_u64..1 << 50,
         overridden: bool,
     ) {
-        let labels: Vec<Label> = rules.iter().zip(&amounts).map(|(rule, amount)| {
+        let labels: Vec<QuotaName> = rules.iter().zip(&amounts).map(|(rule, amount)| {
             let builder = Quota::builder(*amount, Window::DAY);
             let quota = builder.algorithm(tollgate::Algorithm::FixedWindow).build().unwrap();
-            Label::new(&who, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
+            QuotaName::new(&who, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
         }).collect();
-        let all: Vec<Standing<'_>> = labels.iter().map(|label| {
+        let all: Vec<QuotaUsage<'_>> = labels.iter().map(|label| {
             let limit = label.limit() + u64::from(overridden);
-            Standing::new(label, Usage::new(limit, used, later(wait), Outcome::Allowed))
+            QuotaUsage::new(label, Usage::new(limit, used, later(wait), Outcome::Allowed))
         }).collect();
         let mut headers = HeaderMap::new();
         let report = Report::new(all[0], NOW);

@@ -41,7 +41,7 @@ fn the_reset_is_understood_in_every_dialect() {
         let lines = [("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", text)];
         read(&lines).unwrap().reset_at()
     };
-    // The same instant: NOW is 1761829944.123456.
+    // NOW is 1761829944.123456, which is the instant below.
     assert_eq!(reset("1761830000"), Some(secs(1_761_830_000)));
     assert_eq!(reset("1761830000000"), Some(secs(1_761_830_000)));
     assert_eq!(reset("1761830000.000"), Some(secs(1_761_830_000)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use proptest::prelude::*;
 use tollgate::headers::{
-    HeaderSet, HeaderStyle, Label, Limits, Report, ResetStyle, Standing, annotate,
+    HeaderSet, HeaderStyle, Limits, QuotaName, QuotaUsage, Report, ResetStyle, annotate,
     read_retry_after, retry_after_secs,
 };
 use tollgate::{Algorithm, Counter, Outcome, Quota, Timestamp, Usage, Window};
@@ -15,7 +15,7 @@ use super::config;
 /// The largest integer of Structured Fields.
 const MOST: u64 = 999_999_999_999_999;
 
-/// Since numbers are told apart by size: from September 2001 on.
+/// Delta seconds and Unix seconds are distinguished by size: Unix times from September 2001 on.
 const FIRST: u64 = 1_000_000_000_000_000;
 
 fn set() -> impl Strategy<Value = HeaderSet> {
@@ -51,14 +51,14 @@ proptest! {
         delta: bool,
         at in FIRST..Timestamp::MAX.as_micros() / 2,
     ) {
-        let labels: Vec<Label> = rules.iter().map(|rule| {
+        let labels: Vec<QuotaName> = rules.iter().map(|rule| {
             let quota = Quota::builder(amount, Window::DAY).algorithm(Algorithm::FixedWindow);
             let quota = quota.build().unwrap();
-            Label::new(&who, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
+            QuotaName::new(&who, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
         }).collect();
         let (at, reset) = (Timestamp::from_micros(at), Timestamp::from_micros(at + wait));
         let limit = amount + u64::from(overridden);
-        let standing = |label| Standing::new(label, Usage::new(limit, used, reset, outcome));
+        let standing = |label| QuotaUsage::new(label, Usage::new(limit, used, reset, outcome));
         let binding = standing(&labels[0]);
         let reset_style = if delta { ResetStyle::DeltaSeconds } else { ResetStyle::UnixSeconds };
         let style = HeaderStyle::new(set).with_reset(reset_style);
@@ -98,7 +98,7 @@ proptest! {
 
 /// The legacy limit of a token bucket is what it holds, the other its rate.
 #[test]
-fn a_token_bucket_is_told_from_both_sides() {
+fn a_token_bucket_is_read_as_it_was_written() {
     let label = super::label("user", "api", "50/minute, token-bucket, burst 20");
     let read = |set| Limits::read(&super::written(set, standing(&label)), super::NOW).unwrap();
     let (legacy, ietf) = (read(HeaderSet::Legacy), read(HeaderSet::Ietf));
@@ -107,6 +107,6 @@ fn a_token_bucket_is_told_from_both_sides() {
     assert_eq!(ietf.window(), Some(Duration::from_mins(1)));
 }
 
-fn standing(label: &Label) -> Standing<'_> {
-    Standing::new(label, super::allowed(20, 1))
+fn standing(label: &QuotaName) -> QuotaUsage<'_> {
+    QuotaUsage::new(label, super::allowed(20, 1))
 }

@@ -1,7 +1,7 @@
 //! Layers around layers: one set, the tighter one, whole.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tollgate::headers::{HeaderSet, HeaderStyle, Report, Standing, annotate};
+use tollgate::headers::{HeaderSet, HeaderStyle, QuotaUsage, Report, annotate};
 
 use super::{NOW, allowed, label, text};
 
@@ -16,7 +16,7 @@ const LEGACY: [&str; 5] = [
 /// Puts a set on that shows `remaining` of 100.
 fn put(headers: &mut HeaderMap, rule: &str, set: HeaderSet, remaining: u64, warn: bool) {
     let label = label("user", rule, "100/hour");
-    let standing = Standing::new(&label, allowed(100, 100 - remaining));
+    let standing = QuotaUsage::new(&label, allowed(100, 100 - remaining));
     let report = Report::new(standing, NOW).with_warning(warn);
     annotate(HeaderStyle::new(set), headers, &report, [standing]);
 }

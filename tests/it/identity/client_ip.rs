@@ -274,7 +274,6 @@ fn peers_are_told_in_several_ways() {
     let mut request = super::request(&[]);
     let located = |request: &Request<()>| locate(&ClientIp::default(), request);
 
-    #[cfg(feature = "grpc")]
     {
         let info = tonic::transport::server::TcpConnectInfo {
             local_addr: None,
@@ -285,7 +284,6 @@ fn peers_are_told_in_several_ways() {
     }
     request.extensions_mut().insert(address(2));
     assert_eq!(located(&request), "203.0.113.2");
-    #[cfg(feature = "axum")]
     {
         use axum::extract::connect_info::{ConnectInfo, MockConnectInfo};
 

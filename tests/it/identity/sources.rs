@@ -5,7 +5,8 @@ use std::sync::Arc;
 use http::Request;
 use tollgate::Identity;
 use tollgate::identity::{
-    ApiKey, Asking, Authenticated, Chain, Custom, Identified, Identify, InvalidReason, UserIdHeader,
+    ApiKey, Authenticated, Chain, Custom, Identified, Identify, IdentifyContext, InvalidReason,
+    UserIdHeader,
 };
 
 use super::{ask, request};
@@ -155,7 +156,7 @@ fn a_closure_over_the_head() {
 struct Always(Identified);
 
 impl Identify for Always {
-    fn identify(&self, _: &Asking<'_>) -> Identified {
+    fn identify(&self, _: &IdentifyContext<'_>) -> Identified {
         self.0.clone()
     }
 }
@@ -220,7 +221,7 @@ fn an_empty_subject_is_charged_after_an_expired_token() {
 struct OwnTokens(Always);
 
 impl Identify for OwnTokens {
-    fn identify(&self, asking: &Asking<'_>) -> Identified {
+    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
         self.0.identify(asking)
     }
 

@@ -1,4 +1,4 @@
-//! What callers are told, allowed and denied.
+//! Headers and bodies of allowed and denied responses.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tollgate::{Decision, RateLimitLayer};
 use super::{echo, layer, send};
 
 #[tokio::test]
-async fn allowed_responses_say_where_the_caller_stands() {
+async fn allowed_responses_carry_the_usage_of_the_quota() {
     let (builder, _) = layer(Policy::builder().authenticated("5/hour"));
     let app = echo().layer(builder.build().unwrap());
     let alice = [("x-user", "alice")];
@@ -82,11 +82,11 @@ async fn a_denial_never_contradicts_itself() {
             .unwrap()
             .starts_with("3 of 3 in the past hour; again in ")
     );
-    assert!(!denied.body.contains("alice"), "the body shows who asked");
+    assert!(!denied.body.contains("alice"), "the body shows the caller");
 
     let decision: &Decision = denied.extensions.get().unwrap();
     assert!(decision.is_denied());
-    assert_eq!(denied.extensions.len(), 1, "what the request was told");
+    assert_eq!(denied.extensions.len(), 1, "extensions of the request");
     assert_eq!(
         decision
             .retry_after()
@@ -96,7 +96,7 @@ async fn a_denial_never_contradicts_itself() {
         u128::from(wait)
     );
 
-    // Waiting as long as told is enough; a microsecond less than needed is not.
+    // Waiting for `Retry-After` is enough; one microsecond less than needed is not.
     let instant = Duration::from_micros(1);
     clock.advance(decision.retry_after().unwrap().saturating_sub(instant));
     assert_eq!(send(&app, "GET /", &alice).await.status, 429);
@@ -105,12 +105,12 @@ async fn a_denial_never_contradicts_itself() {
 }
 
 #[tokio::test]
-async fn the_tightest_quota_speaks_for_all() {
+async fn the_tightest_quota_is_reported() {
     let policy = Policy::builder()
         .authenticated("100/hour")
         .endpoint(
             "GET /items/{id}",
-            Rule::new("10/minute").and("3/hour").name("items"),
+            Rule::new("10/minute").quota("3/hour").name("items"),
         )
         .rule("tenant", Rule::new("50/day").per(["tenant"]));
     let (builder, _) = layer(policy);
@@ -135,7 +135,7 @@ async fn the_tightest_quota_speaks_for_all() {
 }
 
 #[tokio::test]
-async fn tiers_multiply_and_explicit_numbers_win() {
+async fn tiers_multiply_and_explicit_limits_take_precedence() {
     let policy = Policy::builder()
         .tiers(
             Tiers::new("free")
@@ -180,13 +180,13 @@ async fn tiers_multiply_and_explicit_numbers_win() {
             "{user} {tier} {line}"
         );
     }
-    // What was used stays used when the tier changes.
+    // A change of tier keeps the usage.
     let team = send(&app, "GET /", &[("x-user", "a"), ("x-tier", "team")]).await;
     assert_eq!(team.number("x-ratelimit-remaining"), 500 - 5);
 }
 
 #[tokio::test]
-async fn layers_around_layers_leave_one_set() {
+async fn stacked_layers_leave_one_set_of_headers() {
     let (inner, _) = layer(Policy::builder().authenticated("3/hour"));
     let (outer, _) = layer(Policy::builder().authenticated("5/minute"));
     let app = echo()
@@ -214,7 +214,7 @@ async fn layers_around_layers_leave_one_set() {
 }
 
 #[tokio::test]
-async fn other_shapes_of_denials() {
+async fn denials_in_other_formats() {
     let problem = RateLimitLayer::builder("blocked").render(ProblemJson);
     let app = echo().layer(problem.build().unwrap());
     let answer = send(&app, "GET /", &[]).await;
@@ -243,7 +243,7 @@ async fn other_shapes_of_denials() {
 }
 
 #[tokio::test]
-async fn no_headers_if_none_are_wanted() {
+async fn header_style_none_adds_no_headers() {
     let (builder, _) = layer("1/hour");
     let app = echo().layer(builder.headers(HeaderSet::None).build().unwrap());
     let allowed = send(&app, "GET /", &[]).await;

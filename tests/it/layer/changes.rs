@@ -1,4 +1,4 @@
-//! What changes while requests come in: another policy, limits for one subject.
+//! Changes at run time: a new policy, overrides for one subject.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn stands_at(app: &Router, line: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn another_policy_keeps_what_was_counted() {
+async fn a_new_policy_keeps_the_counters() {
     let policy = |limit: &str| {
         Policy::builder()
             .authenticated(limit)
@@ -57,7 +57,7 @@ async fn another_policy_keeps_what_was_counted() {
     );
     assert_eq!(send(&app, "GET /", &ALICE).await.status, 429);
 
-    // Rules are known by name, not by place.
+    // A counter belongs to the name of its rule, not to its position.
     let reordered = Policy::builder()
         .endpoint("GET /a", Rule::new("5/minute").name("a"))
         .endpoint("GET /new", Rule::new("1/minute").name("new"))
@@ -67,7 +67,7 @@ async fn another_policy_keeps_what_was_counted() {
 }
 
 #[tokio::test]
-async fn a_wrong_policy_changes_nothing_and_is_seen() {
+async fn a_wrong_policy_changes_nothing_and_is_reported() {
     let (log, _listening) = Log::listen();
     let (limits, app, clock) = with("10/hour");
     let built = limits.policy_status();
@@ -103,7 +103,7 @@ async fn a_wrong_policy_changes_nothing_and_is_seen() {
 fn acme() -> Policy {
     Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5))
-        .authenticated(Rule::new("2/minute").and("10/hour"))
+        .authenticated(Rule::new("2/minute").quota("10/hour"))
         .rule(
             "outbound",
             Rule::new("5/hour, token-bucket").per(["tenant"]),
@@ -128,7 +128,7 @@ async fn an_override_is_for_one_subject_and_one_rule() {
         "{listed}"
     );
 
-    // Also where a tier has more, and for nobody else.
+    // It replaces the larger quota of a tier, and applies to no other caller.
     let rich = [("x-user", "alice"), ("x-tier", "team")];
     assert_eq!(
         send(&app, "GET /", &rich).await.number("x-ratelimit-limit"),
@@ -189,7 +189,7 @@ async fn an_override_for_a_tenant_is_for_its_counter_or_for_each_of_its_users() 
             "{user} elsewhere"
         );
     }
-    // One for the user comes first.
+    // An override for the user takes precedence.
     let own = Override::new([("user", "alice")], "global", "3/minute").unwrap();
     limits.set_override(own).await.unwrap();
     let of_acme = [("x-user", "alice"), ("x-tenant", "acme")];
@@ -202,7 +202,7 @@ async fn an_override_for_a_tenant_is_for_its_counter_or_for_each_of_its_users() 
 }
 
 #[tokio::test]
-async fn an_override_ends_by_itself_and_outlives_a_reload() {
+async fn an_override_expires_and_survives_a_reload() {
     let (limits, app, clock) = with("2/hour");
     let until = clock.now().saturating_add(Duration::from_mins(1));
     let new = Override::new([("user", "alice")], "global", "100/hour").unwrap();
@@ -236,7 +236,7 @@ async fn an_override_can_block_and_lift() {
         1,
         "one takes the place of the other"
     );
-    // An amount for one window takes the place of what was for all of them.
+    // An override for one window replaces one for all windows.
     set("7/minute").await.unwrap();
     set("70/hour").await.unwrap();
     assert_eq!(limits.overrides().len(), 2);
@@ -267,7 +267,7 @@ async fn an_override_that_would_do_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn addresses_are_meant_as_they_are_counted() {
+async fn overrides_for_addresses_apply_to_their_network() {
     let limits = RateLimitLayer::new("2/hour").unwrap();
     for (written, as_counted) in [
         ("203.0.113.9", "203.0.113.9"),
@@ -301,7 +301,7 @@ fn overrides_live_in_the_store() {
     assert_eq!(other.overrides(), [new]);
 }
 
-/// The audit told of limits that nobody had: before the store was asked.
+/// The audit event was written before the store had accepted the override.
 #[test]
 fn an_override_that_the_store_refuses_is_not_in_the_audit() {
     let (log, _listening) = Log::listen();
@@ -312,10 +312,10 @@ fn an_override_that_the_store_refuses_is_not_in_the_audit() {
     assert!(log.about("tollgate::audit").is_empty());
 }
 
-/// They were dropped only when somebody listed them, so a program that sets one for an hour,
-/// every hour, kept them all.
+/// Expired overrides were removed only by a listing, so a program that sets one every hour kept all
+/// of them.
 #[test]
-fn overrides_that_are_over_do_not_add_up() {
+fn expired_overrides_do_not_accumulate() {
     let store = std::sync::Arc::new(MemoryStore::new());
     let (builder, clock) = layer("2/hour");
     let limits = builder.store(std::sync::Arc::clone(&store)).build();
@@ -334,7 +334,7 @@ fn overrides_that_are_over_do_not_add_up() {
     assert_eq!(kept.len(), 1, "the last one: {kept:?}");
 }
 
-/// The figures of one thread.
+/// Metrics recorded by one thread.
 #[derive(Default)]
 struct Figures(std::sync::Mutex<std::collections::BTreeMap<String, std::sync::Arc<AtomicU64>>>);
 

@@ -1,4 +1,4 @@
-//! What counts, on which rule, and how much.
+//! Which requests count, on which rule, and at which cost.
 
 use axum::Router;
 use axum::routing::post;
@@ -8,7 +8,7 @@ use tollgate::{Charge, Decision, RateLimitLayer};
 use super::{echo, layer, send};
 
 #[tokio::test]
-async fn by_outcome_means_given_back_when_it_does_not_count() {
+async fn a_response_that_does_not_count_is_refunded() {
     let login = Rule::new("3/hour").name("login").count(Count::failure());
     let (builder, _) = layer(Policy::builder().endpoint("POST /login", login));
     let app = echo().layer(builder.build().unwrap());
@@ -33,7 +33,7 @@ async fn by_outcome_means_given_back_when_it_does_not_count() {
 }
 
 #[tokio::test]
-async fn only_the_rules_that_do_not_count_it_give_back() {
+async fn only_rules_that_do_not_count_the_response_refund() {
     let sends = Rule::new("5/hour")
         .name("sends")
         .count(Count::statuses(["202"]).unwrap())
@@ -70,8 +70,8 @@ async fn categories_share_and_stack() {
         .category("writes", Rule::new("4/hour").stacked())
         .endpoint("GET /a", Rule::in_category("reads"))
         .endpoint("GET /b", Rule::in_category("reads").cost(2))
-        .endpoint("GET /c", Rule::in_category("reads").and("9/hour"))
-        .endpoint("PUT /d", Rule::in_category("writes").and("9/hour"));
+        .endpoint("GET /c", Rule::in_category("reads").quota("9/hour"))
+        .endpoint("PUT /d", Rule::in_category("writes").quota("9/hour"));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     let left = |line: &'static str| {
@@ -178,7 +178,7 @@ async fn costs_by_the_request_and_charges_by_the_handler() {
             "GET /export",
             Rule::new("10/hour")
                 .name("export")
-                .cost_of(|head| head.uri().query().map_or(1, |query| query.len() as u64)),
+                .cost_with(|head| head.uri().query().map_or(1, |query| query.len() as u64)),
         );
     let (builder, _) = layer(policy);
     let handler = |decision: Decision, charge: Charge| async move {
@@ -202,14 +202,14 @@ async fn costs_by_the_request_and_charges_by_the_handler() {
 
     let first = send(&app, "POST /complete/it", &alice).await;
     assert_eq!((first.status, first.body.as_str()), (200, "98"));
-    // What has happened may go over the limit; then nothing is let through, not even for free.
+    // A later charge may exceed the limit. Then every request is denied, also at cost 0.
     let second = send(&app, "POST /complete/it", &alice).await;
     assert_eq!(second.status, 429);
     assert_eq!(second.header("x-ratelimit-policy"), Some("user:tokens:1h"));
 }
 
 #[tokio::test]
-async fn a_handler_that_is_told_nothing_says_how_to_change_that() {
+async fn an_extractor_without_extensions_names_the_option_to_set() {
     let (builder, _) = layer("5/hour");
     let app = Router::new()
         .route("/wants", post(|_: Decision| async { "" }))
@@ -225,7 +225,7 @@ async fn a_handler_that_is_told_nothing_says_how_to_change_that() {
 }
 
 #[tokio::test]
-async fn a_user_rule_is_not_shed_by_leaving_out_the_token() {
+async fn leaving_out_the_token_does_not_evade_a_user_rule() {
     let policy = Policy::builder().endpoint("GET /x", Rule::new("2/hour").name("x").per(["user"]));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
@@ -243,7 +243,7 @@ async fn a_user_rule_is_not_shed_by_leaving_out_the_token() {
 }
 
 #[tokio::test]
-async fn no_rule_is_shed_by_lacking_a_dimension() {
+async fn a_missing_dimension_does_not_evade_a_rule() {
     let policy = Policy::builder()
         .endpoint(
             "GET /both",
@@ -269,7 +269,7 @@ async fn no_rule_is_shed_by_lacking_a_dimension() {
 }
 
 #[tokio::test]
-async fn nobody_is_better_off_without_a_token() {
+async fn requests_without_a_token_have_no_larger_quota() {
     let (builder, _) = layer(Policy::builder().authenticated("2/hour"));
     let app = echo().layer(builder.build().unwrap());
     for status in [200, 200, 429] {
@@ -333,7 +333,7 @@ async fn grpc_fails_with_200() {
 }
 
 #[tokio::test]
-async fn what_was_given_back_leaves_a_whole_quota() {
+async fn a_refund_restores_the_whole_quota() {
     let policy =
         Policy::builder().everyone(Rule::new("10/minute, token-bucket").count(Count::failure()));
     let (builder, _) = layer(policy);
@@ -348,7 +348,7 @@ async fn what_was_given_back_leaves_a_whole_quota() {
 }
 
 #[tokio::test]
-async fn the_decision_says_what_the_binding_quota_was_charged() {
+async fn the_decision_has_the_charge_of_the_binding_quota() {
     let policy = Policy::builder()
         .endpoint("POST /x/y", Rule::new("1000/hour").name("x").cost(7))
         .rule("all", Rule::new("5/hour").per([]));

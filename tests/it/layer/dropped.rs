@@ -1,4 +1,4 @@
-//! Requests that are given up, at every point where they wait.
+//! Requests that are dropped at every point where they wait.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,7 +16,7 @@ use tower::{Layer, Service, service_fn};
 
 use super::slow::Slow;
 
-/// Wakes itself and comes back, so many times.
+/// A future that is pending this many times, and wakes itself.
 async fn dawdle(polls: usize) {
     let mut left = polls;
     poll_fn(|context| {
@@ -30,7 +30,7 @@ async fn dawdle(polls: usize) {
     .await;
 }
 
-/// A layer that waits for the tier, for the store, and for the store again to give back.
+/// A layer whose tier look-up, decision and refund are all pending at first.
 fn waiting_everywhere(count: Count) -> RateLimitLayer {
     let tiers = TierResolver::builder(|_| async {
         dawdle(2).await;
@@ -46,10 +46,10 @@ fn waiting_everywhere(count: Count) -> RateLimitLayer {
         .unwrap()
 }
 
-/// How often a request has to be polled until it is answered, at most.
+/// Maximum number of polls until a request is answered.
 const POLLS: usize = 12;
 
-/// Polls a request so many times and drops it; what is left then, and whether it was answered.
+/// Polls a request this many times and drops it. Returns what remains, and whether it was answered.
 fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
     let alive = Arc::new(());
     let layer = waiting_everywhere(count);
@@ -97,7 +97,7 @@ fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
 }
 
 #[test]
-fn nothing_is_charged_twice_and_nothing_comes_back_by_hanging_up() {
+fn a_dropped_request_is_charged_once_and_never_refunded() {
     let mut history = Vec::new();
     for polls in 0..=POLLS {
         let (left, answered) = give_up_after(polls, Count::all());
@@ -109,13 +109,13 @@ fn nothing_is_charged_twice_and_nothing_comes_back_by_hanging_up() {
         assert!(!answered || charged == 1);
         history.push(charged);
     }
-    assert_eq!(history[0], 0, "it was never asked");
+    assert_eq!(history[0], 0, "it was never polled");
     assert_eq!(history[POLLS], 1);
-    assert!(history.is_sorted(), "a charge came back: {history:?}");
+    assert!(history.is_sorted(), "a charge was refunded: {history:?}");
 }
 
 #[test]
-fn what_counts_by_outcome_comes_back_only_with_the_response() {
+fn charges_by_outcome_are_refunded_only_by_a_response() {
     let mut history = Vec::new();
     for polls in 0..=POLLS {
         let (left, answered) = give_up_after(polls, Count::failure());

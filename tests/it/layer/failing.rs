@@ -1,4 +1,4 @@
-//! Stores that fail, closures that panic, settings that are wrong.
+//! Failing stores, panicking closures, wrong settings.
 
 use axum::Router;
 use axum::http::Response;
@@ -12,7 +12,7 @@ use tollgate::{
 
 use super::{echo, send, send_from};
 
-/// Fails whatever it is asked.
+/// A store that fails every call.
 #[derive(Debug)]
 pub(super) struct Broken;
 
@@ -56,7 +56,7 @@ async fn a_store_that_fails_is_no_500_and_no_429() {
     assert_eq!(
         open.header("x-ratelimit-limit"),
         None,
-        "nothing is known, so nothing is told"
+        "no usage, no headers"
     );
 
     let closed = send(&app, "POST /login", &[]).await;
@@ -85,7 +85,7 @@ async fn while_the_store_fails_limits_hold_in_memory() {
         .unwrap();
     let app = echo().layer(layer);
 
-    // What does not count is given back where it was charged: in memory.
+    // A refund goes to the store that was charged: the local one.
     for _ in 0..3 {
         let login = send(&app, "POST /login", &[]).await;
         assert_eq!(
@@ -104,14 +104,14 @@ async fn while_the_store_fails_limits_hold_in_memory() {
         assert_eq!(
             send(&app, "POST /mail", &[]).await.status,
             200,
-            "as it was told"
+            "as configured"
         );
     }
 }
 
-/// Ten thousand requests a second must not be ten thousand lines a second.
+/// Ten thousand failures per second must not write ten thousand log lines.
 #[tokio::test]
-async fn a_store_that_fails_is_told_of_once_a_second() {
+async fn a_failing_store_is_logged_once_a_second() {
     let (log, _listening) = crate::log::Log::listen();
     let clock = ManualClock::new();
     let layer = RateLimitLayer::builder("1000/hour")
@@ -150,10 +150,10 @@ async fn handlers_that_see_decisions_work_without_a_store() {
 }
 
 #[tokio::test]
-async fn closures_that_panic_take_nobody_down() {
+async fn a_panicking_closure_fails_no_request() {
     std::panic::set_hook(Box::new(|_| ()));
     let policy = Policy::builder()
-        .everyone(Rule::new("2/hour").cost_of(|_| panic!("cost")))
+        .everyone(Rule::new("2/hour").cost_with(|_| panic!("cost")))
         .exempt_when(|_| panic!("exempt"));
     let layer = RateLimitLayer::builder(policy)
         .identify_with(|_| -> Option<Identity> { panic!("who") })
@@ -169,7 +169,7 @@ async fn closures_that_panic_take_nobody_down() {
 }
 
 #[test]
-fn the_whole_world_is_neither_exempt_nor_trusted() {
+fn networks_that_cover_all_addresses_are_refused() {
     for world in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96"] {
         let policy = Policy::builder().everyone("5/hour").exempt_network(world);
         let told = policy.build().unwrap_err().to_string();
@@ -182,7 +182,7 @@ fn the_whole_world_is_neither_exempt_nor_trusted() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let policy = Policy::builder()
         .anonymous("0/hour")
         .category("reads", "5/hour")
@@ -203,7 +203,7 @@ fn all_problems_are_told_at_once() {
         .rule("many", Rule::new("1/s").per(["a", "b", "c", "d", "e"]))
         .exempt_network("10.0.0.0/64");
     let problems = RateLimitLayer::builder(policy)
-        .trusted_proxies(["nonsense"])
+        .trusted_proxies(["garbage"])
         .failed_auth_quota("sometimes")
         .build()
         .unwrap_err();
@@ -217,7 +217,7 @@ fn all_problems_are_told_at_once() {
         "gold",
         "many",
         "10.0.0.0/64",
-        "nonsense",
+        "garbage",
         "sometimes",
         "a rule called `reads` already",
     ] {
@@ -242,7 +242,7 @@ fn settings_that_would_do_nothing_are_refused() {
                 .tier("team", ["6/hour"])
                 .tier("team", ["7/hour"]),
         )
-        .rule("r", Rule::in_category("a").and("5/hour"));
+        .rule("r", Rule::in_category("a").quota("5/hour"));
     let problems = policy.build().unwrap_err();
     let told = problems.to_string();
     for expected in [

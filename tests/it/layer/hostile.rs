@@ -1,4 +1,4 @@
-//! Callers who lie: no forged request ever moves a victim's counter, and nobody shares one.
+//! Forged requests: none charges the counter of another caller, and none shares one.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn app(jwt: Jwt) -> (Router, ManualClock) {
     (echo().layer(layer.build().unwrap()), clock)
 }
 
-/// Which policy counted a request, and what is left of it.
+/// The policy that counted a request, and what remains of it.
 async fn counted(app: &Router, token: &str) -> (String, u64) {
     let answer = send(
         app,
@@ -44,7 +44,7 @@ async fn counted(app: &Router, token: &str) -> (String, u64) {
 }
 
 #[tokio::test]
-async fn no_forged_token_moves_a_victims_counter() {
+async fn a_forged_token_charges_no_other_users_counter() {
     let jwt = Jwt::builder()
         .algorithms([tollgate::identity::JwtAlgorithm::Rs256])
         .pem(RSA_1)
@@ -124,7 +124,7 @@ async fn no_forged_token_moves_a_victims_counter() {
     assert_eq!(counted(&app, &good).await.0, "ip:global:1h");
 }
 
-/// Alice, as an issuer knows her.
+/// The identity of `alice` at an issuer.
 fn alice_of(issuer: &str) -> String {
     hs256(&format!(
         r#"{{"sub":"alice","tenant":"acme","iss":"{issuer}","exp":{}}}"#,
@@ -148,7 +148,7 @@ async fn the_same_name_of_two_issuers_is_two_users() {
         assert_eq!(counted(&app, &alice_of("https://a.example")).await.1, 99);
         assert_eq!(counted(&app, &alice_of("https://b.example")).await.1, 99);
         assert_eq!(counted(&app, &alice_of("https://a.example")).await.1, 98);
-        // Without an issuer, by a name that tries to look like one with.
+        // No issuer, and a name in the form of a qualified one.
         for posing in ["alice", "17:https://a.example:alice", "@https://a.example"] {
             let claims = claims(posing).replace('{', r#"{"tenant":"acme","#);
             assert_eq!(counted(&app, &hs256(&claims)).await.1, 99, "{posing}");
@@ -181,7 +181,7 @@ async fn a_policy_knows_users_by_their_bare_name() {
     assert_eq!(answer.header("x-ratelimit-remaining"), None);
 }
 
-/// What is left for whoever comes from `peer` with these headers.
+/// Remaining requests of a caller from `peer` with these headers.
 async fn from(app: &Router, peer: &str, headers: &[(&str, &str)]) -> u64 {
     let mut request: Request<Body> = request("GET /", headers);
     request
@@ -192,7 +192,7 @@ async fn from(app: &Router, peer: &str, headers: &[(&str, &str)]) -> u64 {
 }
 
 #[tokio::test]
-async fn addresses_cannot_be_made_up() {
+async fn forwarding_headers_of_untrusted_peers_are_ignored() {
     let policy = Policy::builder().anonymous("100/hour");
     let layer = RateLimitLayer::builder(policy)
         .trusted_proxies(["10.0.0.0/8"])
@@ -205,7 +205,7 @@ async fn addresses_cannot_be_made_up() {
         from(&app, "10.0.0.1:1", &[("x-forwarded-for", "203.0.113.9")]).await,
         99
     );
-    // From outside, headers say nothing.
+    // Headers of a peer that is not trusted are ignored.
     assert_eq!(
         from(
             &app,
@@ -223,7 +223,7 @@ async fn addresses_cannot_be_made_up() {
         from(&app, "198.51.100.1:3", &[("forwarded", "for=203.0.113.9")]).await,
         97
     );
-    // Through the proxy, only what the proxy has seen.
+    // Of a trusted proxy, only the address that it added counts.
     let rotated = [
         ("x-forwarded-for", "203.0.113.9"),
         ("x-forwarded-for", "1.2.3.4, 198.51.100.1"),
@@ -233,19 +233,19 @@ async fn addresses_cannot_be_made_up() {
         from(
             &app,
             "10.0.0.1:1",
-            &[("x-forwarded-for", "203.0.113.9, nonsense, 198.51.100.1:443")]
+            &[("x-forwarded-for", "203.0.113.9, garbage, 198.51.100.1:443")]
         )
         .await,
         95
     );
-    // Mapped into IPv6 is the same address.
+    // The IPv4-mapped form is the same address.
     assert_eq!(from(&app, "[::ffff:198.51.100.1]:9", &[]).await, 94);
-    // The victim again: charged once, by itself.
+    // The counter of the victim has only its own charge.
     assert_eq!(
         from(&app, "10.0.0.1:7", &[("x-forwarded-for", "203.0.113.9")]).await,
         98
     );
-    // One customer's network counts as one.
+    // An IPv6 /64 counts as one client.
     assert_eq!(from(&app, "[2001:db8::1]:1", &[]).await, 99);
     assert_eq!(from(&app, "[2001:db8::ffff:1]:1", &[]).await, 98);
     assert_eq!(from(&app, "[2001:db8:0:1::1]:1", &[]).await, 99);
@@ -255,7 +255,7 @@ async fn addresses_cannot_be_made_up() {
 async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
     let policy = Policy::builder()
         .anonymous("100/hour")
-        // In an IPv6 coat it is the same network.
+        // The IPv4-mapped form is in the same network.
         .exempt_network("::ffff:10.0.0.0/104");
     let layer = RateLimitLayer::builder(policy)
         .trusted_proxies(["10.0.0.0/8"])
@@ -268,7 +268,7 @@ async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
     assert_eq!(from(&app, "10.0.0.1:1", &[]).await, 98);
     let hidden = [("x-forwarded-for", "6.6.6.6, unknown, 10.0.0.1")];
     assert_eq!(from(&app, "10.0.0.2:1", &hidden).await, 97);
-    // Whom the proxy has seen in the network is exempt.
+    // A client that the proxy has seen in the network is exempt.
     let inside = request("GET /", &[("x-forwarded-for", "10.0.0.9")]);
     let (mut parts, body) = inside.into_parts();
     parts
@@ -310,7 +310,7 @@ async fn users_and_addresses_of_the_same_name_are_two() {
 }
 
 #[tokio::test]
-async fn exempt_networks_are_not_asked_who_they_are() {
+async fn identity_is_not_read_for_exempt_networks() {
     let policy = Policy::builder()
         .everyone("5/hour")
         .exempt_network("192.0.2.0/24");

@@ -1,14 +1,11 @@
 //! The layer as users meet it: requests in, responses out.
 
 mod answers;
-#[cfg(all(feature = "metrics", feature = "tracing"))]
 mod changes;
 mod counting;
-#[cfg(feature = "jwt")]
 mod credentials;
 mod dropped;
 mod failing;
-#[cfg(feature = "jwt")]
 mod hostile;
 mod preflight;
 mod readiness;
@@ -18,13 +15,10 @@ mod routes_rejected;
 mod routes_rewritten;
 mod routes_rules;
 mod routes_trailing_slash;
-#[cfg(feature = "jwt")]
 mod several_credentials;
 mod slow;
 mod tiers;
-#[cfg(feature = "jwt")]
 mod token_without_user;
-#[cfg(feature = "tracing")]
 mod trials;
 
 use axum::Router;

@@ -62,7 +62,7 @@ async fn waits_until_the_inner_service_is_ready() {
 }
 
 #[tokio::test]
-async fn the_denied_never_reach_the_inner_service() {
+async fn denied_requests_never_reach_the_inner_service() {
     for polls in [0, 3] {
         let (mut service, mut handle) = spawn(layer("1/hour", polls));
         handle.allow(5);
@@ -88,7 +88,7 @@ async fn the_denied_never_reach_the_inner_service() {
 }
 
 #[tokio::test]
-async fn errors_of_the_inner_service_stay_what_they_were() {
+async fn errors_of_the_inner_service_are_unchanged() {
     let sends = Rule::new("5/hour").count(Count::success());
     let (mut service, mut handle) = spawn(layer(Policy::builder().everyone(sends), 0));
     handle.send_error("broken");

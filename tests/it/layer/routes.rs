@@ -12,7 +12,7 @@ use tollgate::{ManualClock, RateLimitLayer};
 use tower::util::MapRequestLayer;
 use tower::{Layer, Service, ServiceExt};
 
-/// A handler that says which rule it belongs to.
+/// A handler whose response names its rule.
 pub(super) fn says(
     rule: &'static str,
 ) -> impl Fn(Request<Body>) -> std::future::Ready<Response<Body>> + Clone + Send + 'static {
@@ -34,7 +34,7 @@ fn of(method: &str, rule: &'static str) -> MethodRouter {
     }
 }
 
-/// Method, pattern, and name of the rule, which is also what the handler says.
+/// Method, pattern and name of the rule, which the handler returns.
 const RULES: [(&str, &str, &str); 12] = [
     ("GET", "/", "root"),
     ("GET", "/users/{id}", "user"),
@@ -53,7 +53,7 @@ const RULES: [(&str, &str, &str); 12] = [
 fn limits() -> RateLimitLayer {
     let mut policy = Policy::builder().everyone("1000000/hour");
     for (method, path, rule) in RULES {
-        // Parameters are called otherwise than the router's.
+        // Parameters have other names than the router's.
         let path = path
             .replace("{id}", "{other}")
             .replace("{*path}", "{*rest}");
@@ -78,8 +78,7 @@ fn flat() -> Router {
     router
 }
 
-/// The same, with parts nested, merged and mounted as services; `around` goes around the inner
-/// routers.
+/// The router with parts nested, merged and mounted as services. `around` wraps the inner routers.
 fn nested(around: impl Fn(Router) -> Router) -> Router {
     let mut top = Router::new();
     for rule in ["root", "user", "user-post", "me", "any", "files", "dash"] {
@@ -100,7 +99,7 @@ fn nested(around: impl Fn(Router) -> Router) -> Router {
         .nest_service("/svc", around(service))
 }
 
-/// Takes slashes off the end before routing, as many do.
+/// Removes trailing slashes before routing.
 pub(super) fn trim(mut request: Request<Body>) -> Request<Body> {
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let path = if path.is_empty() {
@@ -141,7 +140,7 @@ fn apps() -> Vec<(&'static str, Router)> {
     ]
 }
 
-/// Sends one request and holds what ran against what was charged.
+/// Sends one request and compares the handler that ran with the rule that was charged.
 async fn check(name: &str, app: &mut Router, method: &str, uri: &str) -> bool {
     let Ok(uri) = uri.parse::<Uri>() else {
         return false;
@@ -278,7 +277,7 @@ async fn slashes_that_stay_are_no_way_around_a_rule_either() {
     assert!(ran > 0, "parameters do not take empty segments any more");
 }
 
-/// Paths that look like ours, in bits and pieces.
+/// Paths made of parts of the routes.
 fn any_path() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![
@@ -325,7 +324,7 @@ fn whenever_a_handler_ran_its_rule_was_charged_for_any_path() {
 }
 
 #[tokio::test]
-async fn what_matches_nothing_counts_on_the_global_rule() {
+async fn unmatched_paths_count_on_the_global_rule() {
     for (name, app) in [
         ("inside", flat().layer(limits())),
         (

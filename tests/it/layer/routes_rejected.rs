@@ -180,10 +180,10 @@ async fn too_many_readings_are_rejected() {
 async fn readings_with_more_than_eight_quotas_are_rejected() {
     let five = |name: &str| {
         Rule::new("1/second")
-            .and("10/minute")
-            .and("100/hour")
-            .and("1000/day")
-            .and("10/5m")
+            .quota("10/minute")
+            .quota("100/hour")
+            .quota("1000/day")
+            .quota("10/5m")
             .name(name)
     };
     let policy = Policy::builder()
@@ -200,10 +200,10 @@ async fn readings_with_more_than_eight_quotas_are_rejected() {
 fn a_plain_path_with_more_than_eight_quotas_is_a_policy_error() {
     let five = |name: &str| {
         Rule::new("1/second")
-            .and("10/minute")
-            .and("100/hour")
-            .and("1000/day")
-            .and("10/5m")
+            .quota("10/minute")
+            .quota("100/hour")
+            .quota("1000/day")
+            .quota("10/5m")
             .name(name)
     };
     let policy = Policy::builder()
@@ -281,7 +281,6 @@ async fn unusual_request_targets_are_counted() {
     assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:login:1h"));
 }
 
-#[cfg(feature = "tracing")]
 #[tokio::test]
 async fn rejections_are_logged_with_a_cut_path_and_sampled() {
     let (log, _listening) = crate::log::Log::listen();

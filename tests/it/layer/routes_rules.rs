@@ -121,7 +121,7 @@ async fn decoded_and_merged_paths_are_charged_to_the_rule_of_the_file() {
 }
 
 #[tokio::test]
-async fn a_path_that_was_rewritten_is_known_by_its_route() {
+async fn a_rewritten_path_is_matched_by_its_route() {
     // Versions are rewritten between two routers; the layer is on the inner one.
     let policy = Policy::builder()
         .endpoint("GET /{*rest}", Rule::new("100/hour").name("rest"))
@@ -223,7 +223,7 @@ async fn slashes_are_no_way_around_a_rule_and_no_way_to_be_exempt() {
 }
 
 #[tokio::test]
-async fn what_takes_the_rest_also_counts_where_it_begins() {
+async fn a_wildcard_rule_also_counts_its_own_root() {
     let policy = || Policy::builder().endpoint("/api/{*rest}", Rule::new("5/hour").name("api"));
     let router = || Router::new().nest_service("/api", any(says("api")));
     for path in ["/api", "/api/", "/api/x", "/api/x/y"] {
@@ -234,7 +234,7 @@ async fn what_takes_the_rest_also_counts_where_it_begins() {
 }
 
 #[tokio::test]
-async fn a_path_that_was_rewritten_counts_as_what_it_has_become() {
+async fn a_rewritten_path_counts_by_its_new_form() {
     // The rewrite is inside the outer router, the layer around the inner one.
     let policy = Policy::builder().endpoint("GET /v2/users", Rule::new("5/hour").name("users"));
     let (builder, _) = super::layer(policy);

@@ -51,8 +51,12 @@ async fn a_matched_pattern_is_charged_to_the_rule_with_the_other_slash() {
 /// Five quotas for a route, and five for another one.
 fn five_each(first: &str, second: &str) -> PolicyBuilder {
     let five = |name: &str| {
-        let rule = Rule::new("100/second").and("200/minute").and("300/hour");
-        rule.and("400/day").and("500/week").name(name.to_owned())
+        let rule = Rule::new("100/second")
+            .quota("200/minute")
+            .quota("300/hour");
+        rule.quota("400/day")
+            .quota("500/week")
+            .name(name.to_owned())
     };
     Policy::builder()
         .endpoint(first, five("first").without_global())

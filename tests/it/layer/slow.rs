@@ -1,12 +1,12 @@
-//! A store that takes its time to answer.
+//! A store that answers later.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
 use tollgate::{Batch, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture, Timestamp, Usages};
 
-/// Decides at once, and answers only when it was polled so many times: like a store behind a
-/// network, for which asking is what counts.
+/// Decides when it is called, and is pending for this many polls: like a store behind a network,
+/// where the call charges, not the reply.
 #[derive(Debug)]
 pub(super) struct Slow {
     store: MemoryStore,

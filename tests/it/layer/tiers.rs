@@ -45,7 +45,7 @@ async fn limit(app: &Router, headers: &[(&str, &str)]) -> u64 {
 }
 
 #[tokio::test]
-async fn a_tier_is_looked_up_once_and_only_if_nobody_says_it() {
+async fn a_tier_is_looked_up_once_and_only_if_no_claim_has_it() {
     let (app, lookups, _) = app(|user| async move {
         tokio::task::yield_now().await;
         Ok((user == "alice").then(|| "team".to_owned()))
@@ -78,9 +78,9 @@ async fn a_lookup_that_fails_or_hangs_is_no_500() {
     assert_eq!(request.await.unwrap(), 100);
 }
 
-/// Ten callers of the dearest tier would have had ten times what the instance can bear.
+/// Ten callers of the highest tier had ten times the limit of the whole instance.
 #[tokio::test]
-async fn what_the_whole_instance_shares_is_not_more_for_some() {
+async fn a_limit_of_the_whole_instance_does_not_scale_with_tiers() {
     let policy = Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5))
         .authenticated("100/hour")

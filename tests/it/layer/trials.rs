@@ -1,4 +1,4 @@
-//! Rules that are tried out, and limits that are off for a while.
+//! Dry runs and maintenance.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{Answer, echo, layer, request, send};
 use crate::log::Log;
 
 #[tokio::test]
-async fn a_dry_run_counts_and_tells_but_denies_nobody_and_shows_nowhere() {
+async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .everyone("100/hour")
@@ -56,7 +56,7 @@ async fn a_dry_run_counts_and_tells_but_denies_nobody_and_shows_nowhere() {
 }
 
 #[tokio::test]
-async fn each_dry_run_stands_for_itself() {
+async fn dry_runs_are_independent_of_each_other() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .rule("one", Rule::new("1/hour").dry_run())
@@ -81,11 +81,11 @@ async fn each_dry_run_stands_for_itself() {
     };
     assert_eq!(would_deny("ip:one:1h"), Some(4));
     assert_eq!(would_deny("ip:three:1h"), Some(2));
-    assert_eq!(log.about("rate_limit_dry_run").len(), 2, "each is told of");
+    assert_eq!(log.about("rate_limit_dry_run").len(), 2, "one event each");
 }
 
 #[tokio::test]
-async fn whoever_is_denied_anyway_is_not_counted_by_a_dry_run() {
+async fn a_denied_request_is_not_counted_by_a_dry_run() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .everyone("2/hour")
@@ -103,13 +103,13 @@ async fn whoever_is_denied_anyway_is_not_counted_by_a_dry_run() {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_tried_out_does_not_replace_the_category() {
+async fn a_dry_run_quota_does_not_replace_the_category() {
     let policy = Policy::builder()
         .category("secrets", Rule::new("2/hour"))
         .endpoint(
             "GET /a",
             Rule::in_category("secrets")
-                .and("1000/hour")
+                .quota("1000/hour")
                 .name("a")
                 .dry_run(),
         );
@@ -145,7 +145,7 @@ async fn a_dry_run_can_count_by_outcome() {
 }
 
 #[tokio::test]
-async fn handlers_can_charge_a_rule_that_is_tried_out() {
+async fn handlers_can_charge_a_dry_run() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .everyone("100/hour")
@@ -198,7 +198,7 @@ async fn maintenance_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn exemptions_of_people_are_for_the_audit() {
+async fn exemptions_by_role_leave_an_audit_event() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .everyone("1/hour")
@@ -229,11 +229,10 @@ async fn exemptions_of_people_are_for_the_audit() {
     );
 }
 
-/// What an endpoint only tries out also said what counts in its category, which is in force:
-/// nothing, in this case.
+/// `count` of a dry-run endpoint was applied to its enforced category as well.
 #[tokio::test]
-async fn the_terms_of_a_dry_run_are_its_own() {
-    let tried = Rule::in_category("items").and("10/hour");
+async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
+    let tried = Rule::in_category("items").quota("10/hour");
     let tried = tried.count(Count::failure()).message("{limit} is too many");
     let policy = Policy::builder()
         .category("items", Rule::new("2/hour"))
@@ -250,9 +249,9 @@ async fn the_terms_of_a_dry_run_are_its_own() {
     assert!(!message.contains("too many"), "{message}");
 }
 
-/// Who tries out a limit of its own for an endpoint must not lose the one it has.
+/// A dry run of an endpoint's own limit must not switch off the limit in force.
 #[tokio::test]
-async fn what_is_tried_out_does_not_do_without_the_global_rule() {
+async fn a_dry_run_does_not_switch_off_the_global_rule() {
     let own = Rule::new("1000/hour").name("a").without_global();
     let policy = Policy::builder()
         .everyone("2/hour")

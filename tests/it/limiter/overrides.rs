@@ -19,7 +19,7 @@ fn member<'a>(group: &'a str, user: &'a str) -> [(&'static str, &'a str); 2] {
     [("group", group), ("user", user)]
 }
 
-fn set(limiter: &Limiter, new: Result<Override, tollgate::Invalid>) {
+fn set(limiter: &Limiter, new: Result<Override, tollgate::ValidationError>) {
     limiter.set_override(new.unwrap()).wait().unwrap();
 }
 
@@ -113,7 +113,7 @@ fn its_window_says_which_quota_is_meant() {
     assert_eq!(limits(&agent), [10, 100]);
     assert!(agent.overrides().is_empty());
     set(&agent, Override::new("ada", "agent", "blocked"));
-    assert!(agent.check("ada").wait().unwrap().is_hopeless());
+    assert!(agent.check("ada").wait().unwrap().can_never_succeed());
 }
 
 #[test]

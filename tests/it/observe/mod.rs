@@ -1,17 +1,11 @@
 //! Those who watch: what they are told, and what they can ask.
 
 mod alerts;
-#[cfg(all(feature = "metrics", feature = "tracing"))]
 mod ask_back;
-#[cfg(feature = "tracing")]
 mod bounded;
-#[cfg(all(feature = "jwt", feature = "metrics", feature = "tracing"))]
 mod credentials;
-#[cfg(feature = "tracing")]
 mod events;
-#[cfg(feature = "metrics")]
 mod figures;
-#[cfg(feature = "metrics")]
 mod metrics;
 mod ops;
 mod shares;
@@ -29,7 +23,6 @@ use tower::ServiceExt;
 
 use crate::layer::{echo, layer, request};
 
-#[cfg(feature = "admin")]
 pub(super) use self::statistics::plugged;
 
 /// A layer around something that answers everything, on a clock that stands still.

@@ -7,8 +7,10 @@ use std::process::Command;
 use serde_json::Value;
 use tollgate::observe::{METRICS, MetricKind};
 
+use crate::support::root;
+
 fn ops() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/ops")
+    root().join("examples/ops")
 }
 
 fn dashboard() -> Value {
@@ -62,7 +64,7 @@ fn rules_and_dashboard_name_only_metrics_that_there_are() {
             assert!(is_known(name), "{file} names {name}");
         }
     }
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/operations.md");
+    let guide = root().join("src/docs/operations.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let named = named_in(&guide);
     for metric in METRICS {

@@ -12,7 +12,6 @@ mod flood;
 mod map;
 mod quotas;
 mod refund;
-#[cfg(feature = "redis")]
 mod scripts;
 mod store;
 mod stores;

@@ -164,7 +164,7 @@ fn without_a_runtime_there_is_no_store() {
 #[tokio::test]
 async fn settings_that_cannot_be_are_refused() {
     let builder = || tollgate::RedisStore::builder("redis://localhost");
-    let field = |refused: tollgate::Invalid| refused.field().to_owned();
+    let field = |refused: tollgate::ValidationError| refused.field().to_owned();
     assert_eq!(
         field(builder().prefix("a b").build().unwrap_err()),
         "redis prefix"

@@ -14,7 +14,6 @@ mod recovery;
 mod sentinel;
 pub(crate) mod server;
 mod slow;
-#[cfg(feature = "redis-tls")]
 mod tls;
 mod together;
 mod values;

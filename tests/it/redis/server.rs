@@ -12,6 +12,7 @@ use redis::{Connection, FromRedisValue, Value};
 use tollgate::{RedisStore, RedisStoreBuilder};
 
 use super::PATIENCE;
+use crate::support::root;
 
 /// A server on a socket of its own.
 pub(crate) struct Server {
@@ -224,8 +225,8 @@ impl Server {
 
 /// Where a certificate is that was made for these tests.
 pub(crate) fn certificate(name: &str) -> String {
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/redis/certificates");
-    format!("{here}/{name}")
+    let path = root().join("tests/it/redis/certificates").join(name);
+    path.to_str().unwrap().to_owned()
 }
 
 /// Settings with which a server, a cluster or a sentinel talks to nobody in clear text.

@@ -80,7 +80,7 @@ async fn a_file_is_read_again_when_asked() {
     let (limits, app) = limited(&file);
     assert_eq!(limit_of(&app).await, 10);
     directory.write("limits.toml", &policy(20));
-    assert_eq!(limit_of(&app).await, 10, "nobody has asked");
+    assert_eq!(limit_of(&app).await, 10, "no request so far");
     assert_eq!(limits.reload().unwrap().version(), 2);
     let answer = send(&app, "GET /", &[]).await;
     let stands = |name| answer.number(name);

@@ -25,7 +25,7 @@ async fn a_file_that_is_written_over_is_read_again() {
         assert!(took < SOON, "{took:?}");
         assert_eq!(limit_of(&app).await, u64::from(10 * version));
     }
-    // The same again is no change.
+    // An identical file is no change.
     directory.write("limits.toml", &policy(40));
     directory.write("other.toml", &policy(1));
     directory.write("limits.toml", &policy(50));
@@ -64,7 +64,7 @@ async fn a_file_that_goes_away_and_comes_back_is_read_again() {
         "it was gone only for a moment"
     );
 
-    // One that stays away is told of, and the policy stays.
+    // A missing file is reported, and the policy stays.
     fs::remove_file(&file).unwrap();
     eventually("told", || limits.policy_status().failures() == 1);
     let problem = limits.policy_status().problem().unwrap().to_owned();
@@ -163,7 +163,7 @@ fn the_watch_ends_with_the_layer() {
     eventually("over", || Arc::strong_count(&probe) == 1);
 }
 
-/// Nobody may ever write to it.
+/// A read-only file.
 #[tokio::test]
 async fn a_pipe_in_the_place_of_the_file_is_not_waited_for() {
     let directory = Directory::new();

@@ -26,9 +26,7 @@ async fn the_usual_bodies_hold_what_was_rendered() {
         UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>,
         Either<Full<Bytes>, Empty<Bytes>>,
     );
-    #[cfg(feature = "axum")]
     holds!(axum::body::Body);
-    #[cfg(feature = "grpc")]
     holds!(tonic::body::Body);
     assert_eq!(Bytes::from_bytes(TEXT), TEXT);
     assert_eq!(Vec::from_bytes(TEXT), TEXT);

@@ -1,4 +1,4 @@
-//! What every denial says, whoever rendered it.
+//! Headers that every denial has, whatever rendered it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use tollgate::RequestHead;
 use tollgate::headers::{HeaderSet, HeaderStyle};
 use tollgate::response::{Auto, Denial, Grpc, Render, Template};
 
-use super::{denied, hopeless, limited, request};
+use super::{denied, limited, oversized, request};
 use crate::headers::{NOW, label, later};
 
 fn decode(text: &str) -> String {
@@ -62,7 +62,7 @@ fn other_denials_have_other_codes() {
 }
 
 #[test]
-fn pushback_is_told_to_those_who_want_it() {
+fn pushback_is_sent_in_milliseconds() {
     let (request, label) = (request(), label("user", "api", "10/minute"));
     let pushback = |denial: &Denial<'_>| {
         let response = Grpc::new().with_retry_pushback().render(denial);
@@ -73,7 +73,7 @@ fn pushback_is_told_to_those_who_want_it() {
         "1501"
     );
     assert_eq!(pushback(&limited(&request, denied(&label, NOW))), "1");
-    assert_eq!(pushback(&limited(&request, hopeless(&label))), "-1");
+    assert_eq!(pushback(&limited(&request, oversized(&label))), "-1");
     // More milliseconds than clients can count.
     let month = later(31 * 86_400_000_000);
     assert_eq!(pushback(&limited(&request, denied(&label, month))), "-1");

@@ -9,7 +9,7 @@ use tollgate::headers::{HeaderSet, HeaderStyle, ResetStyle};
 use tollgate::response::{Denial, JsonEnvelope, Render, RequestId, Template};
 use tollgate::{Outcome, RequestHead, Timestamp, Usage};
 
-use super::{denied, hopeless, limited, request};
+use super::{denied, limited, oversized, request};
 use crate::headers::{NOW, config, label, later};
 
 fn text(response: &Response<bytes::Bytes>) -> &str {
@@ -69,7 +69,7 @@ fn where_waiting_cannot_help_it_says_so() {
     ] {
         let label = label("user", "secrets", quota);
         let template = Template::parse("Try again in {retry_in}.").unwrap();
-        let denial = limited(&request, hopeless(&label)).with_message(&template);
+        let denial = limited(&request, oversized(&label)).with_message(&template);
         let response = JsonEnvelope.respond(&denial, HeaderStyle::default());
         assert_eq!(response.status(), 429);
         assert!(!response.headers().contains_key("retry-after"));
@@ -180,7 +180,7 @@ proptest! {
         let escaped = message.replace('{', "{{").replace('}', "}}");
         let template = Template::parse(&format!("{escaped}{{tier}}{{limit}}")).unwrap();
         let usage = Usage::new(limit, limit, later(1), Outcome::Denied);
-        let standing = tollgate::headers::Standing::new(&label, usage);
+        let standing = tollgate::headers::QuotaUsage::new(&label, usage);
         let denial = limited(&request, standing)
             .with_message(&template)
             .with_tier(&tier)

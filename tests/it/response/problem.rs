@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate::RequestHead;
-use tollgate::headers::{HeaderSet, HeaderStyle, Standing};
+use tollgate::headers::{HeaderSet, HeaderStyle, QuotaUsage};
 use tollgate::response::{Denial, ProblemJson, Render, RequestId};
 
 use super::{denied, limited, request};
@@ -31,7 +31,7 @@ fn a_quota_that_is_exceeded() {
     let day = label("user", "api", "1000/day");
     let quotas = [
         denied(&minute, later(20_000_000)),
-        Standing::new(&day, allowed(1_000, 20)),
+        QuotaUsage::new(&day, allowed(1_000, 20)),
         denied(&hour, later(1_200_000_000)),
     ];
     let denial = limited(&request, quotas[2])

@@ -52,7 +52,7 @@ fn hostile_names_are_not() {
     for name in names {
         assert!(is_new(&of(&[("x-request-id", name)])), "{name:?}");
     }
-    // Of two nobody knows which one is meant.
+    // Two values are ambiguous.
     assert!(is_new(&of(&[
         ("x-request-id", b"a"),
         ("x-request-id", b"b")

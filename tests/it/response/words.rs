@@ -32,7 +32,7 @@ fn waits() {
         (600, "10 minutes"),
         (601, "11 minutes"),
         (1_920, "32 minutes"),
-        // 47.6 minutes: who is told 47 and comes back then is turned away again.
+        // 47.6 minutes: a client that waits 47 minutes would be denied again.
         (2_856, "48 minutes"),
         (3_541, "1 hour"),
         (3_600, "1 hour"),

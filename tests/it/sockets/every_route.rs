@@ -25,7 +25,7 @@ const METHODS: [&str; 3] = ["GET", "POST", "DELETE"];
 /// Fewer than will be asked for, and no multiple of anything.
 const LIMIT: u64 = 257;
 
-/// What callers are told apart by.
+/// How callers are identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Per {
     Address,

@@ -1,4 +1,4 @@
-//! A server that tells nobody where requests come from.
+//! A server without connect info.
 
 use axum::serve;
 use tollgate::policy::Policy;
@@ -20,7 +20,7 @@ async fn all_share_one_counter_and_one_warning_says_why() {
         // No `into_make_service_with_connect_info`.
         tokio::spawn(async move { serve(listener, app).await });
 
-        // They come from several addresses, and nobody knows.
+        // They come from several addresses, which the layer does not see.
         let clients = addresses()
             .into_iter()
             .map(|address| Client::from(address, version, server));
@@ -52,7 +52,7 @@ async fn all_share_one_counter_and_one_warning_says_why() {
         let warnings = log.about("into_make_service_with_connect_info");
         assert_eq!(warnings.len(), 1, "{}", log.text());
         assert!(warnings[0].contains(" WARN "), "{}", warnings[0]);
-        // The same caller, as far as anybody knows: told of once, and counted.
+        // All count as one caller, with one warning.
         let denials = log.about("rate_limit_exceeded").len();
         assert_eq!(denials, 1, "{}", log.text());
         assert_eq!(limits.statistics().totals().denied(), 4);

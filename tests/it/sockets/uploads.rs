@@ -1,4 +1,4 @@
-//! Whoever is turned away is not listened to: the body of a denied request is not read.
+//! The body of a denied request is not read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -125,7 +125,7 @@ async fn upload(server: SocketAddr, path: &str) -> (String, u64) {
         while sent < UPLOAD && writer.write_all(&chunk).await.is_ok() {
             sent += CHUNK as u64;
         }
-        // Kept open, so that nobody sees an end before it was answered.
+        // Kept open, so that the server sees no end before it has answered.
         (sent, writer)
     });
     let answer = head_of_answer(&mut reader).await;
@@ -170,7 +170,7 @@ async fn http_1_does_not_ask_for_a_body_it_will_not_read() {
     }
 }
 
-/// An upload over HTTP/2, and how much of it was asked for.
+/// An upload over HTTP/2, and how much of it the server read.
 fn streamed(path: &str) -> (Request<Body>, Arc<AtomicU64>) {
     let sent = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&sent);
@@ -202,7 +202,7 @@ async fn http_2_answers_before_the_body_is_read() {
     }
 }
 
-/// The measure is right: where somebody is listened to, everything is read.
+/// Control: the body of an admitted request is read to its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_allowed_is_read_to_the_end() {
     let (server, read) = start(Place::Routes).await;

@@ -4,7 +4,6 @@ mod circuit_breaker;
 mod contract;
 mod deny_cache;
 pub(crate) mod faulty;
-#[cfg(feature = "tracing")]
 mod gate;
 mod groups;
 mod held;
@@ -12,7 +11,6 @@ mod lease;
 mod lease_ahead;
 mod lease_ends;
 mod lease_limits;
-#[cfg(feature = "redis")]
 mod stack;
 
 use std::fmt;

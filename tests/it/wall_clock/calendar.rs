@@ -258,8 +258,8 @@ fn store_without_a_clock_counts_by_the_time_it_is_given() {
     let checks = [Check::new(&subject, &counter)];
     let batch = Batch::new(&checks).unwrap();
     let decide = |secs| {
-        let verdict = store.decide(&batch, Timestamp::from_secs(secs));
-        verdict.wait().unwrap().is_allowed()
+        let usages = store.decide(&batch, Timestamp::from_secs(secs));
+        usages.wait().unwrap().is_allowed()
     };
     assert!(decide(START));
     assert!(!decide(START + DAY - 1));

@@ -1,11 +1,8 @@
 //! Steps of the wall clock: what follows them, and what does not.
 
-#[cfg(all(feature = "admin", feature = "tracing"))]
 mod admin;
 mod calendar;
-#[cfg(feature = "jwt")]
 mod layer;
-#[cfg(feature = "redis")]
 mod redis;
 
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! What those are told who ask too often, and those who never do.
+//! Denials, warnings and exemptions of the gateway.
 
 use serde_json::json;
 
-use super::{Caller, Gateway, OWN, told};
+use super::{Caller, Gateway, OWN, usage_of};
 use crate::examples::process::Example;
 use crate::layer::Answer;
 
-/// A length of time as people write it, in seconds.
+/// Parses a duration in words. Returns seconds.
 fn read(words: &str) -> u64 {
     let words: Vec<&str> = words.split(' ').filter(|word| *word != "and").collect();
     let amounts = words.chunks(2).map(|pair| {
@@ -26,11 +26,10 @@ fn read(words: &str) -> u64 {
     amounts.sum()
 }
 
-/// Says so if a denial is not as it should be: its message with `{}` for the wait, and where
-/// nothing but the time can differ.
+/// Checks all fields of a denial. `message` has `{}` in place of the wait.
 fn check(denied: &Answer, message: &str, limit: u64, policy: &str, suggestion: Option<&str>) {
     assert_eq!(denied.status, 429);
-    assert_eq!(told(denied), (policy, limit, 0));
+    assert_eq!(usage_of(denied), (policy, limit, 0));
     let error = &denied.json()["error"];
     assert_eq!(error["code"], "RATE_LIMIT_EXCEEDED");
     let details = &error["details"];
@@ -43,14 +42,14 @@ fn check(denied: &Answer, message: &str, limit: u64, policy: &str, suggestion: O
     };
     assert_eq!(*details, expected);
 
-    // The oldest leaves when this hour is over and the next one has begun to count.
+    // Capacity returns in the next hour, when the usage of this one begins to fade.
     assert!((1..=3_600 + 3_600 / limit + 1).contains(&wait), "{wait} s");
     let (before, after) = message.split_once("{}").unwrap();
-    let told = error["message"].as_str().unwrap();
-    let words = told
+    let text = error["message"].as_str().unwrap();
+    let words = text
         .strip_prefix(before)
         .and_then(|rest| rest.strip_suffix(after))
-        .unwrap_or_else(|| panic!("{told}"));
+        .unwrap_or_else(|| panic!("{text}"));
     let said = read(words);
     assert!(
         (wait..=wait + wait / 10 + 1).contains(&said),
@@ -62,13 +61,13 @@ fn check(denied: &Answer, message: &str, limit: u64, policy: &str, suggestion: O
     let until = at(&details["reset_at"]).duration_since(at(&error["timestamp"]));
     let until = until.as_millis();
     let wait = i128::from(wait) * 1_000;
-    // The one is told in whole seconds, and so is the other.
+    // Both are whole seconds.
     assert!((wait - 1_000..wait + 1_000).contains(&until), "{until} ms");
     assert_eq!(denied.header("x-request-id"), error["request_id"].as_str());
 }
 
 #[tokio::test]
-async fn reading_too_many_secrets() {
+async fn denial_of_the_secrets_category() {
     let gateway = Gateway::start().await;
     let caller = Caller::user("alice", "free");
     let denied = gateway.exhaust("GET /v1/secrets/42", &caller, 500).await;
@@ -82,10 +81,9 @@ async fn reading_too_many_secrets() {
     );
 }
 
-/// Per address for those who are nobody yet, per user for those who are somebody; and no plan
-/// has more of it.
+/// Logins count per IP without a token and per user with one, and do not scale with the tier.
 #[tokio::test]
-async fn too_many_logins() {
+async fn denial_of_logins() {
     let gateway = Gateway::start().await;
     let callers = [
         (Caller::anonymous(1), "ip:login:1h"),
@@ -108,15 +106,15 @@ async fn too_many_logins() {
             Some("If you forgot your password, use the 'Forgot Password' link"),
         );
     }
-    // Neither does another address share what they have used up.
+    // Another address has its own counter.
     let other = gateway
         .send("POST /auth/v1/token", &Caller::anonymous(3))
         .await;
-    assert_eq!(told(&other), ("ip:login:1h", 10, 9));
+    assert_eq!(usage_of(&other), ("ip:login:1h", 10, 9));
 }
 
 #[tokio::test]
-async fn too_much_research() {
+async fn denial_of_research() {
     let gateway = Gateway::start().await;
     let caller = Caller::user("alice", "free");
     let denied = gateway.exhaust("POST /v1/ai/research", &caller, 10).await;
@@ -134,7 +132,7 @@ async fn too_much_research() {
 }
 
 #[tokio::test]
-async fn too_much_of_everything() {
+async fn denial_of_the_global_rule() {
     let gateway = Gateway::start().await;
     let denied = gateway
         .exhaust("GET /v1/projects", &Caller::anonymous(1), 100)
@@ -143,9 +141,9 @@ async fn too_much_of_everything() {
     check(&denied, message, 100, "ip:global:1h", None);
 }
 
-/// From four fifths on.
+/// From 80 % usage on.
 #[tokio::test]
-async fn who_comes_close_is_warned() {
+async fn responses_carry_a_warning_before_the_limit() {
     let gateway = Gateway::start().await;
     let caller = Caller::user("alice", "free");
     for used in 1..=20 {
@@ -155,9 +153,9 @@ async fn who_comes_close_is_warned() {
     }
 }
 
-/// Service accounts do the platform's own work, and leave a trace.
+/// Service accounts are exempt, with an audit event.
 #[tokio::test]
-async fn service_accounts_are_not_counted_but_audited() {
+async fn service_accounts_are_exempt_and_audited() {
     let mut gateway = Gateway::of(Example::start_overheard("gateway", &OWN).await);
     let service = Caller::with_claims(&json!({ "sub": "migrations", "roles": ["service"] }));
     for _ in 0..12 {
@@ -169,20 +167,20 @@ async fn service_accounts_are_not_counted_but_audited() {
     for expected in ["INFO", "role", "/auth/v1/token"] {
         assert!(event.contains(expected), "{event}");
     }
-    // A role is what a verified token says, and nothing else is.
+    // Only roles of a verified token count.
     let mut forged = Caller::anonymous(1);
     forged.headers.push(("roles", "service".to_owned()));
     let answer = gateway.send("POST /auth/v1/token", &forged).await;
-    assert_eq!(told(&answer), ("ip:login:1h", 10, 9));
+    assert_eq!(usage_of(&answer), ("ip:login:1h", 10, 9));
 }
 
-/// A plan that nobody has heard of has no more than the free one.
+/// An unknown plan has the limits of the default tier.
 #[tokio::test]
-async fn an_unknown_plan_is_the_free_one() {
+async fn an_unknown_plan_has_the_limits_of_the_free_tier() {
     let gateway = Gateway::start().await;
     for plan in ["platinum", "", "Enterprise"] {
         let caller = Caller::user(&format!("user of {plan:?}"), plan);
         let answer = gateway.send("POST /v1/mcp/secrets/get", &caller).await;
-        assert_eq!(told(&answer), ("user:mcp-get:1h", 200, 199), "{plan:?}");
+        assert_eq!(usage_of(&answer), ("user:mcp-get:1h", 200, 199), "{plan:?}");
     }
 }

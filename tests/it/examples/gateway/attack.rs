@@ -1,4 +1,4 @@
-//! An attack, and what everybody is told of it afterwards: the same, and the truth.
+//! An attack, after which statistics, metrics, log and dashboard agree with what was sent.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{Caller, Example, Gateway, OWN, SECRET};
 use crate::layer::Answer;
 
-/// What operators show.
+/// Token of the admin API.
 pub(super) const TOKEN: &str = "the-admin-token-of-these-tests";
 
-/// Who asks for what, how often, and how many of these are let through.
+/// Requests of one caller: how many are sent and how many of them are admitted.
 pub(super) struct Wave {
     line: &'static str,
     caller: Caller,
@@ -26,7 +26,7 @@ impl Wave {
     }
 }
 
-/// Somebody whose name is a trap for pages.
+/// A user name that is HTML.
 pub(super) const TRAP: &str = "<img src=x onerror=alert(1)>";
 
 pub(super) fn waves() -> Vec<Wave> {
@@ -79,7 +79,7 @@ pub(super) fn waves() -> Vec<Wave> {
     ]
 }
 
-/// Sends them one after the other, and is answered as was to be expected.
+/// Sends the requests in sequence and checks each status.
 pub(super) async fn attack(gateway: &Gateway, waves: &[Wave]) {
     for wave in waves {
         for sent in 0..wave.sent {
@@ -98,8 +98,8 @@ pub(super) fn admitted(waves: &[Wave]) -> u64 {
     waves.iter().map(|wave| wave.admitted).sum()
 }
 
-/// Those who were denied.
-fn guilty(waves: &[Wave]) -> impl Iterator<Item = &Wave> {
+/// Waves with denied requests.
+fn denied_waves(waves: &[Wave]) -> impl Iterator<Item = &Wave> {
     waves.iter().filter(|wave| wave.denied() > 0)
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn ask(gateway: &Gateway, path: &str) -> Answer {
         .await
 }
 
-/// What an operator is answered who says this.
+/// Sends a request to the admin API.
 pub(super) async fn tell(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     let request = Request::post(format!("/admin/api/{path}"))
         .header("authorization", format!("Bearer {TOKEN}"))
@@ -122,8 +122,8 @@ pub(super) async fn tell(gateway: &Gateway, path: &str, body: &Value) -> Answer 
     gateway.client.send_request(request).await
 }
 
-/// The sum of a figure over all its labels that have these in them.
-fn figure(metrics: &str, name: &str, labels: &[&str]) -> u64 {
+/// Sum of a metric over all series with these labels.
+fn metric(metrics: &str, name: &str, labels: &[&str]) -> u64 {
     let is_meant = |line: &&str| {
         let rest = line.strip_prefix(name);
         let is_of_name = rest.is_some_and(|rest| rest.starts_with(['{', ' ']));
@@ -135,7 +135,7 @@ fn figure(metrics: &str, name: &str, labels: &[&str]) -> u64 {
 }
 
 #[tokio::test]
-async fn statistics_figures_and_the_log_agree_with_what_was_sent() {
+async fn statistics_metrics_and_log_agree_with_what_was_sent() {
     let variables = [&OWN[..], &[("ADMIN_TOKEN", TOKEN)]].concat();
     let gateway = Gateway::of(Example::start_overheard("gateway", &variables).await);
     let waves = waves();
@@ -150,21 +150,21 @@ async fn statistics_figures_and_the_log_agree_with_what_was_sent() {
     assert_eq!(research["used"], 10);
     assert_eq!(research["remaining"], 0);
 
-    // To look changes no figure, however often.
+    // Reading changes no metric.
     for _ in 0..3 {
-        let told = ask(&gateway, "statistics").await.json();
-        assert_statistics(&told, &waves);
+        let statistics = ask(&gateway, "statistics").await.json();
+        assert_statistics(&statistics, &waves);
     }
     let metrics = gateway.client.send("GET /metrics", &[]).await;
-    assert_figures(&metrics.body, &waves);
+    assert_metrics(&metrics.body, &waves);
     assert_log(&gateway.example.overheard().await, &waves);
 }
 
-fn assert_statistics(told: &Value, waves: &[Wave]) {
-    assert_eq!(told["totals"]["denied"], denied(waves));
-    assert_eq!(told["totals"]["allowed"], admitted(waves));
+fn assert_statistics(statistics: &Value, waves: &[Wave]) {
+    assert_eq!(statistics["totals"]["denied"], denied(waves));
+    assert_eq!(statistics["totals"]["allowed"], admitted(waves));
     for (period, spans) in [("last_hour", 60), ("last_day", 96)] {
-        let over_time = told[period].as_array().unwrap();
+        let over_time = statistics[period].as_array().unwrap();
         assert_eq!(over_time.len(), spans);
         let sum = |what: &str| -> u64 {
             let values = over_time.iter().map(|span| span[what].as_u64().unwrap());
@@ -173,14 +173,14 @@ fn assert_statistics(told: &Value, waves: &[Wave]) {
         assert_eq!(sum("denied"), denied(waves));
         assert_eq!(sum("allowed"), admitted(waves));
     }
-    let endpoints = told["endpoints"].as_array().unwrap();
+    let endpoints = statistics["endpoints"].as_array().unwrap();
     let of = |name: &str| endpoints.iter().find(|endpoint| endpoint["name"] == name);
     assert_eq!(of("POST /auth/v1/token").unwrap()["denied"], 64 + 2);
     assert_eq!(of("GET /v1/secrets/{id}").unwrap()["allowed"], 40);
-    let offenders = told["offenders"].as_array().unwrap();
-    assert_eq!(offenders.len(), guilty(waves).count());
-    assert_eq!(told["violators"]["count"], offenders.len());
-    for wave in guilty(waves) {
+    let offenders = statistics["offenders"].as_array().unwrap();
+    assert_eq!(offenders.len(), denied_waves(waves).count());
+    assert_eq!(statistics["violators"]["count"], offenders.len());
+    for wave in denied_waves(waves) {
         let mut found = offenders.iter();
         let found = found.find(|found| found["counter"] == wave.counter);
         let found = found.unwrap_or_else(|| panic!("{}", wave.counter));
@@ -189,39 +189,39 @@ fn assert_statistics(told: &Value, waves: &[Wave]) {
     }
 }
 
-fn assert_figures(metrics: &str, waves: &[Wave]) {
+fn assert_metrics(metrics: &str, waves: &[Wave]) {
     const DECISIONS: &str = "tollgate_decisions_total";
     for wave in waves {
         let of = |outcome: &str| {
             let outcome = format!("outcome=\"{outcome}\"");
             let policy = format!("policy=\"{}\"", wave.policy);
-            figure(metrics, DECISIONS, &[&outcome, &policy])
+            metric(metrics, DECISIONS, &[&outcome, &policy])
         };
         assert_eq!(of("denied"), wave.denied(), "{}", wave.policy);
         assert_eq!(of("allowed"), wave.admitted, "{}", wave.policy);
     }
-    let of_all = figure(metrics, DECISIONS, &["outcome=\"denied\""]);
+    let of_all = metric(metrics, DECISIONS, &["outcome=\"denied\""]);
     assert_eq!(of_all, denied(waves));
-    let of_logins = figure(
+    let of_logins = metric(
         metrics,
         "tollgate_endpoint_denied_total",
         &["/auth/v1/token"],
     );
     assert_eq!(of_logins, 66);
-    let violators = figure(metrics, "tollgate_violators", &[]);
-    assert_eq!(violators, guilty(waves).count() as u64);
+    let violators = metric(metrics, "tollgate_violators", &[]);
+    assert_eq!(violators, denied_waves(waves).count() as u64);
 }
 
-/// The first of each kind is told at once, none more often than it happened, and nobody by name.
+/// The first denial of each kind is logged at once, none is logged twice, and no identity is plain.
 fn assert_log(log: &[String], waves: &[Wave]) {
     let exceeded = log
         .iter()
         .filter(|line| line.contains("rate_limit_exceeded"));
-    for wave in guilty(waves) {
+    for wave in denied_waves(waves) {
         let of = exceeded.clone().filter(|line| line.contains(wave.policy));
-        let told = of.count() as u64;
+        let logged = of.count() as u64;
         assert!(
-            (1..=wave.denied()).contains(&told),
+            (1..=wave.denied()).contains(&logged),
             "{}: {log:#?}",
             wave.policy
         );
@@ -233,10 +233,9 @@ fn assert_log(log: &[String], waves: &[Wave]) {
     }
 }
 
-/// The limits of the API hold for the API: who has used them up can still look, and so can
-/// operators.
+/// A caller without quota can still read its status, and operators can use the admin API.
 #[tokio::test]
-async fn looking_is_not_counted_and_needs_its_own_permission() {
+async fn status_and_admin_requests_are_not_counted_and_need_a_token() {
     let variables = [
         ("ADMIN_TOKEN", TOKEN),
         ("TOLLGATE_GLOBAL__ANONYMOUS", "2/hour"),
@@ -262,12 +261,12 @@ async fn looking_is_not_counted_and_needs_its_own_permission() {
         401
     );
     assert_eq!(ask(&gateway, "policy").await.status, 200);
-    // What is nowhere still counts.
+    // Unmatched paths count.
     assert_eq!(gateway.send("GET /nowhere", &caller).await.status, 429);
 }
 
 #[tokio::test]
-async fn a_token_that_nobody_has_set_is_random_and_told() {
+async fn a_missing_admin_token_is_random_and_printed() {
     let mut tokens = Vec::new();
     for _ in 0..2 {
         let mut example = Example::start("gateway", &OWN).await;
@@ -289,7 +288,7 @@ async fn a_token_that_nobody_has_set_is_random_and_told() {
         tokens.push(token);
     }
     assert_ne!(tokens[0], tokens[1]);
-    // One that is set is nobody's business who reads the terminal.
+    // A configured token is not printed.
     let mut example = Example::start("gateway", &[("ADMIN_TOKEN", TOKEN)]).await;
     loop {
         let line = example.line().await;

@@ -1,4 +1,4 @@
-//! The dashboard in a real browser: what it shows, what can be done with it, how it fails.
+//! The dashboard in a real browser: display, actions, failures.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn it_shows_the_attack_while_it_happens() {
     browser.until_says("#denied-day", "0").await;
     let waves = waves();
     attack(&gateway, &waves).await;
-    // It looks by itself.
+    // It refreshes by itself.
     let total = denied(&waves).to_string();
     browser.until_says("#denied-day", &total).await;
     browser
@@ -76,13 +76,13 @@ async fn it_shows_the_attack_while_it_happens() {
     browser
         .until("document.querySelectorAll('#gauges [role=meter]').length >= 4")
         .await;
-    // A name is a name.
+    // HTML in a name is shown as text.
     assert_eq!(browser.value("document.images.length").await, json!(0));
     let names = browser.text("#offenders").await;
     assert!(names.contains(TRAP), "{names}");
     browser.picture("light").await;
 
-    // The colours follow the button, and the button says so.
+    // The button switches the colours and shows the scheme.
     browser.click("#theme").await;
     browser.click("#theme").await;
     let theme = browser
@@ -98,13 +98,13 @@ async fn it_shows_the_attack_while_it_happens() {
 }
 
 #[tokio::test]
-async fn an_operator_finds_out_why_and_acts() {
+async fn an_operator_looks_up_a_caller_and_sets_an_override() {
     const RESEARCH: &str = "POST /v1/ai/research";
     let gateway = gateway().await;
     let alice = Caller::user("alice", "free");
     gateway.exhaust(RESEARCH, &alice, 10).await;
     let mut browser = opened(&gateway, WIDE, "dark").await;
-    // From the list of those who were denied most, by one click.
+    // From the list of top offenders, by one click.
     browser
         .until("document.querySelector('#offenders button') !== null")
         .await;
@@ -148,7 +148,7 @@ async fn an_operator_finds_out_why_and_acts() {
     browser.until_says("#overrides", "None.").await;
     assert_eq!(gateway.send(RESEARCH, &alice).await.status, 429);
 
-    // Not without being sure.
+    // A confirmation is required.
     browser.click("#reset").await;
     browser
         .until("document.querySelector('#confirm').open")
@@ -183,7 +183,7 @@ async fn an_operator_finds_out_why_and_acts() {
         .await;
     let answer = gateway.send(RESEARCH, &alice).await;
     assert_eq!(answer.number("x-ratelimit-limit"), 10);
-    // What the browser itself says of the one limit that was none.
+    // The browser's own validation of the wrong limit.
     let complaints = browser.complaints();
     assert_eq!(complaints.len(), 1, "{complaints:#?}");
     assert!(complaints[0].contains("422"), "{complaints:#?}");
@@ -191,7 +191,7 @@ async fn an_operator_finds_out_why_and_acts() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_told_and_not_kept() {
+async fn a_wrong_token_is_reported_and_not_kept() {
     let gateway = gateway().await;
     let mut browser = Browser::open(&page(&gateway), WIDE, "light").await;
     browser
@@ -213,7 +213,7 @@ async fn a_wrong_token_is_told_and_not_kept() {
     browser.sign_in(TOKEN).await;
     let expected = format!(r#"["{TOKEN}",null,""]"#);
     assert_eq!(browser.value(kept).await, json!(expected));
-    // The token is in no address.
+    // The token is in no URL.
     let address = browser.value("location.href").await;
     assert_eq!(address, json!(page(&gateway)));
     browser.click("#leave").await;
@@ -227,7 +227,7 @@ async fn a_wrong_token_is_told_and_not_kept() {
             .await,
         json!(null)
     );
-    // What the browser itself says of the one refusal.
+    // The browser's own message about the one 401.
     let complaints = browser.complaints();
     assert_eq!(complaints.len(), 1, "{complaints:#?}");
     assert!(complaints[0].contains("401"), "{complaints:#?}");
@@ -235,7 +235,7 @@ async fn a_wrong_token_is_told_and_not_kept() {
 }
 
 #[tokio::test]
-async fn it_is_honest_when_nothing_has_happened_and_when_nobody_answers() {
+async fn empty_states_and_an_unreachable_server_are_shown() {
     let gateway = gateway().await;
     let mut browser = opened(&gateway, WIDE, "light").await;
     for (place, says) in [
@@ -255,7 +255,7 @@ async fn it_is_honest_when_nothing_has_happened_and_when_nobody_answers() {
     }
     browser.picture("empty").await;
 
-    // With the keyboard alone: past everything to the line, and along it.
+    // By keyboard: skip to the chart and move along it.
     browser
         .value("document.querySelector('#timeline svg').focus()")
         .await;
@@ -275,7 +275,7 @@ async fn it_is_honest_when_nothing_has_happened_and_when_nobody_answers() {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_answer_is_told_above_everything() {
+async fn an_unavailable_store_is_shown_at_the_top() {
     let redis = Server::absent(&[]);
     let url = redis.url();
     let variables = [("ADMIN_TOKEN", TOKEN), ("REDIS_URL", &url)];
@@ -300,7 +300,7 @@ async fn a_store_that_does_not_answer_is_told_above_everything() {
 }
 
 #[tokio::test]
-async fn everything_fits_on_a_small_screen() {
+async fn pages_fit_on_a_small_screen() {
     let gateway = gateway().await;
     let waves = waves();
     attack(&gateway, &waves).await;
@@ -317,7 +317,7 @@ async fn everything_fits_on_a_small_screen() {
     assert!(browser.fits().await, "the overview");
     look_up(&mut browser, "alice").await;
     assert!(browser.fits().await, "somebody");
-    // Nothing that can be touched is beyond the edge, or too small for a thumb.
+    // No control is outside of the screen or too small to touch.
     let small = browser.value(
         "[...document.querySelectorAll('button, input, select, nav a')].filter((it) => it.offsetParent)\
          .map((it) => [it.id || it.textContent, it.getBoundingClientRect()])\
@@ -329,9 +329,9 @@ async fn everything_fits_on_a_small_screen() {
     browser.close().await;
 }
 
-/// Whoever hears the page hears what others see.
+/// Every control and figure has an accessible name.
 #[tokio::test]
-async fn everything_has_a_name() {
+async fn controls_and_figures_have_accessible_names() {
     let gateway = gateway().await;
     attack(&gateway, &waves()).await;
     let mut browser = opened(&gateway, WIDE, "light").await;
@@ -341,7 +341,7 @@ async fn everything_has_a_name() {
          .concat([...document.querySelectorAll('button')].filter((it) => !it.innerText.trim() && !it.ariaLabel && it.offsetParent).map((it) => it.id))",
     );
     assert_eq!(nameless.await, json!([]));
-    // One name is there once.
+    // Ids are unique.
     let twice = browser.value(
         "[...document.querySelectorAll('[id]')].map((it) => it.id).filter((id, at, all) => all.indexOf(id) !== at)",
     );
@@ -358,7 +358,7 @@ async fn everything_has_a_name() {
     browser
         .until("document.querySelector('#timeline-table table').rows.length >= 2")
         .await;
-    // The first stop of the keyboard leads past the navigation.
+    // The first tab stop skips the navigation.
     let first = "document.querySelector('a, button, input, select, [tabindex]').hash";
     assert_eq!(browser.value(first).await, json!("#content"));
     browser.close().await;

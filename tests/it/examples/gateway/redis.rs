@@ -1,4 +1,4 @@
-//! Two gateways that count together.
+//! Two gateways that share counters in Redis.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use super::attack::{TOKEN, tell};
-use super::{Caller, Example, Gateway, OWN, told};
+use super::{Caller, Example, Gateway, OWN, usage_of};
 use crate::examples::process::PATIENCE;
 use crate::redis::Server;
 
@@ -19,7 +19,7 @@ async fn gateway(redis: &Server) -> Gateway {
     Gateway::of(Example::start("gateway", &variables).await)
 }
 
-/// The answer of the store: the first ones may come while it is still being connected to.
+/// Waits until the gateway counts in Redis: the first requests may arrive while it connects.
 async fn shared(gateway: &Gateway, redis: &Server) {
     let probe = Caller::user("probe", "free");
     while redis.keys().is_empty() {
@@ -41,7 +41,7 @@ async fn two_gateways_share_one_limit_and_outlive_redis() {
         let gateway = if left % 2 == 0 { &one } else { &other };
         let answer = gateway.send(LOGIN, &caller).await;
         assert_eq!(
-            (answer.status, told(&answer)),
+            (answer.status, usage_of(&answer)),
             (200, ("ip:login:1h", 10, left))
         );
     }
@@ -50,13 +50,13 @@ async fn two_gateways_share_one_limit_and_outlive_redis() {
     }
     redis.assert_that_every_key_ends();
 
-    // Without it each has its own limits; only logins, which must never go on uncounted, are
-    // turned away. (Whoever was denied a moment ago still is.)
+    // Without Redis each gateway counts by itself; only logins are rejected, because their rule has
+    // `on_store_failure = "deny"`. (A denial may be cached for up to a second.)
     redis.kill();
     for gateway in [&one, &other] {
         let alice = Caller::user("alice", "free");
         let answer = gateway.exhaust("POST /v1/ai/research", &alice, 10).await;
-        assert_eq!(told(&answer), ("user:ai-research:1h", 10, 0));
+        assert_eq!(usage_of(&answer), ("user:ai-research:1h", 10, 0));
         let login = gateway.send(LOGIN, &Caller::anonymous(8)).await;
         assert_eq!(login.status, 503);
         assert_eq!(login.json()["error"]["code"], "RATE_LIMIT_UNAVAILABLE");
@@ -68,10 +68,10 @@ async fn a_gateway_starts_without_redis() {
     let redis = Server::absent(&[]);
     let gateway = gateway(&redis).await;
     let answer = gateway.send("GET /health", &Caller::anonymous(9)).await;
-    assert_eq!(told(&answer), ("ip:health:1h", 100, 99));
+    assert_eq!(usage_of(&answer), ("ip:health:1h", 100, 99));
 }
 
-/// Waits until somebody's next request is answered with this limit, or with none.
+/// Waits until the response to a caller has this limit, or none.
 async fn until_limited(gateway: &Gateway, caller: &Caller, expected: Option<&str>) {
     let is_so = async {
         loop {
@@ -86,9 +86,9 @@ async fn until_limited(gateway: &Gateway, caller: &Caller, expected: Option<&str
     assert!(is_so.is_ok(), "never {expected:?}");
 }
 
-/// Switches and limits are the fleet's, not those of the process that was told.
+/// Maintenance and overrides apply to all processes, not only to the one that received the call.
 #[tokio::test]
-async fn what_an_operator_says_to_one_holds_for_all() {
+async fn overrides_and_maintenance_of_one_gateway_apply_to_all() {
     let redis = Server::start();
     let (one, other) = (gateway(&redis).await, gateway(&redis).await);
     let alice = Caller::user("alice", "enterprise");
@@ -112,7 +112,7 @@ async fn what_an_operator_says_to_one_holds_for_all() {
     assert_eq!(tell(&one, "overrides", &new).await.status, 200);
     until_limited(&other, &alice, Some("2000")).await;
 
-    // And all of them have forgotten what one was told to forget.
+    // A reset at one gateway applies to all.
     let reset = tell(&other, "reset", &json!({ "subject": subject })).await;
     assert_eq!(reset.status, 200, "{}", reset.body);
     let answer = one.send("POST /v1/ai/chat", &alice).await;

@@ -1,4 +1,4 @@
-//! Another file while it runs: no request lost, no count lost, and nothing broken by a typo.
+//! Hot reload: no request and no count is lost, and a wrong file changes nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Caller, Gateway, OWN, told};
+use super::{Caller, Gateway, OWN, usage_of};
 use crate::examples::process::{Example, PATIENCE};
 
-const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway.toml");
+const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway/gateway.toml");
 
-/// The gateway's file with another number for reading secrets.
+/// The gateway's policy file with another limit for reading secrets.
 fn secrets(limit: &str) -> String {
     let changed = GATEWAY_TOML.replacen("\"500/hour\"", &format!("\"{limit}\""), 1);
     assert_ne!(changed, GATEWAY_TOML, "there is no such number");
     changed
 }
 
-/// A file in a directory of its own, since some ways to replace it leave others beside it.
+/// A file in its own directory, because some ways to replace it create other files.
 struct File {
     directory: PathBuf,
 }
@@ -42,15 +42,15 @@ impl File {
         fs::write(self.path(), text).unwrap();
     }
 
-    /// As editors do: all of it, then at once.
+    /// Replaces the file by a rename, as editors do.
     fn rename_over(&self, text: &str) {
         let new = self.directory.join("limits.toml~");
         fs::write(&new, text).unwrap();
         fs::rename(new, self.path()).unwrap();
     }
 
-    /// As Kubernetes does: the file is a link into a directory that is itself a link, and that
-    /// one is replaced.
+    /// Replaces the file as a Kubernetes `ConfigMap` does: it is a link into a directory that is a link,
+    /// and that link is swapped.
     #[cfg(unix)]
     fn swap_link(&self, version: &str, text: &str) {
         use std::os::unix::fs::symlink;
@@ -67,13 +67,13 @@ impl File {
     }
 }
 
-/// Asks as people who never asked before, until the limit for reading secrets is this one. Says
-/// how long that took.
+/// Sends requests of new callers until the limit for reading secrets is this one. Returns how long
+/// that took.
 async fn until_limit_is(gateway: &Gateway, limit: u64) -> Duration {
     let begin = Instant::now();
     for number in 0_usize.. {
-        let newcomer = Caller::user(&format!("newcomer {number} of {limit}"), "free");
-        let answer = gateway.send("GET /v1/secrets/42", &newcomer).await;
+        let caller = Caller::user(&format!("user {number} of {limit}"), "free");
+        let answer = gateway.send("GET /v1/secrets/42", &caller).await;
         if answer.number("x-ratelimit-limit") == limit {
             break;
         }
@@ -82,7 +82,7 @@ async fn until_limit_is(gateway: &Gateway, limit: u64) -> Duration {
     begin.elapsed()
 }
 
-/// Keeps asking, always for somebody who has enough left, and says how often it was answered.
+/// Sends requests of callers with enough quota until stopped. Returns their number.
 fn load(gateway: &Gateway, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u64> {
     let (client, stop) = (gateway.example.version_1(), Arc::clone(stop));
     tokio::spawn(async move {
@@ -92,7 +92,7 @@ fn load(gateway: &Gateway, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u6
             for _ in 0..10 {
                 let answer = caller.send(&client, "GET /v1/projects").await;
                 let expected = ("user:global:1h", 1000, 999 - asked % 900);
-                assert_eq!((answer.status, told(&answer)), (200, expected));
+                assert_eq!((answer.status, usage_of(&answer)), (200, expected));
                 asked += 1;
             }
         }
@@ -108,7 +108,7 @@ async fn a_changed_limit_counts_at_once_and_no_count_is_lost() {
     let alice = Caller::user("alice", "free");
     let ask = || gateway.send("GET /v1/secrets/42", &alice);
     for left in [499, 498, 497] {
-        assert_eq!(told(&ask().await), ("user:secrets:1h", 500, left));
+        assert_eq!(usage_of(&ask().await), ("user:secrets:1h", 500, left));
     }
 
     let stop = Arc::new(AtomicBool::new(false));
@@ -119,23 +119,26 @@ async fn a_changed_limit_counts_at_once_and_no_count_is_lost() {
         quickest = quickest.min(until_limit_is(&gateway, limit).await);
     };
     changed(700, &|text| file.write(text)).await;
-    assert_eq!(told(&ask().await), ("user:secrets:1h", 700, 696));
+    assert_eq!(usage_of(&ask().await), ("user:secrets:1h", 700, 696));
     changed(4, &|text| file.rename_over(text)).await;
     assert_eq!(ask().await.status, 429, "four were enough");
     changed(5, &|text| file.rename_over(text)).await;
-    assert_eq!(told(&ask().await), ("user:secrets:1h", 5, 0));
+    assert_eq!(usage_of(&ask().await), ("user:secrets:1h", 5, 0));
     #[cfg(unix)]
     for (version, limit) in [("..one", 600), ("..two", 800)] {
         changed(limit, &|text| file.swap_link(version, text)).await;
     }
-    // Where much else goes on, one of them may take longer.
+    // On a busy machine, one of them may take longer.
     assert!(quickest < Duration::from_secs(1), "{quickest:?}");
 
     stop.store(true, Ordering::Relaxed);
-    assert!(customers.await.unwrap() > 0, "nobody asked meanwhile");
+    assert!(
+        customers.await.unwrap() > 0,
+        "no request was sent meanwhile"
+    );
 }
 
-/// Twenty mistakes in a row.
+/// Twenty wrong files.
 const MISTAKES: [(&str, &str); 20] = [
     ("\"500/hour\"", "\"500/houre\""),
     ("\"500/hour\"", "\"0/hour\""),
@@ -163,7 +166,7 @@ const MISTAKES: [(&str, &str); 20] = [
 ];
 
 #[tokio::test]
-async fn a_broken_file_changes_nothing_and_is_told() {
+async fn a_broken_file_changes_nothing_and_is_logged() {
     let file = File::new("broken");
     let path = file.path();
     let config = ("TOLLGATE_CONFIG", path.to_str().unwrap());
@@ -171,17 +174,17 @@ async fn a_broken_file_changes_nothing_and_is_told() {
     let mut gateway = Gateway::of(Example::start_overheard("gateway", &variables).await);
     let alice = Caller::user("alice", "free");
     for (number, (right, wrong)) in MISTAKES.into_iter().enumerate() {
-        // Each is another text, also where the mistake is nearly the same.
+        // All texts differ, also where the mistakes are similar.
         let text = GATEWAY_TOML.replacen(right, wrong, 1);
         assert_ne!(text, GATEWAY_TOML, "{right} is not there");
         file.write(&format!("{text}\n# {number}\n"));
         let event = "rate_limit_policy_not_reloaded";
         gateway.example.complaint(event).await;
-        // Its line of the file is shown.
+        // The log shows the line of the file.
         gateway.example.complaint(wrong).await;
         let answer = gateway.send("GET /v1/secrets/42", &alice).await;
         let left = 499 - number as u64;
-        assert_eq!(told(&answer), ("user:secrets:1h", 500, left), "{wrong}");
+        assert_eq!(usage_of(&answer), ("user:secrets:1h", 500, left), "{wrong}");
     }
     file.write(&secrets("21/hour"));
     gateway
@@ -189,5 +192,5 @@ async fn a_broken_file_changes_nothing_and_is_told() {
         .complaint("rate_limit_policy_reloaded")
         .await;
     let answer = gateway.send("GET /v1/secrets/42", &alice).await;
-    assert_eq!(told(&answer), ("user:secrets:1h", 21, 0));
+    assert_eq!(usage_of(&answer), ("user:secrets:1h", 21, 0));
 }

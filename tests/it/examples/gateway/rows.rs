@@ -1,9 +1,9 @@
-//! The tables of the API's limits, typed from the document that asks for them.
+//! The limits of the API, endpoint by endpoint.
 
 /// One endpoint.
 pub(super) struct Row {
     pub(super) endpoint: &'static str,
-    /// The name that its counter is known by.
+    /// Name of the rule that counts it.
     pub(super) rule: &'static str,
     pub(super) per: Per,
     /// An hour, for the tiers in [`TIERS`].
@@ -18,12 +18,12 @@ pub(super) enum Per {
 
 pub(super) const TIERS: [&str; 3] = ["free", "team", "enterprise"];
 
-/// Says one number: the same for all tiers.
+/// One limit for all tiers.
 const fn same(limit: u64) -> [u64; 3] {
     [limit; 3]
 }
 
-/// Says one number: what those have who pay nothing. Others have 5 and 10 times that.
+/// A limit of the free tier; 5 and 10 times as much for the others.
 const fn times(limit: u64) -> [u64; 3] {
     [limit, 5 * limit, 10 * limit]
 }
@@ -46,7 +46,7 @@ pub(super) const ROWS: [Row; 36] = [
     row("GET /v1/api-service-info",         same(100),           Ip,   "api-service-info"),
     row("POST /auth/v1/signup",             same(10),            Ip,   "signup"),
     row("POST /auth/v1/recover",            same(3),             Ip,   "recover"),
-    // 2: authentication; the first is in both tables, per address for those who are nobody yet
+    // 2: authentication; the first is in both tables, per IP for unauthenticated callers
     row("POST /auth/v1/token",              same(10),            User, "login"),
     row("POST /auth/v1/refresh",            same(60),            User, "refresh"),
     row("POST /auth/v1/logout",             same(60),            User, "logout"),
@@ -88,12 +88,12 @@ pub(super) const ROWS: [Row; 36] = [
 ];
 
 impl Row {
-    /// The request, with this for every parameter.
+    /// Request line, with `id` for every parameter.
     pub(super) fn line(&self, id: &str) -> String {
         self.endpoint.replace(":id", id)
     }
 
-    /// The status that it is answered with.
+    /// Expected status.
     pub(super) fn status(&self) -> u16 {
         if self.endpoint.ends_with("/nowhere") {
             404

@@ -1,16 +1,16 @@
-//! Its environment: what each variable does, and what it does not take.
+//! Environment variables of the gateway.
 
 use std::fs;
 use std::path::PathBuf;
 
-use super::{Caller, Gateway, told};
+use super::{Caller, Gateway, usage_of};
 use crate::curl::replay;
 use crate::examples::process::{Example, ended, refuses};
 use crate::examples::quickstart::commands;
 
-const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway.toml");
+const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway/gateway.toml");
 
-/// A file of this test's own.
+/// Writes a temporary file.
 fn file(name: &str, text: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let path = directory.join(format!("gateway-{}-{name}", std::process::id()));
@@ -50,9 +50,9 @@ async fn a_wrong_file_is_refused_with_all_its_problems() {
     }
 }
 
-/// It said that the file cannot be used.
+/// The message named the file instead of the variable.
 #[tokio::test]
-async fn a_wrong_variable_is_not_blamed_on_the_file() {
+async fn the_message_for_a_wrong_variable_names_the_variable() {
     let end = ended("gateway", &[("TOLLGATE_GLOBAL__ANONYMOUS", "5/eon")]).await;
     assert_eq!((end.code, &*end.stdout), (Some(2), ""));
     let expected = "TOLLGATE_GLOBAL__ANONYMOUS=5/eon";
@@ -65,7 +65,7 @@ async fn another_file_has_other_limits() {
     let path = file("other.toml", "[global]\nanonymous = \"7/minute\"\n");
     let gateway = Gateway::start_with(&[("TOLLGATE_CONFIG", path.to_str().unwrap())]).await;
     let answer = gateway.send("GET /v1/secrets", &Caller::anonymous(1)).await;
-    assert_eq!(told(&answer), ("ip:global:1m", 7, 6));
+    assert_eq!(usage_of(&answer), ("ip:global:1m", 7, 6));
 }
 
 #[tokio::test]
@@ -78,10 +78,10 @@ async fn single_settings_come_from_the_environment() {
     let answer = gateway
         .send("GET /v1/projects", &Caller::anonymous(1))
         .await;
-    assert_eq!(told(&answer), ("ip:global:1h", 50, 49));
+    assert_eq!(usage_of(&answer), ("ip:global:1h", 50, 49));
     let caller = Caller::user("alice", "team");
     let answer = gateway.send("GET /v1/secrets", &caller).await;
-    assert_eq!(told(&answer), ("user:secrets:1h", 100, 99));
+    assert_eq!(usage_of(&answer), ("user:secrets:1h", 100, 99));
 
     let end = ended("gateway", &[("TOLLGATE_GLOBAL__ANONYMOUS", "many")]).await;
     assert_eq!((end.code, &*end.stdout), (Some(2), ""));
@@ -92,9 +92,9 @@ async fn single_settings_come_from_the_environment() {
     );
 }
 
-/// Who is not named as a proxy cannot say where it has heard a request from.
+/// Forwarding headers of a peer that is no trusted proxy are ignored.
 #[tokio::test]
-async fn only_trusted_proxies_are_believed() {
+async fn forwarding_headers_count_only_from_trusted_proxies() {
     for proxies in [
         &[][..],
         &[("TRUSTED_PROXIES", "")],
@@ -106,34 +106,38 @@ async fn only_trusted_proxies_are_believed() {
             let forwarded = format!("203.0.113.{number}");
             let headers = [("x-forwarded-for", &*forwarded)];
             let answer = client.send("POST /auth/v1/token", &headers).await;
-            assert_eq!(told(&answer), ("ip:login:1h", 10, left), "{proxies:?}");
+            assert_eq!(usage_of(&answer), ("ip:login:1h", 10, left), "{proxies:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn its_commands_do_what_it_says() {
+async fn the_commands_in_its_documentation_work() {
     let mut example = Example::start("gateway", &[]).await;
     let [secret, assistant, logins] = commands(&mut example).await;
     let answers = replay(example.address(), &secret).await;
     assert_eq!(answers[0].status, 200);
-    assert_eq!(told(&answers[0]), ("user:secrets:1h", 2_500, 2_499));
+    assert_eq!(usage_of(&answers[0]), ("user:secrets:1h", 2_500, 2_499));
     let answers = replay(example.address(), &assistant).await;
-    assert_eq!(told(&answers[0]), ("user:mcp-get:1h", 1_000, 999));
+    assert_eq!(usage_of(&answers[0]), ("user:mcp-get:1h", 1_000, 999));
     let answers = replay(example.address(), &logins).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [[200; 10].as_slice(), &[429]].concat());
 }
 
 #[tokio::test]
-async fn the_development_secret_is_told_and_no_other() {
-    for (variables, is_told) in [(&[][..], true), (&[("JWT_SECRET", "hush-hush")], false)] {
+async fn only_the_development_secret_is_printed() {
+    for (variables, is_printed) in [(&[][..], true), (&[("JWT_SECRET", "hush-hush")], false)] {
         let mut example = Example::start("gateway", variables).await;
-        let mut told = String::new();
-        while !told.contains("curl") {
-            told += &example.line().await;
+        let mut printed = String::new();
+        while !printed.contains("curl") {
+            printed += &example.line().await;
         }
-        assert_eq!(told.contains("JWT_SECRET is not set"), is_told, "{told}");
-        assert!(!told.contains("hush-hush"), "{told}");
+        assert_eq!(
+            printed.contains("JWT_SECRET is not set"),
+            is_printed,
+            "{printed}"
+        );
+        assert!(!printed.contains("hush-hush"), "{printed}");
     }
 }

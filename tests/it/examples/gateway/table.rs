@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::rows::{Per, ROWS, TIERS};
-use super::{Caller, Gateway, told};
+use super::{Caller, Gateway, usage_of};
 
-/// Everybody here asks for the first time.
+/// Every request comes from a new caller.
 #[tokio::test]
 async fn every_endpoint_counts_as_its_row_says_in_every_tier() {
     let gateway = Gateway::start().await;
@@ -23,7 +23,7 @@ async fn every_endpoint_counts_as_its_row_says_in_every_tier() {
             let policy = format!("{who}:{}:1h", row.rule);
             let place = format!("{} as {tier}", row.endpoint);
             assert_eq!(answer.status, row.status(), "{place}");
-            assert_eq!(told(&answer), (&*policy, limit, limit - 1), "{place}");
+            assert_eq!(usage_of(&answer), (&*policy, limit, limit - 1), "{place}");
             if row.status() == 200 {
                 let endpoint = row.endpoint.replace(":id", "{id}");
                 assert_eq!(answer.json()["endpoint"], *endpoint, "{place}");
@@ -32,10 +32,9 @@ async fn every_endpoint_counts_as_its_row_says_in_every_tier() {
     }
 }
 
-/// Whoever has no token is known by address, has what the free tier has, and a hundred requests
-/// altogether.
+/// Unauthenticated callers count per IP, with the limits of the free tier and 100 requests in all.
 #[tokio::test]
-async fn the_anonymous_count_by_address() {
+async fn unauthenticated_callers_count_per_ip() {
     let gateway = Gateway::start().await;
     for (number, row) in ROWS.iter().enumerate() {
         let caller = Caller::anonymous(number + 1);
@@ -48,14 +47,14 @@ async fn the_anonymous_count_by_address() {
         };
         let policy = format!("ip:{rule}:1h");
         let expected = (&*policy, limit, limit - 1);
-        assert_eq!(told(&answer), expected, "{}", row.endpoint);
+        assert_eq!(usage_of(&answer), expected, "{}", row.endpoint);
     }
 }
 
-/// Rows with a number of their own have a counter of their own; the three that read secrets
-/// share one; and whatever is asked for, the global limit knows.
+/// Rows with their own limit have their own counter, the three endpoints that read secrets share one,
+/// and the global rule counts every request.
 #[tokio::test]
-async fn counters_are_shared_where_the_tables_say_so_and_nowhere_else() {
+async fn only_endpoints_of_one_category_share_a_counter() {
     let gateway = Gateway::start().await;
     let caller = Caller::anonymous(1).and_user("alice", "team");
     let (mut used, mut asked) = (HashMap::new(), 0);
@@ -70,7 +69,7 @@ async fn counters_are_shared_where_the_tables_say_so_and_nowhere_else() {
             };
             let answer = gateway.send(&row.line(id), &caller).await;
             let [_, limit, _] = row.limits;
-            let (_, told_limit, remaining) = told(&answer);
+            let (_, told_limit, remaining) = usage_of(&answer);
             let place = format!("{} with {id}", row.endpoint);
             assert_eq!(
                 (told_limit, remaining),
@@ -81,33 +80,33 @@ async fn counters_are_shared_where_the_tables_say_so_and_nowhere_else() {
     }
 }
 
-/// The example of the document: a free user reads a secret, and both limits count.
+/// A free user reads a secret: both limits count.
 #[tokio::test]
 async fn the_tighter_of_two_limits_is_enforced_and_both_are_charged() {
     let gateway = Gateway::start().await;
     let caller = Caller::user("alice", "free");
     let first = gateway.send("GET /v1/secrets/42", &caller).await;
-    assert_eq!(told(&first), ("user:secrets:1h", 500, 499));
+    assert_eq!(usage_of(&first), ("user:secrets:1h", 500, 499));
     let all = gateway.send("GET /v1/projects", &caller).await;
-    assert_eq!(told(&all), ("user:global:1h", 1000, 998));
+    assert_eq!(usage_of(&all), ("user:global:1h", 1000, 998));
 
     let denied = gateway.exhaust("GET /v1/secrets/42", &caller, 499).await;
-    assert_eq!(told(&denied), ("user:secrets:1h", 500, 0));
-    // What was denied is charged to neither.
+    assert_eq!(usage_of(&denied), ("user:secrets:1h", 500, 0));
+    // A denied request is charged to neither.
     let all = gateway.send("GET /v1/projects", &caller).await;
-    assert_eq!(told(&all), ("user:global:1h", 1000, 1000 - 502));
-    // And the other ways to read a secret are the same counter.
+    assert_eq!(usage_of(&all), ("user:global:1h", 1000, 1000 - 502));
+    // The other endpoints that read secrets use the same counter.
     for line in ["GET /v1/secrets", "GET /v1/projects/7/secrets"] {
         assert_eq!(gateway.send(line, &caller).await.status, 429, "{line}");
     }
     let writes = gateway.send("POST /v1/secrets", &caller).await;
-    assert_eq!(told(&writes), ("user:secrets-create:1h", 100, 99));
+    assert_eq!(usage_of(&writes), ("user:secrets-create:1h", 100, 99));
 }
 
-/// What has no row, but is below one that has: its category counts it, so that a new endpoint
-/// is limited before anybody has given it a number.
+/// A path below a listed one counts on its category, so that a new endpoint is limited before it has
+/// a limit of its own.
 #[tokio::test]
-async fn what_has_no_row_counts_on_its_category() {
+async fn an_unlisted_path_counts_on_its_category() {
     const CATEGORIES: [(&str, &str, [u64; 3]); 9] = [
         ("GET /v1/api-service-info/stripe", "ip:public:1h", [100; 3]),
         ("POST /auth/v1/magic-link", "user:auth:1h", [60; 3]),
@@ -144,7 +143,7 @@ async fn what_has_no_row_counts_on_its_category() {
             let answer = gateway.send(line, &caller).await;
             assert!([404, 405].contains(&answer.status), "{line}");
             assert_eq!(
-                told(&answer),
+                usage_of(&answer),
                 (policy, limit, limit - 1),
                 "{line} as {tier}"
             );
@@ -159,7 +158,7 @@ async fn heads_count_and_preflights_have_a_quota_of_their_own() {
     let gateway = Gateway::start().await;
     let caller = Caller::user("alice", "free");
     let head = gateway.send("HEAD /v1/secrets/42", &caller).await;
-    assert_eq!(told(&head), ("user:secrets:1h", 500, 499));
+    assert_eq!(usage_of(&head), ("user:secrets:1h", 500, 499));
     for row in &ROWS {
         let (_, path) = row.endpoint.split_once(' ').unwrap();
         let mut browser = Caller::anonymous(1);
@@ -176,5 +175,5 @@ async fn heads_count_and_preflights_have_a_quota_of_their_own() {
     }
     let after = gateway.send("GET /nowhere", &Caller::anonymous(1)).await;
     let left = 100 - ROWS.len() as u64 - 1;
-    assert_eq!(told(&after), ("ip:global:1h", 100, left));
+    assert_eq!(usage_of(&after), ("ip:global:1h", 100, left));
 }

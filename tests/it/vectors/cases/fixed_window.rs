@@ -122,7 +122,7 @@ fn changes() -> Vec<Case> {
             .under(11)
             .decide(end, 3)
             .under(3),
-        case("given back within its window only", "5/1m, fixed-window")
+        case("refunded within its window only", "5/1m, fixed-window")
             .decide(START, 5)
             .refund(START, START + 1, 2)
             .peek(START + 1, 3)

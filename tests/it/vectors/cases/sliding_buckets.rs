@@ -126,7 +126,7 @@ fn changes() -> Vec<Case> {
         .decide(START + 2 * SECOND, 1)
         .under(11),
         case(
-            "given back to the bucket it was charged in",
+            "refunded to the bucket it was charged in",
             "5/1m, sliding-buckets",
         )
         .decide(START, 2)

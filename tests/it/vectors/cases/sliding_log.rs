@@ -107,7 +107,7 @@ fn changes() -> Vec<Case> {
             .decide(START + 2 * SECOND, 1)
             .under(11),
         case(
-            "given back at the instant it was charged",
+            "refunded at the instant it was charged",
             "5/1m, sliding-log",
         )
         .decide(START, 2)

@@ -114,7 +114,7 @@ fn changes() -> Vec<Case> {
             .decide(end + 30 * SECOND, 1)
             .decide(end + 30 * SECOND, 1)
             .under(13),
-        case("given back to the window it was charged in", "6/1m")
+        case("refunded to the window it was charged in", "6/1m")
             .decide(START, 4)
             .decide(START + SECOND, 2)
             .refund(START + SECOND, START + 2 * SECOND, 2)

@@ -134,7 +134,7 @@ fn changes() -> Vec<Case> {
         .under(120)
         .decide(START + SECOND, 1),
         case(
-            "given back as if it had been refilled first",
+            "refunded as if it had been refilled first",
             "60/1m, token-bucket, burst 6",
         )
         .decide(START, 4)

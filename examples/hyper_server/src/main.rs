@@ -1,16 +1,15 @@
-//! Without axum: hyper, a service that is one function, and the layer around it.
+//! The layer around a hyper service, without axum.
 //!
 //! ```sh
-//! cargo run --example hyper_server
+//! cargo run -p example-hyper-server
 //! curl -i 'http://127.0.0.1:3000/items/[1-6]'
 //! curl -i --http2-prior-knowledge http://127.0.0.1:3000/
 //! ```
 //!
-//! `PORT` (3000; 0 is any free one) and `REDIS_URL` (else it counts in memory) can be set.
+//! Settings: `PORT` (default 3000; 0 is any free port) and `REDIS_URL` (default: count in memory).
 
+#[path = "../../common/mod.rs"]
 mod common;
-#[path = "common/store.rs"]
-mod store;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -37,7 +36,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
         None if matches!(path, "/" | "/health") => (StatusCode::OK, "fine\n".to_owned()),
         None => (StatusCode::NOT_FOUND, "nothing here\n".to_owned()),
     };
-    // Over HTTP/2, hyper would send a body in answer to HEAD, and clients do not expect it.
+    // Over HTTP/2, hyper would send a body in response to HEAD.
     let body = if request.method() == Method::HEAD {
         Full::default()
     } else {
@@ -50,13 +49,13 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // There is no router here, so the layer matches the paths itself.
+    // Without a router, the layer matches paths itself.
     let policy = Policy::builder()
         .everyone("20/minute")
         .endpoint("GET /items/{id}", Rule::new("5/minute").name("items"))
         .exempt_route("GET /health");
     let limits = RateLimitLayer::builder(policy)
-        .store(store::store("hyper-server", Duration::from_millis(50)))
+        .store(common::store("hyper-server", Duration::from_millis(50)))
         .build()?;
 
     let server = auto::Builder::new(TokioExecutor::new());
@@ -69,11 +68,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
             () = &mut stopped => break,
         };
         let Ok((stream, peer)) = accepted else {
-            // Out of file descriptors, mostly: it gets better when connections end.
+            // Usually out of file descriptors. Try again when connections have ended.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        // hyper tells nobody where a request comes from, and the layer has to know.
+        // hyper does not provide the peer address; the layer needs it.
         let service = ServiceBuilder::new()
             .map_request(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(PeerAddr(peer));
@@ -85,7 +84,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         let connection = connections.watch(connection.into_owned());
         tokio::spawn(async move {
-            // A connection that breaks is its client's business.
+            // Errors of a connection affect only its client.
             let _ = connection.await;
         });
     }

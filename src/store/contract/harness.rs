@@ -1,4 +1,4 @@
-//! The workbench of the suite: a store under test, and short words for what is done to it.
+//! The store under test, with short helpers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub(super) const START: u64 = 1_735_689_600_000_000;
 pub(super) const SECOND: u64 = 1_000_000;
 pub(super) const MINUTE: u64 = 60 * SECOND;
 
-/// One quota of each algorithm, all of them five a minute.
+/// One quota of each algorithm, all of them five per minute.
 pub(super) const FIVE_A_MINUTE: [&str; 5] = [
     "5/minute, sliding-window",
     "5/minute, fixed-window",
@@ -26,20 +26,20 @@ pub(super) const FIVE_A_MINUTE: [&str; 5] = [
     "5/minute, token-bucket",
 ];
 
-/// The same, each with an hour of its own to begin at: for what moves the clock, which does not
-/// go back for the next.
+/// [`FIVE_A_MINUTE`] with a start instant for each, one hour apart: a test that advances the clock
+/// must not affect the next quota, because stores never go back in time.
 pub(super) fn five_a_minute_in_turn() -> impl Iterator<Item = (&'static str, u64)> {
     FIVE_A_MINUTE
         .into_iter()
         .zip((START..).step_by(3_600_000_000))
 }
 
-pub(super) struct Bench {
+pub(super) struct Harness {
     promise: String,
     pub(super) store: Arc<dyn Store>,
 }
 
-impl Bench {
+impl Harness {
     pub(super) fn new(promise: &str, store: Arc<dyn Store>) -> Self {
         Self {
             promise: promise.to_owned(),
@@ -47,7 +47,7 @@ impl Bench {
         }
     }
 
-    /// Fails the suite if `found` is not `wanted`.
+    /// Panics with the name of the property if `found` is not `wanted`.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "reads better where it is called"
@@ -105,7 +105,7 @@ impl Bench {
         self.decide(&batch(&[check]), at).await.usages()[0]
     }
 
-    /// Looks at a single check.
+    /// Peeks at a single check.
     pub(super) async fn see(&self, check: Check<'_>, at: u64) -> Usage {
         self.peek(&batch(&[check]), at).await.usages()[0]
     }
@@ -142,7 +142,7 @@ struct Together<F: Future> {
     running: Vec<Result<F::Output, Pin<Box<F>>>>,
 }
 
-/// Nothing in it is pinned but behind boxes.
+/// All pinned futures are boxed.
 impl<F: Future> Unpin for Together<F> {}
 
 impl<F: Future> Future for Together<F> {

@@ -7,6 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// What the closure was about to change may be half changed. That is the user's own; nothing
 /// of this crate is lent to it mutably.
 #[inline]
-pub(crate) fn calmly<T>(closure: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn catch_panic<T>(closure: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(closure)).ok()
 }

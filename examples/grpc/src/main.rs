@@ -1,16 +1,15 @@
-//! tonic: one layer on the server, and whoever asks too often gets `RESOURCE_EXHAUSTED`.
+//! A tonic server with limits per method. Denied calls get `RESOURCE_EXHAUSTED`.
 //!
 //! ```sh
-//! cargo run --example grpc --features grpc
+//! cargo run -p example-grpc
 //! grpcurl -plaintext 127.0.0.1:3000 grpc.health.v1.Health/Check    # six times
 //! ```
 //!
-//! The service is gRPC's own health check, so that nothing has to be generated. `PORT` (3000; 0
-//! is any free one) and `REDIS_URL` (else it counts in memory) can be set.
+//! The service is the standard health check, so that no code has to be generated. Settings: `PORT`
+//! (default 3000; 0 is any free port) and `REDIS_URL` (default: count in memory).
 
+#[path = "../../common/mod.rs"]
 mod common;
-#[path = "common/store.rs"]
-mod store;
 
 use std::error::Error;
 use std::time::Duration;
@@ -22,16 +21,16 @@ use tonic::transport::server::TcpIncoming;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // A method of gRPC is a route: its service and its name, always by POST.
+    // The route of a gRPC method is `POST /{service}/{method}`.
     let check = Rule::new("5/minute")
         .name("check")
-        .message("Healthy people ask {limit} times a minute. Try again in {retry_in}.");
+        .message("Health checks are limited to {limit} per minute. Try again in {retry_in}.");
     let policy = Policy::builder()
         .everyone("100/minute")
         .endpoint("POST /grpc.health.v1.Health/Check", check);
-    // tonic itself tells the layer where requests come from.
+    // tonic provides the peer address in the extensions.
     let limits = RateLimitLayer::builder(policy)
-        .store(store::store("grpc", Duration::from_millis(50)))
+        .store(common::store("grpc", Duration::from_millis(50)))
         .build()?;
 
     let (_, health) = tonic_health::server::health_reporter();

@@ -1,28 +1,24 @@
-//! A whole API behind one file of limits: every endpoint with its number, tiers that have more,
-//! logins that nobody can buy more of.
+//! An API gateway with a policy file: limits per endpoint and category, tiers, logins that do not scale
+//! with tiers, status endpoint, metrics, dashboard.
 //!
 //! ```sh
-//! cargo run --example gateway --features admin,config,metrics,redis
+//! cargo run -p example-gateway
 //! ```
 //!
-//! The limits are in `gateway.toml` beside this file. Change it while the program runs, and they
-//! are others. These can be set:
+//! The limits are in `gateway.toml` of this package. Changes of the file apply while the program runs.
 //!
-//! | variable | |
+//! | variable | meaning |
 //! |---|---|
-//! | `PORT` | 3000; 0 is any free one |
-//! | `JWT_SECRET` | what tokens are signed with (HS256); claims are `sub`, `app_metadata.plan`, `roles` |
-//! | `TOLLGATE_CONFIG` | another file of limits |
-//! | `REDIS_URL` | where to count, together with others; else in memory |
-//! | `ADMIN_TOKEN` | what operators show at `/admin`; else a random one, which is printed |
-//! | `TRUSTED_PROXIES` | networks whose `X-Forwarded-For` counts, separated by commas |
-//! | `TOLLGATE_…` | single settings of the file, such as `TOLLGATE_GLOBAL__ANONYMOUS=50/hour` |
+//! | `PORT` | Port. 0 is any free port. Default: 3000 |
+//! | `JWT_SECRET` | Secret of the tokens (HS256). Claims: `sub`, `app_metadata.plan`, `roles` |
+//! | `TOLLGATE_CONFIG` | Policy file. Default: `gateway.toml` of this package |
+//! | `REDIS_URL` | Redis server that instances share. Default: count in memory |
+//! | `ADMIN_TOKEN` | Token of the dashboard and the admin API. Default: random, printed |
+//! | `TRUSTED_PROXIES` | Networks whose `X-Forwarded-For` is used, separated by commas |
+//! | `TOLLGATE_…` | Overrides a setting of the file: `TOLLGATE_GLOBAL__ANONYMOUS=50/hour` |
 
+#[path = "../../common/mod.rs"]
 mod common;
-#[path = "common/store.rs"]
-mod store;
-#[path = "common/token.rs"]
-mod token;
 
 use std::env;
 use std::error::Error;
@@ -34,6 +30,7 @@ use axum::extract::MatchedPath;
 use axum::http::Method;
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
+use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::{Value, json};
 use tollgate::RateLimitLayer;
@@ -41,7 +38,7 @@ use tollgate::admin::{Admin, Status};
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, Jwt, JwtBuilder};
 
-/// Every endpoint says which one it is: what matters here is what is counted before.
+/// Handler of all endpoints: returns the route that matched.
 async fn answer(method: Method, route: MatchedPath) -> Json<Value> {
     Json(json!({ "ok": true, "endpoint": format!("{method} {}", route.as_str()) }))
 }
@@ -79,10 +76,9 @@ fn api() -> Router {
         .route("/v1/compliance/exports", get(answer))
 }
 
-/// The limits of the file, now and whenever it changes, for callers who are known by these
-/// tokens.
+/// Builds the layer from the policy file, and watches the file.
 fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/gateway.toml");
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/gateway.toml");
     let file = env::var_os("TOLLGATE_CONFIG").unwrap_or_else(|| beside.into());
     let config = Config::from_file(&file).unwrap_or_else(|problems| {
         eprintln!("{problems}\n");
@@ -90,10 +86,10 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
             .problems()
             .all(|problem| problem.variable().is_some())
         {
-            // They are named above, and there is nothing wrong with the file.
+            // The problems are in environment variables, not in the file.
             std::process::exit(2);
         }
-        let allowed = "the path of a file of limits, which has none of the problems above";
+        let allowed = "the path of a policy file without the problems above";
         common::refuse("TOLLGATE_CONFIG", &file.to_string_lossy(), allowed)
     });
     let limits = config.into_layer().identify(tokens);
@@ -101,8 +97,8 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
         Some(client_ip) => limits.client_ip(client_ip),
         None => limits,
     };
-    // If Redis is not there, the limits hold in this process until it is.
-    let limits = limits.store(store::store("gateway", Duration::from_millis(50)));
+    // While Redis is unavailable, this process counts by itself.
+    let limits = limits.store(common::store("gateway", Duration::from_millis(50)));
     let limits = limits.build()?;
     limits.watch()?;
     Ok(limits)
@@ -119,32 +115,31 @@ fn trusted_proxies() -> Option<ClientIp> {
     Some(client_ip)
 }
 
-/// What operators show: what is set, or one that nobody can guess.
+/// Returns `ADMIN_TOKEN`, or a random token.
 fn admin_token() -> String {
-    // A hash under a key that the system makes at random.
+    // The keys of `RandomState` are random.
     let digits = || RandomState::new().hash_one("ADMIN_TOKEN");
     let random = format!("{:016x}{:016x}", digits(), digits());
-    let allowed = "at least 8 visible characters of ASCII, without spaces";
+    let allowed = "at least 8 visible ASCII characters, without spaces";
     common::setting("ADMIN_TOKEN", &random, allowed, |text| {
         let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
         (visible && text.len() >= 8).then(|| text.to_owned())
     })
 }
 
-/// Where callers and operators look. None of it is counted on the limits of the API: who has
-/// used those up should still see why.
-fn watching(limits: &RateLimitLayer, token: &str) -> Result<Router, Box<dyn Error>> {
+/// Status endpoint, metrics and dashboard. They are outside of the limits, so that a caller without
+/// quota can still see why.
+fn monitoring(limits: &RateLimitLayer, token: &str) -> Result<Router, Box<dyn Error>> {
     let recorder = PrometheusBuilder::new().install_recorder()?;
-    let counted = limits.clone();
-    let figures = async move || {
-        // Some figures are of the last hour. They change also while there are no requests, and
-        // are looked at with the statistics.
-        drop(counted.statistics());
+    let layer = limits.clone();
+    let metrics = async move || {
+        // Gauges of the last hour also change without requests. Reading the statistics updates them.
+        drop(layer.statistics());
         recorder.render()
     };
     Ok(Router::new()
         .merge(Status::new(limits).router()?)
-        .route("/metrics", get(figures))
+        .route("/metrics", get(metrics))
         .nest_service("/admin", Admin::new(limits).token(token).router()?))
 }
 
@@ -154,27 +149,27 @@ fn tokens(secret: &str) -> JwtBuilder {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Denials and exemptions are told on standard error.
+    // Denials and exemptions are logged to standard error.
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .init();
     let secret = common::setting(
         "JWT_SECRET",
-        "for development only, known to everybody",
-        "a secret, which is neither empty nor a PEM text",
+        "development-only secret",
+        "a secret that is not empty and not a PEM text",
         |text| tokens(text).build().ok().map(|_| text.to_owned()),
     );
     let token = admin_token();
     let limits = limits(tokens(&secret).build()?)?;
-    // The API comes last: of two routers axum keeps what the later one says to paths that are
-    // nowhere, and those who scan for some are to be counted.
-    let app = watching(&limits, &token)?
+    // The API is merged last: axum keeps the fallback of the later router, and requests for unknown
+    // paths must be counted.
+    let app = monitoring(&limits, &token)?
         .merge(api().layer(limits))
         .into_make_service_with_connect_info::<SocketAddr>();
 
     let (listener, stopped) = common::listen().await;
-    common::say(&what_to_try(listener.local_addr()?, &secret)?);
-    common::say(&where_to_look(listener.local_addr()?, &token));
+    common::print(&what_to_try(listener.local_addr()?, &secret)?);
+    common::print(&where_to_look(listener.local_addr()?, &token));
     axum::serve(listener, app)
         .with_graceful_shutdown(stopped)
         .await?;
@@ -182,8 +177,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn what_to_try(server: SocketAddr, secret: &str) -> Result<String, Box<dyn Error>> {
-    let claims = json!({ "sub": "alice", "app_metadata": { "plan": "team" } });
-    let token = token::token(secret, claims)?;
+    // A token to try it with, valid for a day.
+    let exp = get_current_timestamp() + 24 * 60 * 60;
+    let claims = json!({ "sub": "alice", "app_metadata": { "plan": "team" }, "exp": exp });
+    let key = EncodingKey::from_secret(secret.as_bytes());
+    let token = encode(&Header::default(), &claims, &key)?;
     let development = if env::var_os("JWT_SECRET").is_none() {
         format!("\nJWT_SECRET is not set. Tokens are signed with \"{secret}\".\n")
     } else {
@@ -191,15 +189,15 @@ fn what_to_try(server: SocketAddr, secret: &str) -> Result<String, Box<dyn Error
     };
     Ok(format!(
         "{development}
-Secrets can be read 500 times an hour; Alice's team pays for five times that:
+Secrets can be read 500 times per hour. The tier of Alice, `team`, has five times that:
 
     curl -i http://{server}/v1/secrets/42 -H 'Authorization: Bearer {token}'
 
-Assistants have numbers of their own for each plan, here 200 and 1000:
+MCP endpoints have an explicit limit for each tier, here 200 and 1000:
 
     curl -i -X POST http://{server}/v1/mcp/secrets/get -H 'Authorization: Bearer {token}'
 
-Logins are ten an hour, whatever one pays; the eleventh is one too many:
+Ten logins per hour in every tier. The eleventh gets 429:
 
     curl -i -X POST 'http://{server}/auth/v1/token?[1-11]'
 
@@ -209,13 +207,14 @@ Logins are ten an hour, whatever one pays; the eleventh is one too many:
 
 fn where_to_look(server: SocketAddr, token: &str) -> String {
     let development = if env::var_os("ADMIN_TOKEN").is_none() {
-        format!("ADMIN_TOKEN is not set. Until this ends, it is {token}\n")
+        format!("ADMIN_TOKEN is not set. Token of this run: {token}\n")
     } else {
         String::new()
     };
     format!(
-        "{development}Operators look at http://{server}/admin, Prometheus at http://{server}/metrics,
-and callers see how their limits stand at http://{server}/v1/rate-limits/status
+        "{development}Dashboard: http://{server}/admin
+Metrics: http://{server}/metrics
+Limits of the caller: http://{server}/v1/rate-limits/status
 "
     )
 }
