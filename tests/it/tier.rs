@@ -7,12 +7,14 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tollgate::tier::{TierAnswer, TierResolver, TierResolverBuilder};
 use tollgate::{Clock, Identity, ManualClock};
+
+use crate::support::waker::WakeCounter;
 
 const HOUR: Duration = Duration::from_hours(1);
 const PAUSE: Duration = Duration::from_secs(5);
@@ -38,25 +40,15 @@ fn user(name: &str) -> Arc<Identity> {
     Arc::new(Identity::user(name))
 }
 
-/// Tells whether it was woken.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// A task that is polled by hand.
 struct Task {
     answer: TierAnswer,
-    woken: Arc<Woken>,
+    woken: Arc<WakeCounter>,
 }
 
 impl Task {
     fn poll(&mut self) -> Poll<Option<Arc<str>>> {
-        self.woken.0.store(0, Ordering::SeqCst);
+        self.woken.reset();
         let waker = Waker::from(Arc::clone(&self.woken));
         Pin::new(&mut self.answer).poll(&mut Context::from_waker(&waker))
     }
@@ -74,7 +66,7 @@ impl Task {
     }
 
     fn was_woken(&self) -> bool {
-        self.woken.0.load(Ordering::SeqCst) > 0
+        self.woken.count() > 0
     }
 }
 
@@ -246,7 +238,7 @@ fn thousands_who_leave_do_not_wake_each_other() {
     const WAITING: usize = 4_000;
     for backwards in [false, true] {
         let stage = stage();
-        let woken = Arc::new(Woken::default());
+        let woken = Arc::new(WakeCounter::default());
         let mut tasks: Vec<Task> = (0..WAITING)
             .map(|_| Task {
                 answer: stage.tiers.tier(&user("alice"), stage.clock.now()),
@@ -259,7 +251,7 @@ fn thousands_who_leave_do_not_wake_each_other() {
         } else {
             drop(tasks);
         }
-        let wakes = woken.0.load(Ordering::SeqCst);
+        let wakes = woken.count();
         assert!(wakes <= WAITING, "{wakes} wakes");
     }
 }

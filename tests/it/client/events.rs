@@ -4,7 +4,7 @@ use tollgate::ManualClock;
 use tollgate::client::Once;
 
 use super::{Server, get, polite, send, told};
-use crate::log::Log;
+use crate::support::log::Log;
 
 #[tokio::test]
 async fn waits_retries_and_giving_up_are_told() {

@@ -325,7 +325,7 @@ proptest! {
     }
 }
 
-const VARIABLES: [(&str, &str); 1] = [("JWT_SECRET", crate::identity::forge::SECRET)];
+const VARIABLES: [(&str, &str); 1] = [("JWT_SECRET", crate::support::tokens::SECRET)];
 
 /// Everything that a file can say, once, and who callers are, which only a file says.
 #[test]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tollgate::Timestamp;
 use tollgate::identity::{Identified, Jwt, JwtAlgorithm, JwtKeys, KeySet};
 
-use super::forge::{
+use super::{NOW, ask, ask_at};
+use crate::support::tokens::{
     RSA_1, RSA_1_PRIVATE, RSA_2, RSA_2_PRIVATE, SECRET, bearer, claims, hs256, jwks, rs256, rsa_jwk,
 };
-use super::{NOW, ask, ask_at};
 
 #[test]
 fn a_token_is_verified_once() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::identity::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
 
-use super::forge::{
+use crate::support::tokens::{
     ED25519, P256, P384, RSA_1, RSA_1_PRIVATE, RSA_TOO_SMALL, SECRET, jwks, rsa_jwk,
 };
 

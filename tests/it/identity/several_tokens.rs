@@ -2,8 +2,8 @@
 
 use tollgate::identity::{ApiKey, Chain, InvalidReason, Jwt};
 
-use super::forge::{SECRET, claims, hs256, tampered};
 use super::{NOW, ask, request};
+use crate::support::tokens::{SECRET, claims, hs256, tampered};
 
 fn bearer_source() -> Jwt {
     Jwt::hs256(SECRET).build().unwrap()

@@ -8,7 +8,7 @@ use tollgate::admin::{Admin, Status};
 use tollgate::{Algorithm, Quota, RateLimitLayer, Timestamp, Window};
 
 use super::{HOUR, HOUR_STEP, START, STEPS, step, wall};
-use crate::layer::{echo, layer, send};
+use crate::support::http::{echo, layer, send};
 
 const TOKEN: &str = "the-token-of-these-tests";
 
