@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tollgate::tier::{TierAnswer, TierResolver, TierResolverBuilder};
+use tollgate::tier::{TierFuture, TierResolver, TierResolverBuilder};
 use tollgate::{Clock, Identity, ManualClock};
 
 use crate::support::waker::WakeCounter;
@@ -42,7 +42,7 @@ fn user(name: &str) -> Arc<Identity> {
 
 /// A task that is polled by hand.
 struct Task {
-    answer: TierAnswer,
+    answer: TierFuture,
     woken: Arc<WakeCounter>,
 }
 
@@ -151,8 +151,8 @@ impl Stage {
     #[track_caller]
     fn known(&self, name: &str) -> Option<String> {
         match self.tiers.tier(&user(name), self.clock.now()) {
-            TierAnswer::Ready(tier) => tier.map(|name| name.to_string()),
-            TierAnswer::Pending(_) => panic!("{name} has to be looked up"),
+            TierFuture::Ready(tier) => tier.map(|name| name.to_string()),
+            TierFuture::Pending(_) => panic!("{name} has to be looked up"),
         }
     }
 }
@@ -184,15 +184,15 @@ fn callers_are_distinguished_by_dimension_and_value() {
     stage.look_up("alice", team());
     let device = Arc::new(Identity::new("device", "alice").with("user", "alice"));
     let answer = stage.tiers.tier(&device, stage.clock.now());
-    assert!(matches!(answer, TierAnswer::Pending(_)));
+    assert!(matches!(answer, TierFuture::Pending(_)));
     // Whatever else is known of them does not matter.
     let same = Arc::new(Identity::user("alice").tenant("acme").role("admin"));
     let answer = stage.tiers.tier(&same, stage.clock.now());
-    assert!(matches!(answer, TierAnswer::Ready(Some(_))));
+    assert!(matches!(answer, TierFuture::Ready(Some(_))));
     // But who has named them does.
     let issued = Arc::new(Identity::user("alice").of_issuer("https://a.example"));
     let answer = stage.tiers.tier(&issued, stage.clock.now());
-    assert!(matches!(answer, TierAnswer::Pending(_)));
+    assert!(matches!(answer, TierFuture::Pending(_)));
 }
 
 #[test]
@@ -472,7 +472,7 @@ fn panics_are_failures() {
 
 #[test]
 fn no_more_are_remembered_than_there_is_room_for() {
-    let stage = Stage::new(|settings| settings.capacity(100));
+    let stage = Stage::new(|settings| settings.cache_capacity(100));
     for index in 0..1_000 {
         stage.look_up(&format!("user-{index}"), team());
     }
@@ -501,7 +501,7 @@ fn settings() {
     let stage = Stage::new(|settings| {
         settings
             .deadline(Duration::from_secs(1))
-            .remember(Duration::from_secs(10))
+            .cache_ttl(Duration::from_secs(10))
     });
     let mut slow = stage.ask("alice");
     assert!(slow.is_pending());
@@ -512,13 +512,13 @@ fn settings() {
     stage.clock.advance(Duration::from_secs(10));
     assert!(matches!(
         stage.tiers.tier(&user("alice"), stage.clock.now()),
-        TierAnswer::Pending(_)
+        TierFuture::Pending(_)
     ));
 
     let none = || TierResolver::builder(|_| async { team() });
     assert_eq!(
-        none().capacity(0).build().unwrap_err().field(),
-        "tier capacity"
+        none().cache_capacity(0).build().unwrap_err().field(),
+        "tier cache_capacity"
     );
     let refused = none().deadline(Duration::ZERO).build().unwrap_err();
     assert_eq!(refused.field(), "tier deadline");

@@ -84,7 +84,7 @@ impl Reading<'_> {
             && let Some(tokens) = remember.whole()
         {
             let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
-            add(&remember, Box::new(move |jwt| jwt.remember(tokens)));
+            add(&remember, Box::new(move |jwt| jwt.cache_capacity(tokens)));
         }
         if let Some(size) = spot.get("max_token_bytes")
             && let Some(bytes) = size.whole()

@@ -19,7 +19,7 @@ fn a_token_is_verified_once() {
     for _ in 0..3 {
         assert!(Arc::ptr_eq(&ask(&jwt, &request).known(), &first));
     }
-    assert_eq!(jwt.remembered(), 1);
+    assert_eq!(jwt.cached_tokens(), 1);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn nothing_is_remembered_past_its_time() {
     let end = (exp + 1) * 1_000_000;
     assert!(Arc::ptr_eq(&at(end - 1).known(), &first));
     at(end).is_invalid();
-    assert_eq!(jwt.remembered(), 0);
+    assert_eq!(jwt.cached_tokens(), 0);
     at(end + 1).is_invalid();
     // A clock that goes back makes it good again, and too early again.
     at(NOW * 1_000_000).known();
@@ -54,7 +54,7 @@ fn nothing_is_remembered_past_its_time() {
 
 #[test]
 fn wrong_tokens_are_not_remembered() {
-    let jwt = Jwt::hs256(SECRET).remember(4).build().unwrap();
+    let jwt = Jwt::hs256(SECRET).cache_capacity(4).build().unwrap();
     let good = bearer(&hs256(&claims("alice")));
     let first = ask(&jwt, &good).known();
     let other = Jwt::hs256("another secret").build().unwrap();
@@ -64,21 +64,21 @@ fn wrong_tokens_are_not_remembered() {
         ask(&other, &bearer(&token)).is_invalid();
         ask(&jwt, &bearer(&token[..token.len() - 4])).is_invalid();
     }
-    assert_eq!((jwt.remembered(), other.remembered()), (1, 0));
+    assert_eq!((jwt.cached_tokens(), other.cached_tokens()), (1, 0));
     assert!(Arc::ptr_eq(&ask(&jwt, &good).known(), &first));
 }
 
 #[test]
 fn no_more_are_remembered_than_there_is_room_for() {
-    let jwt = Jwt::hs256(SECRET).remember(100).build().unwrap();
+    let jwt = Jwt::hs256(SECRET).cache_capacity(100).build().unwrap();
     for index in 0..1_000 {
         let token = hs256(&claims(&format!("user-{index}")));
         ask(&jwt, &bearer(&token)).known();
     }
     assert!(
-        (50..=100).contains(&jwt.remembered()),
+        (50..=100).contains(&jwt.cached_tokens()),
         "{}",
-        jwt.remembered()
+        jwt.cached_tokens()
     );
 }
 

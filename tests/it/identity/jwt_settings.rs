@@ -104,7 +104,7 @@ fn settings_that_make_no_sense() {
         refused(good().leeway(Duration::from_secs(601))),
         "JWT leeway"
     );
-    assert_eq!(refused(good().remember(0)), "JWT cache capacity");
+    assert_eq!(refused(good().cache_capacity(0)), "JWT cache_capacity");
     assert_eq!(refused(good().max_token_bytes(0)), "max_token_bytes");
     let over_a_mib = good().max_token_bytes((1 << 20) + 1);
     assert_eq!(refused(over_a_mib), "max_token_bytes");

@@ -322,7 +322,7 @@ fn a_verified_token_without_user_is_unauthenticated() {
     let request = bearer(&hs256(&format!("{{{more}}}")));
     ask(&jwt, &request).unauthenticated();
     ask(&jwt, &request).unauthenticated();
-    assert_eq!(jwt.remembered(), 1);
+    assert_eq!(jwt.cached_tokens(), 1);
 }
 
 #[test]

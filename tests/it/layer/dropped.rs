@@ -39,7 +39,7 @@ fn waiting_everywhere(count: Count) -> RateLimitLayer {
     let policy = Policy::builder().everyone(Rule::new("1000/hour").count(count));
     RateLimitLayer::builder(policy)
         .identify_with(|head| head.header("x-user").map(Identity::user))
-        .tier_resolver(tiers.remember(Duration::from_secs(1)).build().unwrap())
+        .tier_resolver(tiers.cache_ttl(Duration::from_secs(1)).build().unwrap())
         .store(ScriptedStore::new(Script::ReplyAfter(2)))
         .clock(ManualClock::new())
         .build()
