@@ -20,7 +20,10 @@ pub(super) struct Troubles {
 #[derive(Debug, Default)]
 struct Failures {
     since: Option<Timestamp>,
-    told_at: Option<Timestamp>,
+    /// Failures before this instant are counted, and not reported.
+    silent_until: Timestamp,
+    /// Whether the current outage has been reported. If not, its end is not reported either.
+    is_reported: bool,
     /// How many were not told of since.
     untold: u64,
 }
@@ -41,6 +44,10 @@ impl Watch {
 
     /// A store that fails is told of so often, and not for every request.
     const TELLS_OF_FAILURES_EVERY: Duration = Duration::from_secs(1);
+
+    /// Time after the event of a recovery in which no failure is reported. A store that fails and
+    /// recovers many times a second would fill the log otherwise.
+    const SILENCE_AFTER_RECOVERY: Duration = Duration::from_secs(10);
 
     /// The store could not answer. Said once a second, with how often it was so in between.
     #[cold]
@@ -65,11 +72,9 @@ impl Watch {
         now: Timestamp,
     ) {
         self.troubles.count.fetch_add(1, Ordering::Relaxed);
-        let is_due = failures
-            .told_at
-            .is_none_or(|told| now.duration_since(told) >= Self::TELLS_OF_FAILURES_EVERY);
-        if is_due {
-            failures.told_at = Some(now);
+        if now >= failures.silent_until {
+            failures.silent_until = now.saturating_add(Self::TELLS_OF_FAILURES_EVERY);
+            failures.is_reported = failures.since.is_some();
             let untold = std::mem::take(&mut failures.untold);
             drop(failures);
             event::store_failed(error, untold);
@@ -86,7 +91,7 @@ impl Watch {
         self.troubles.is_failing.load(Ordering::Relaxed)
     }
 
-    /// The store answers again. Said once for each time it had failed.
+    /// The store answers again. Reported once for each outage that was reported.
     #[cold]
     pub(crate) fn store_recovered(&self, now: Timestamp) {
         let mut failures = lock(&self.troubles.failures);
@@ -94,7 +99,10 @@ impl Watch {
         let Some(since) = failures.since.take() else {
             return;
         };
-        failures.told_at = None;
+        if !std::mem::take(&mut failures.is_reported) {
+            return;
+        }
+        failures.silent_until = now.saturating_add(Self::SILENCE_AFTER_RECOVERY);
         let untold = std::mem::take(&mut failures.untold);
         drop(failures);
         event::store_recovered(now.duration_since(since).as_secs(), untold);

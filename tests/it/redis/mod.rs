@@ -13,6 +13,7 @@ mod proxy;
 mod recovery;
 mod sentinel;
 pub(crate) mod server;
+mod sick_master;
 mod slow;
 mod tls;
 mod together;
