@@ -207,7 +207,7 @@ pub struct StoreError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// It could not be reached, did not answer in time, or has no room: an outage. It ends by
+    /// It could not be reached, or did not answer in time: an outage. It ends by
     /// itself or with the machine's, and until then each rule has said what becomes of its
     /// requests.
     #[default]
@@ -217,6 +217,11 @@ pub enum StoreErrorKind {
     /// somebody mends it. So nothing goes on uncounted meanwhile: rules that let requests
     /// through in an outage count them in the memory of each process instead.
     Refused,
+    /// The store has no memory, disk or queue left, for example a Redis server that reached its
+    /// `maxmemory`. Callers can cause it by sending requests under many identities. Rules that pass
+    /// requests in an outage therefore count them in the memory of each process, as for
+    /// [`Refused`](Self::Refused).
+    Exhausted,
 }
 
 impl StoreErrorKind {
@@ -226,6 +231,7 @@ impl StoreErrorKind {
         match self {
             Self::Unavailable => "unavailable",
             Self::Refused => "refused",
+            Self::Exhausted => "exhausted",
         }
     }
 }

@@ -5,6 +5,7 @@ mod cluster;
 mod contract;
 mod faults;
 mod fleet;
+mod full;
 mod keys;
 mod logs;
 mod nodes;
