@@ -196,11 +196,6 @@
 //!   = help: did you mean `per`?");
 //! ```
 //!
-//! # And back
-//!
-//! [`Config::to_toml`] writes what is in force, the environment and all, as one file;
-//! [`PolicyBuilder::to_toml`] does the same with a policy that was said in code.
-//!
 //! # What is not promised
 //!
 //! That a file means what its author meant: an endpoint whose route no request takes, or a
@@ -214,7 +209,6 @@ mod error;
 mod json_report;
 mod layer;
 mod nearest;
-mod print;
 mod problem;
 mod read;
 #[cfg(test)]
@@ -239,7 +233,7 @@ use self::problem::{Findings, Told};
 use self::read::Settings;
 pub use self::schema::schema;
 pub use self::source::Source;
-use self::tree::{Node, Spot};
+use self::tree::Spot;
 use crate::headers::HeaderStyle;
 use crate::identity::ClientIp;
 use crate::pipeline::LayerOverrides;
@@ -252,8 +246,6 @@ pub struct Config {
     policy: Policy,
     /// How callers are found, and what they are told.
     around: LayerOverrides,
-    /// The same of callers, as it was said.
-    identity: Option<Node>,
     key_files: Vec<PathBuf>,
     /// What was in the file, to know it again by.
     print: u64,
@@ -312,7 +304,6 @@ impl Config {
                 rules,
                 policy,
                 around,
-                identity: root.get("identity").map(|said| said.node.clone()),
                 key_files,
                 print: 0,
             }),
