@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Watch, event, metric};
+use super::{Telemetry, event, metric};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// How the store fails.
 #[derive(Debug, Default)]
-pub(super) struct Troubles {
+pub(super) struct StoreFailures {
     count: AtomicU64,
     /// Whether it failed when it was last asked.
     is_failing: AtomicBool,
@@ -28,7 +28,7 @@ struct Failures {
     untold: u64,
 }
 
-impl Troubles {
+impl StoreFailures {
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -38,7 +38,7 @@ impl Troubles {
     }
 }
 
-impl Watch {
+impl Telemetry {
     /// Names beyond this many are not told of: they may be made up.
     const MOST_TIERS: usize = 64;
 
@@ -52,26 +52,28 @@ impl Watch {
     /// The store could not answer. Said once a second, with how often it was so in between.
     #[cold]
     pub(crate) fn store_failed(&self, error: &StoreError, now: Timestamp) {
-        let mut failures = lock(&self.troubles.failures);
+        let mut failures = lock(&self.store_failures.failures);
         failures.since.get_or_insert(now);
-        self.troubles.is_failing.store(true, Ordering::Relaxed);
-        self.tell_failure(failures, error, now);
+        self.store_failures
+            .is_failing
+            .store(true, Ordering::Relaxed);
+        self.log_failure(failures, error, now);
     }
 
     /// A charge could not be given back. Requests are decided all the same, so the store is not taken
     /// for one that does not answer; but it is told of, and no more often.
     #[cold]
-    pub(crate) fn not_given_back(&self, error: &StoreError, now: Timestamp) {
-        self.tell_failure(lock(&self.troubles.failures), error, now);
+    pub(crate) fn refund_failed(&self, error: &StoreError, now: Timestamp) {
+        self.log_failure(lock(&self.store_failures.failures), error, now);
     }
 
-    fn tell_failure(
+    fn log_failure(
         &self,
         mut failures: MutexGuard<'_, Failures>,
         error: &StoreError,
         now: Timestamp,
     ) {
-        self.troubles.count.fetch_add(1, Ordering::Relaxed);
+        self.store_failures.count.fetch_add(1, Ordering::Relaxed);
         if now >= failures.silent_until {
             failures.silent_until = now.saturating_add(Self::TELLS_OF_FAILURES_EVERY);
             failures.is_reported = failures.since.is_some();
@@ -88,14 +90,16 @@ impl Watch {
     /// Whether the store failed when it was last asked.
     #[inline]
     pub(crate) fn is_store_failing(&self) -> bool {
-        self.troubles.is_failing.load(Ordering::Relaxed)
+        self.store_failures.is_failing.load(Ordering::Relaxed)
     }
 
     /// The store answers again. Reported once for each outage that was reported.
     #[cold]
     pub(crate) fn store_recovered(&self, now: Timestamp) {
-        let mut failures = lock(&self.troubles.failures);
-        self.troubles.is_failing.store(false, Ordering::Relaxed);
+        let mut failures = lock(&self.store_failures.failures);
+        self.store_failures
+            .is_failing
+            .store(false, Ordering::Relaxed);
         let Some(since) = failures.since.take() else {
             return;
         };
