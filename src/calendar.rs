@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use jiff::fmt::StdFmtWrite;
+use jiff::fmt::temporal::DateTimePrinter;
 use serde::ser::{Serialize, Serializer};
 
 pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000_000;
@@ -11,6 +13,8 @@ pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 /// Instant that is written as `2025-10-30T14:00:00.000Z`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rfc3339Millis(jiff::Timestamp);
+
+static PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 impl Rfc3339Millis {
     /// From microseconds since 1970.
@@ -22,7 +26,8 @@ impl Rfc3339Millis {
 
 impl fmt::Display for Rfc3339Millis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3}", self.0)
+        let printed = PRINTER.print_timestamp(&self.0, StdFmtWrite(f));
+        printed.map_err(|_| fmt::Error)
     }
 }
 

@@ -87,13 +87,7 @@ fn limit(report: &Report<'_>) -> String {
 /// parsed.
 #[inline]
 pub(super) fn remaining(headers: &HeaderMap) -> Option<u64> {
-    is_there(headers).then(|| least(headers))
-}
-
-/// Returns whether a set is present.
-#[inline]
-pub(super) fn is_there(headers: &HeaderMap) -> bool {
-    headers.contains_key(LIMIT)
+    headers.contains_key(LIMIT).then(|| least(headers))
 }
 
 #[cold]

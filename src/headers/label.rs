@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::HeaderValue;
 
-use super::ietf;
+use super::{ietf, number_value};
 use crate::error::ValidationError;
 use crate::key::{Counter, MAX_WHO, is_plain, policy_name};
 use crate::quota::{Quota, Window};
@@ -101,7 +101,7 @@ impl QuotaName {
         if limit == self.limit() {
             self.limit.clone()
         } else {
-            HeaderValue::from(limit)
+            number_value(limit)
         }
     }
 

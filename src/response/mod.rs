@@ -43,21 +43,22 @@
 
 mod body;
 mod denial;
+mod denial_kind;
 mod envelope;
 mod finish;
 mod grpc;
 mod json;
 mod message;
 mod problem;
-mod rejection;
 mod render;
 mod request_id;
 mod template;
 pub(crate) mod words;
 
 pub use self::body::DenialBody;
+pub use self::denial::Denial;
 pub(crate) use self::denial::Terms;
-pub use self::denial::{Denial, DenialKind};
+pub use self::denial_kind::DenialKind;
 pub use self::envelope::JsonEnvelope;
 pub use self::finish::finish;
 pub use self::grpc::Grpc;
