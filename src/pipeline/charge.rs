@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::Extensions;
+
 use super::context::RequestContext;
 use super::{Admission, RequestPipeline, Snapshot};
 use crate::decision::Decision;
@@ -48,25 +50,30 @@ struct ChargedRequest {
 }
 
 impl RequestPipeline {
-    /// Returns the extensions of an admitted request.
-    pub(crate) fn for_handlers(
+    /// Inserts decision and charge into the extensions of an admitted request, if handlers use them.
+    #[inline]
+    pub(crate) fn extend_request(
         self: &Arc<Self>,
         admission: Option<&Admission>,
-    ) -> (Decision, Charge) {
-        let Some(admission) = admission else {
-            let decision = Decision::of_nothing(self.wall_now());
-            return (decision, Charge { request: None });
+        extensions: &mut Extensions,
+    ) {
+        if !self.extends_requests {
+            return;
+        }
+        let decision = match admission {
+            Some(admission) => admission.decision.clone(),
+            None => Decision::of_nothing(self.wall_now()),
         };
-        let request = ChargedRequest {
-            pipeline: Arc::clone(self),
-            snapshot: Arc::clone(&admission.snapshot),
-            context: admission.context.clone(),
-            usages: admission.usages.clone(),
-        };
-        let charge = Charge {
-            request: Some(Arc::new(request)),
-        };
-        (admission.decision.clone(), charge)
+        let request = admission.map(|admission| {
+            Arc::new(ChargedRequest {
+                pipeline: Arc::clone(self),
+                snapshot: Arc::clone(&admission.snapshot),
+                context: admission.context.clone(),
+                usages: admission.usages.clone(),
+            })
+        });
+        extensions.insert(decision);
+        extensions.insert(Charge { request });
     }
 }
 
@@ -102,7 +109,7 @@ impl Charge {
         let is_meant = |check: &PlannedCheck| {
             rule.is_none_or(|rule| *snapshot.policy.rule(check).name == *rule)
         };
-        let answer = context.with_some(
+        let answer = context.with_batch(
             snapshot,
             |index, check| (is_meant(check) && context.is_charged(usages, index)).then_some(cost),
             |batch| pipeline.store_of(context).record(batch, pipeline.now()),

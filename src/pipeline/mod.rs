@@ -61,7 +61,7 @@ pub(crate) struct RequestPipeline {
     time: TimeSource,
     resolver: Option<TierResolver>,
     renderer: Arc<dyn Render>,
-    /// Whether handlers receive the decision.
+    /// Whether decision and charge are inserted into the extensions of requests.
     extends_requests: bool,
     watch: Arc<Watch>,
     /// Settings from code. A reload keeps them.
@@ -113,11 +113,6 @@ impl RequestPipeline {
             extends_requests: config.extends_requests,
             watch,
         })
-    }
-
-    /// Returns whether handlers receive the decision.
-    pub(crate) const fn extends_requests(&self) -> bool {
-        self.extends_requests
     }
 
     /// Returns this process's copy of the overrides, if the store keeps any.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Response};
+use smallvec::SmallVec;
 
 use super::context::RequestContext;
 use super::report::exceeded;
@@ -43,7 +44,7 @@ impl RequestPipeline {
         };
         let (policy, check) = (&snapshot.policy, &context.checks()[index]);
         let standings = context.standings(snapshot, usages, decision.wall_offset());
-        let standings: Vec<QuotaUsage<'_>> = standings.collect();
+        let standings: SmallVec<[QuotaUsage<'_>; 4]> = standings.collect();
         let terms = Terms {
             quotas: &standings,
             tier: Some(policy.tiers().name(context.tier)),
