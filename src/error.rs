@@ -205,14 +205,19 @@ pub struct StoreError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// Outage: the store cannot be reached, does not reply in time, or is full. The failure mode of
-    /// each rule applies.
+    /// Outage: the store cannot be reached, or does not reply in time. The failure mode of each rule
+    /// applies.
     #[default]
     Unavailable,
     /// Permanent error: wrong credentials, a command without permission, a rejected script, a key of
     /// another type. It lasts until the configuration is corrected. Rules that pass requests
     /// uncounted during an outage count them in the memory of each process instead.
     Refused,
+    /// The store has no memory, disk or queue left, for example a Redis server that reached its
+    /// `maxmemory`. Callers can cause it by sending requests under many identities. Rules that pass
+    /// requests in an outage therefore count them in the memory of each process, as for
+    /// [`Refused`](Self::Refused).
+    Exhausted,
 }
 
 impl StoreErrorKind {
@@ -222,6 +227,7 @@ impl StoreErrorKind {
         match self {
             Self::Unavailable => "unavailable",
             Self::Refused => "refused",
+            Self::Exhausted => "exhausted",
         }
     }
 }

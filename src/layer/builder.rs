@@ -12,7 +12,7 @@ use crate::head::RequestHead;
 use crate::headers::HeaderStyle;
 use crate::identity::{ClientIp, Custom, Identify};
 use crate::identity_types::Identity;
-use crate::observe::{Alerts, Pseudonyms, Watching};
+use crate::observe::{Alerts, Pseudonyms, TelemetrySettings};
 use crate::pipeline::{LayerOverrides, OnInvalid, Origin, PipelineConfig, RequestPipeline};
 use crate::policy::Policy;
 use crate::quota::IntoQuota;
@@ -35,7 +35,7 @@ pub struct RateLimitLayerBuilder {
     renderer: Arc<dyn Render>,
     extends_requests: bool,
     origin: Option<Arc<dyn Origin>>,
-    watching: Watching,
+    watching: TelemetrySettings,
 }
 
 impl RateLimitLayerBuilder {
@@ -52,7 +52,7 @@ impl RateLimitLayerBuilder {
             renderer: Arc::new(<Auto>::default()),
             extends_requests: false,
             origin: None,
-            watching: Watching::default(),
+            watching: TelemetrySettings::default(),
         }
     }
 

@@ -157,7 +157,7 @@ impl RequestPipeline {
                 None => self.decide(&snapshot, &mut context, head, now),
                 Some(result) => {
                     let took = now.duration_since(waiting.started_at);
-                    self.watch.took(took, true);
+                    self.watch.record_duration(took, true);
                     self.conclude(&snapshot, &mut context, &result, head, now)
                 }
             };
