@@ -15,7 +15,7 @@ const NEAR: HeaderValue = HeaderValue::from_static("Approaching rate limit");
 
 /// Writes the set. No other set is present.
 pub(super) fn write(headers: &mut HeaderMap, report: &Report<'_>, style: ResetStyle) {
-    let (binding, name) = (&report.binding, report.binding.label());
+    let (binding, name) = (&report.binding, report.binding.name());
     headers.insert(LIMIT, name.limit_value(binding.usage().limit()));
     headers.insert(REMAINING, number_value(binding.remaining()));
     // No reset if waiting does not help.

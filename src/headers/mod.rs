@@ -15,14 +15,14 @@
 //! use tollgate::{Counter, Outcome, Quota, Timestamp, Usage};
 //!
 //! let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
-//! let label = QuotaName::new("user", &counter, counter.quota())?;
+//! let name = QuotaName::new("user", &counter, counter.quota())?;
 //!
 //! let at = Timestamp::from_secs(1_730_332_800);
 //! let usage = Usage::new(500, 1, Timestamp::from_secs(1_730_336_400), Outcome::Allowed);
-//! let standing = QuotaUsage::new(&label, usage);
+//! let usage = QuotaUsage::new(&name, usage);
 //! let mut headers = HeaderMap::new();
 //! let style = HeaderStyle::new(HeaderSet::Both);
-//! annotate(style, &mut headers, &Report::new(standing, at), [standing]);
+//! annotate(style, &mut headers, &Report::new(usage, at), [usage]);
 //!
 //! assert_eq!(headers["x-ratelimit-limit"], "500");
 //! assert_eq!(headers["x-ratelimit-remaining"], "499");
@@ -55,8 +55,8 @@
 //! the style does not select are left as they are.
 
 mod ietf;
-mod label;
 mod legacy;
+mod quota_name;
 #[cfg(feature = "client")]
 mod read;
 mod style;
@@ -68,7 +68,7 @@ use http::{HeaderMap, HeaderValue};
 use crate::clock::Timestamp;
 use crate::usage::{Outcome, Usage};
 
-pub use self::label::QuotaName;
+pub use self::quota_name::QuotaName;
 #[cfg(feature = "client")]
 pub use self::read::{Limits, read_retry_after};
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
@@ -76,21 +76,21 @@ pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 /// Usage of one quota of a request, with the name of the quota.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaUsage<'a> {
-    label: &'a QuotaName,
+    name: &'a QuotaName,
     usage: Usage,
 }
 
 impl<'a> QuotaUsage<'a> {
     /// Creates the usage of the quota `name`.
     #[must_use]
-    pub const fn new(label: &'a QuotaName, usage: Usage) -> Self {
-        Self { label, usage }
+    pub const fn new(name: &'a QuotaName, usage: Usage) -> Self {
+        Self { name, usage }
     }
 
     /// Returns the name of the quota.
     #[must_use]
-    pub const fn label(&self) -> &'a QuotaName {
-        self.label
+    pub const fn name(&self) -> &'a QuotaName {
+        self.name
     }
 
     /// Returns the usage.

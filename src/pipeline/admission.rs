@@ -76,13 +76,13 @@ impl Admission {
             return;
         };
         let binding = decision.binding().filter(|_| !style.is_none());
-        let Some(Ok(label)) = binding.map(|index| context.label(snapshot, index)) else {
+        let Some(Ok(name)) = binding.map(|index| context.quota_name(snapshot, index)) else {
             return;
         };
-        let binding = QuotaUsage::new(label, *decision.usage());
+        let binding = QuotaUsage::new(name, *decision.usage());
         let warn = snapshot.policy.warns(decision.usage());
         let report = Report::new(binding, decision.at()).with_warning(warn);
-        let quotas = context.standings(snapshot, usages, decision.wall_offset());
+        let quotas = context.quota_usages(snapshot, usages, decision.wall_offset());
         headers::annotate(style, response.headers_mut(), &report, quotas);
     }
 }

@@ -17,7 +17,7 @@ use crate::usage::Usages;
 /// model, the rows of an export.
 ///
 /// An extractor for axum handlers, and an extension of every admitted request, if the layer was built
-/// with `handlers_see_decision`. The charge may exceed the limit; then the next requests are denied.
+/// with `insert_extensions`. The charge may exceed the limit; then the next requests are denied.
 /// It is never refunded. If nothing counts the request, nothing is charged.
 ///
 /// ```
@@ -26,7 +26,7 @@ use crate::usage::Usages;
 ///
 /// async fn complete(charge: Charge) -> &'static str {
 ///     let tokens = 1_200;
-///     if let Err(error) = charge.to("tokens", tokens).await {
+///     if let Err(error) = charge.charge_rule("tokens", tokens).await {
 ///         eprintln!("not charged: {error}");
 ///     }
 ///     "Once upon a time"
@@ -57,7 +57,7 @@ impl RequestPipeline {
         admission: Option<&Admission>,
         extensions: &mut Extensions,
     ) {
-        if !self.extends_requests {
+        if !self.inserts_extensions {
             return;
         }
         let decision = match admission {
@@ -79,12 +79,12 @@ impl RequestPipeline {
 
 impl Charge {
     /// Charges `cost` more to every quota that counted the request.
-    pub fn more(&self, cost: u64) -> StoreFuture<(), Error> {
+    pub fn charge(&self, cost: u64) -> StoreFuture<(), Error> {
         self.record(None, cost)
     }
 
     /// Charges `cost` more to one rule. It must be one that counts the request.
-    pub fn to(&self, rule: &str, cost: u64) -> StoreFuture<(), Error> {
+    pub fn charge_rule(&self, rule: &str, cost: u64) -> StoreFuture<(), Error> {
         if let Some(request) = &self.request
             && !request.context.has_rule(&request.snapshot, rule)
         {

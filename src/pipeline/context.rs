@@ -142,9 +142,9 @@ impl RequestContext {
         Decision::new(usages.at(), of_group, order)
     }
 
-    /// Returns the live quotas with their labels. `wall_offset` converts the store's instants to
+    /// Returns the live quotas with their names. `wall_offset` converts the store's instants to
     /// wall-clock time.
-    pub(super) fn standings<'a>(
+    pub(super) fn quota_usages<'a>(
         &'a self,
         snapshot: &'a Snapshot,
         usages: &'a Usages,
@@ -152,25 +152,25 @@ impl RequestContext {
     ) -> impl Iterator<Item = QuotaUsage<'a>> {
         let live = usages.live().iter().enumerate();
         live.filter_map(move |(index, usage): (usize, &Usage)| {
-            let label = self.label(snapshot, index).ok()?;
-            Some(QuotaUsage::new(label, usage.offset_by(wall_offset)))
+            let name = self.quota_name(snapshot, index).ok()?;
+            Some(QuotaUsage::new(name, usage.offset_by(wall_offset)))
         })
     }
 
-    /// Returns the label of a check.
+    /// Returns the name of a check.
     #[inline]
-    pub(super) fn label<'a>(
+    pub(super) fn quota_name<'a>(
         &'a self,
         snapshot: &'a Snapshot,
         index: usize,
     ) -> Result<&'a QuotaName, ValidationError> {
         match self.quota_override(index) {
-            Some(set) => Ok(&set.label),
-            None => Ok(&self.metadata(snapshot, index)?.label),
+            Some(set) => Ok(&set.name),
+            None => Ok(&self.metadata(snapshot, index)?.name),
         }
     }
 
-    /// Returns the label of a check in the policy, and its statistics.
+    /// Returns the name of a check in the policy, and its statistics.
     #[inline]
     pub(super) fn metadata<'a>(
         &self,

@@ -91,7 +91,7 @@ impl RequestPipeline {
         self.report_allowed(snapshot, context, &decision, head, now);
         self.report_dry_runs(snapshot, context, usages, head, now);
         let depends_on_response = context.depends_on_response();
-        if snapshot.style().is_none() && !self.extends_requests && !depends_on_response {
+        if snapshot.style().is_none() && !self.inserts_extensions && !depends_on_response {
             return Evaluation::Pass(None);
         }
         Evaluation::Pass(Some(Box::new(Admission {

@@ -62,7 +62,7 @@ pub(crate) struct RequestPipeline {
     resolver: Option<TierResolver>,
     renderer: Arc<dyn Render>,
     /// Whether decision and charge are inserted into the extensions of requests.
-    extends_requests: bool,
+    inserts_extensions: bool,
     watch: Arc<Telemetry>,
     /// Settings from code. A reload keeps them.
     code: LayerOverrides,
@@ -89,7 +89,7 @@ pub(crate) struct PipelineConfig {
     pub(crate) file: LayerOverrides,
     pub(crate) resolver: Option<TierResolver>,
     pub(crate) renderer: Arc<dyn Render>,
-    pub(crate) extends_requests: bool,
+    pub(crate) inserts_extensions: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
     pub(crate) watching: TelemetrySettings,
 }
@@ -110,7 +110,7 @@ impl RequestPipeline {
             clock: config.clock,
             resolver: config.resolver,
             renderer: config.renderer,
-            extends_requests: config.extends_requests,
+            inserts_extensions: config.inserts_extensions,
             watch,
         })
     }

@@ -70,11 +70,11 @@ impl RequestPipeline {
     }
 }
 
-/// A quota that applies to one caller in place of the policy's, with its label.
+/// A quota that applies to one caller in place of the policy's, with its name.
 #[derive(Clone, Debug)]
 pub(super) struct QuotaOverride {
     pub(super) quota: Quota,
-    pub(super) label: QuotaName,
+    pub(super) name: QuotaName,
 }
 
 impl RequestPipeline {
@@ -111,7 +111,7 @@ impl RequestPipeline {
 }
 
 impl RequestContext {
-    /// Returns another quota for a check, with its label.
+    /// Returns another quota for a check, with its name.
     pub(super) fn quota_override_of(
         &self,
         snapshot: &Snapshot,
@@ -122,8 +122,8 @@ impl RequestContext {
         let caller = self.caller();
         let who = Some(policy.key_by(check).who(&caller)).filter(|who| QuotaName::can_name(who));
         let who = who.unwrap_or(QuotaNames::UNNAMED);
-        let label = QuotaName::new(who, &policy.quota(check).counter, &quota).ok()?;
-        Some(QuotaOverride { quota, label })
+        let name = QuotaName::new(who, &policy.quota(check).counter, &quota).ok()?;
+        Some(QuotaOverride { quota, name })
     }
 }
 

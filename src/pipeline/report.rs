@@ -76,7 +76,7 @@ impl RequestPipeline {
             self.watch.retried(&caller, counts, now);
         }
         if Telemetry::logs_allowed(allowed.warns) {
-            self.log_allowed(&allowed, &metadata.label, context, head);
+            self.log_allowed(&allowed, &metadata.name, context, head);
         }
     }
 
@@ -84,17 +84,17 @@ impl RequestPipeline {
     fn log_allowed(
         &self,
         allowed: &Allowed<'_>,
-        label: &QuotaName,
+        name: &QuotaName,
         context: &RequestContext,
         head: &RequestHead<'_>,
     ) {
         let exceeded = Exceeded {
             head: *head,
             endpoint: path_of(allowed.endpoint, head),
-            policy: label.as_str(),
+            policy: name.as_str(),
             limit: allowed.usage.limit(),
             used: allowed.usage.used(),
-            window: label.window().duration().as_secs(),
+            window: name.window().duration().as_secs(),
             retry_after: None,
             request_id: "",
         };
@@ -140,14 +140,14 @@ impl RequestPipeline {
         let binding = decision.binding().and_then(|index| {
             let index = first + index;
             let metadata = context.metadata(snapshot, index).ok()?;
-            Some((context.label(snapshot, index).ok()?, metadata))
+            Some((context.quota_name(snapshot, index).ok()?, metadata))
         });
-        let Some((label, metadata)) = binding else {
+        let Some((name, metadata)) = binding else {
             return;
         };
         let decision = decision.on_wall(self.wall_offset(context.counted_in));
-        let standing = QuotaUsage::new(label, *decision.usage());
-        let denial = Denial::limited(*head, standing, decision.at());
+        let usage = QuotaUsage::new(name, *decision.usage());
+        let denial = Denial::limited(*head, usage, decision.at());
         let caller = context.caller().known_by();
         self.watch.would_deny(&metadata.tally, &caller, now, || {
             exceeded(&denial, context.endpoint(snapshot))

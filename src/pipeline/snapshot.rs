@@ -97,7 +97,7 @@ impl Snapshot {
         problems.or(Self {
             names: QuotaNames::new(&policy, watch),
             endpoints,
-            failed_auth_tally: watch.policies().of(failed_auth.label().as_str()),
+            failed_auth_tally: watch.policies().of(failed_auth.name().as_str()),
             policy,
             messages,
             failed_auth,

@@ -33,7 +33,7 @@ pub struct Denial<'a> {
 
 /// Details of a denial besides the binding quota.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Terms<'a> {
+pub(crate) struct DenialContext<'a> {
     /// All quotas of the request; empty if the binding one is the only one.
     pub(crate) quotas: &'a [QuotaUsage<'a>],
     pub(crate) tier: Option<&'a str>,
@@ -47,7 +47,7 @@ impl<'a> Denial<'a> {
     #[inline]
     #[must_use]
     pub fn limited(head: RequestHead<'a>, binding: QuotaUsage<'a>, at: Timestamp) -> Self {
-        Self::by_rule(head, binding, at, Terms::default())
+        Self::by_rule(head, binding, at, DenialContext::default())
     }
 
     /// Creates a denial by a quota with all details of its rule. The setters would move the value,
@@ -57,7 +57,7 @@ impl<'a> Denial<'a> {
         head: RequestHead<'a>,
         binding: QuotaUsage<'a>,
         at: Timestamp,
-        terms: Terms<'a>,
+        details: DenialContext<'a>,
     ) -> Self {
         let usage = binding.usage();
         let retry_after = match usage.outcome() {
@@ -69,11 +69,11 @@ impl<'a> Denial<'a> {
             head,
             at,
             binding: Some(binding),
-            quotas: terms.quotas,
+            quotas: details.quotas,
             retry_after,
-            tier: terms.tier,
-            suggestion: terms.suggestion,
-            message: terms.message,
+            tier: details.tier,
+            suggestion: details.suggestion,
+            message: details.message,
             detail: None,
             request_id: RequestId::of(head.headers()),
         }
@@ -209,7 +209,7 @@ impl<'a> Denial<'a> {
     /// Returns the name of the binding quota: `user:secrets:1h`.
     #[must_use]
     pub fn policy(&self) -> Option<&'a str> {
-        self.binding.map(|binding| binding.label().as_str())
+        self.binding.map(|binding| binding.name().as_str())
     }
 
     /// Returns the limit of the binding quota.
@@ -233,7 +233,7 @@ impl<'a> Denial<'a> {
     /// Returns the window of the binding quota.
     #[must_use]
     pub fn window(&self) -> Option<Window> {
-        self.binding.map(|binding| binding.label().window())
+        self.binding.map(|binding| binding.name().window())
     }
 
     /// Returns the wait in microsecond precision; `None` if waiting does not help.
@@ -278,7 +278,7 @@ impl<'a> Denial<'a> {
     /// Returns the quotas that denied the request.
     pub fn violated(&self) -> impl Iterator<Item = &QuotaUsage<'a>> {
         let quotas = self.quotas().iter();
-        quotas.filter(|standing| !standing.usage().is_allowed())
+        quotas.filter(|usage| !usage.usage().is_allowed())
     }
 
     /// Returns the tier whose limits applied, if one is known.
