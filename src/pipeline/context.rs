@@ -15,7 +15,7 @@ use crate::error::ValidationError;
 use crate::headers::{QuotaName, QuotaUsage};
 use crate::identity_types::Identity;
 use crate::key::Subject;
-use crate::observe::Tally;
+use crate::observe::DecisionCounters;
 use crate::policy::{Caller, PlannedCheck, Policy, RequestChecks};
 use crate::quota::Quota;
 use crate::usage::{Usage, Usages};
@@ -185,7 +185,7 @@ impl RequestContext {
 
     /// Returns the statistics of the endpoint.
     #[inline]
-    pub(super) fn endpoint<'a>(&self, snapshot: &'a Snapshot) -> &'a Tally {
+    pub(super) fn endpoint<'a>(&self, snapshot: &'a Snapshot) -> &'a DecisionCounters {
         &snapshot.endpoints[self.endpoint]
     }
 }

@@ -88,7 +88,7 @@ impl RequestPipeline {
             let caller = Caller { identity: None, ip };
             let denied = Denied {
                 endpoint: &snapshot.endpoints[endpoint],
-                policy: &snapshot.failed_auth_tally,
+                policy: &snapshot.failed_auth_counters,
                 caller: caller.known_by(),
                 address: ip,
                 counter: snapshot.failed_auth.counter(),

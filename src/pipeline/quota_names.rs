@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::ValidationError;
 use crate::headers::QuotaName;
 use crate::identity_types::Identity;
-use crate::observe::{Tally, Telemetry};
+use crate::observe::{DecisionCounters, Telemetry};
 use crate::policy::Policy;
 
 /// Names by key name (`user`, `ip`, …), quota and tier.
@@ -26,7 +26,7 @@ pub(super) struct QuotaNames {
 #[derive(Debug)]
 pub(super) struct QuotaMetadata {
     pub(super) name: QuotaName,
-    pub(super) tally: Arc<Tally>,
+    pub(super) counters: Arc<DecisionCounters>,
 }
 
 #[derive(Debug)]
@@ -81,8 +81,8 @@ impl QuotaNames {
         let name = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
         let metadata = &slot.metadata[quota * self.tiers + tier];
         Ok(metadata.get_or_init(|| {
-            let tally = self.watch.policies().of(name.as_str());
-            QuotaMetadata { name, tally }
+            let counters = self.watch.policies().of(name.as_str());
+            QuotaMetadata { name, counters }
         }))
     }
 

@@ -56,7 +56,7 @@ impl RequestPipeline {
         let caller = context.caller();
         let denied = Denied {
             endpoint: context.endpoint(snapshot),
-            policy: &metadata.tally,
+            policy: &metadata.counters,
             caller: caller.known_by(),
             address: caller.ip,
             counter: policy.quota(check).counter.id(),

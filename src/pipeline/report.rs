@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
-use crate::observe::{Allowed, Exceeded, Statistics, Tally, Telemetry};
+use crate::observe::{Allowed, DecisionCounters, Exceeded, Statistics, Telemetry};
 use crate::policy::Exemption;
 use crate::response::Denial;
 use crate::store::StoreAdmin;
@@ -61,7 +61,7 @@ impl RequestPipeline {
         };
         let allowed = Allowed {
             endpoint: context.endpoint(snapshot),
-            policy: &metadata.tally,
+            policy: &metadata.counters,
             usage: decision.usage(),
             warns: snapshot.policy.warns(decision.usage()),
             now,
@@ -149,7 +149,7 @@ impl RequestPipeline {
         let usage = QuotaUsage::new(name, *decision.usage());
         let denial = Denial::limited(*head, usage, decision.at());
         let caller = context.caller().known_by();
-        self.watch.would_deny(&metadata.tally, &caller, now, || {
+        self.watch.would_deny(&metadata.counters, &caller, now, || {
             exceeded(&denial, context.endpoint(snapshot))
         });
     }
@@ -178,7 +178,7 @@ impl RequestPipeline {
 }
 
 /// Returns the fields of events about a denial.
-pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Exceeded<'a> {
+pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a DecisionCounters) -> Exceeded<'a> {
     let head = denial.head();
     Exceeded {
         head,
@@ -196,7 +196,7 @@ pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Excee
 
 /// Returns the name of an endpoint in events: the path of its route, so that events can be grouped and
 /// ids do not show; or the path of the request if no route matches.
-fn path_of<'a>(endpoint: &'a Tally, head: &RequestHead<'a>) -> &'a str {
+fn path_of<'a>(endpoint: &'a DecisionCounters, head: &RequestHead<'a>) -> &'a str {
     let name = &**endpoint.name();
     let route = name.split_once(' ').map_or(name, |(_, path)| path);
     if route.starts_with('/') {
