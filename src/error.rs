@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// use tollgate::Quota;
 ///
 /// let refused = Quota::per_hour(0).unwrap_err();
-/// assert_eq!(refused.field(), "quota amount");
+/// assert_eq!(refused.field(), "quota limit");
 /// assert_eq!(refused.value(), "0");
 /// assert!(refused.to_string().contains("blocked"));
 /// ```
@@ -45,7 +45,7 @@ impl ValidationError {
         }
     }
 
-    /// The same problem, with the place where it is: `login: quota amount`.
+    /// The same problem, with the place where it is: `login: quota limit`.
     #[must_use]
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.field = format!("{place}: {}", self.field).into();
@@ -80,7 +80,7 @@ impl ValidationError {
         self.other.as_deref()
     }
 
-    /// What was set: `quota amount`, `store capacity`, …
+    /// What was set: `quota limit`, `store capacity`, …
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
@@ -151,6 +151,13 @@ impl ValidationErrors {
     /// The value, or the problem noted.
     pub(crate) fn note<T>(&mut self, result: Result<T, ValidationError>) -> Option<T> {
         result.map_err(|problem| self.push(problem)).ok()
+    }
+
+    /// The value, or its errors added.
+    pub(crate) fn note_all<T>(&mut self, result: Result<T, Self>) -> Option<T> {
+        result
+            .map_err(|errors| errors.0.into_iter().for_each(|error| self.push(error)))
+            .ok()
     }
 
     /// `value`, if there was no problem.
