@@ -137,7 +137,7 @@ impl RequestPipeline {
                 None => self.decide(&snapshot, context, head, now),
                 Some(result) => {
                     let took = now.duration_since(waiting.started_at);
-                    self.watch.took(took, true);
+                    self.watch.record_duration(took, true);
                     self.conclude(&snapshot, context, result, head, now)
                 }
             };

@@ -34,7 +34,7 @@ use self::context::{CountedIn, RequestContext};
 use self::reload::Reloads;
 use crate::clock::{self, Clock, Timestamp};
 use crate::error::ValidationErrors;
-use crate::observe::{Watch, Watching};
+use crate::observe::{Telemetry, TelemetrySettings};
 use crate::policy::Policy;
 use crate::response::Render;
 use crate::store::{MemoryStore, OverrideStore, Overrides, Store, TimeSource};
@@ -63,7 +63,7 @@ pub(crate) struct RequestPipeline {
     renderer: Arc<dyn Render>,
     /// Whether handlers receive the decision.
     extends_requests: bool,
-    watch: Arc<Watch>,
+    watch: Arc<Telemetry>,
     /// Settings from code. A reload keeps them.
     code: LayerOverrides,
     reloads: Reloads,
@@ -91,13 +91,13 @@ pub(crate) struct PipelineConfig {
     pub(crate) renderer: Arc<dyn Render>,
     pub(crate) extends_requests: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
-    pub(crate) watching: Watching,
+    pub(crate) watching: TelemetrySettings,
 }
 
 impl RequestPipeline {
     pub(crate) fn new(config: PipelineConfig) -> Result<Self, ValidationErrors> {
         let now = clock::now(&*config.clock);
-        let watch = Arc::new(Watch::new(config.watching, now));
+        let watch = Arc::new(Telemetry::new(config.watching, now));
         let snapshot = Snapshot::new(config.policy, &config.code, config.file, None, &watch)?;
         snapshot.failed_auth.use_clock(&config.clock);
         Ok(Self {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::ValidationError;
 use crate::headers::QuotaName;
 use crate::identity_types::Identity;
-use crate::observe::{Tally, Watch};
+use crate::observe::{Tally, Telemetry};
 use crate::policy::Policy;
 
 /// Labels by key name (`user`, `ip`, …), quota and tier.
@@ -19,7 +19,7 @@ pub(super) struct QuotaNames {
     users: LabelSlot,
     quotas: usize,
     tiers: usize,
-    watch: Arc<Watch>,
+    watch: Arc<Telemetry>,
 }
 
 /// Name and statistics of one quota.
@@ -41,7 +41,7 @@ impl QuotaNames {
     /// Stands for key names that cannot be written in a header.
     pub(super) const UNNAMED: &str = "caller";
 
-    pub(super) fn new(policy: &Policy, watch: &Arc<Watch>) -> Self {
+    pub(super) fn new(policy: &Policy, watch: &Arc<Telemetry>) -> Self {
         let (quotas, tiers) = (policy.quotas().len(), policy.tiers().len());
         Self {
             slots: [const { OnceLock::new() }; SLOTS],

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
-use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
+use crate::observe::{Allowed, Exceeded, Statistics, Tally, Telemetry};
 use crate::policy::Exemption;
 use crate::response::Denial;
 use crate::store::StoreAdmin;
@@ -67,14 +67,15 @@ impl RequestPipeline {
             now,
         };
         if self.watch.allowed(&allowed) {
-            self.watch.took(self.now().duration_since(now), false);
+            self.watch
+                .record_duration(self.now().duration_since(now), false);
         }
-        if self.watch.waits_for_somebody() {
+        if self.watch.tracks_retries() {
             let caller = context.caller().known_by();
             let counts = |counter| context.counts_on(snapshot, counter);
-            self.watch.came_back(&caller, counts, now);
+            self.watch.retried(&caller, counts, now);
         }
-        if Watch::hears_of_allowed(allowed.warns) {
+        if Telemetry::logs_allowed(allowed.warns) {
             self.log_allowed(&allowed, &metadata.label, context, head);
         }
     }
@@ -98,7 +99,7 @@ impl RequestPipeline {
             request_id: "",
         };
         self.watch
-            .tell_allowed(allowed, &context.caller().known_by(), &exceeded);
+            .log_allowed(allowed, &context.caller().known_by(), &exceeded);
     }
 
     /// Reports the dry runs that would have denied an admitted request.
@@ -156,10 +157,10 @@ impl RequestPipeline {
     /// Updates statistics, alerts and gauges. Called about once a second.
     #[cold]
     pub(crate) fn tick(&self, now: Timestamp) {
-        self.watch.look(now);
+        self.watch.tick(now);
         if cfg!(feature = "metrics") {
             let in_memory = self.store.admin().and_then(StoreAdmin::memory_stats);
-            self.watch.look_around(
+            self.watch.record_surroundings(
                 self.store.health().is_healthy(),
                 in_memory.map(|figures| figures.counters()),
                 in_memory.map(|figures| figures.evicted()),

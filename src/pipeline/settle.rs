@@ -132,7 +132,7 @@ impl RequestPipeline {
     /// Reports a failed refund or charge. The response is not affected.
     fn settled(&self, result: Result<(), StoreError>) {
         if let Err(error) = result {
-            self.watch.not_given_back(&error, self.now());
+            self.watch.refund_failed(&error, self.now());
         }
     }
 }

@@ -8,7 +8,7 @@ use super::quota_names::QuotaNames;
 use crate::error::ValidationErrors;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
-use crate::observe::{Tally, Watch};
+use crate::observe::{Tally, Telemetry};
 use crate::policy::Policy;
 use crate::quota::Quota;
 use crate::response::Template;
@@ -69,7 +69,7 @@ impl Snapshot {
         code: &LayerOverrides,
         file: LayerOverrides,
         failed_auth: Option<&FailedAuthLimiter>,
-        watch: &Arc<Watch>,
+        watch: &Arc<Telemetry>,
     ) -> Result<Self, ValidationErrors> {
         let quota = code.failed_auth_quota.or(file.failed_auth_quota);
         let quota = quota.map_or_else(|| Quota::per_minute(60), Ok)?;

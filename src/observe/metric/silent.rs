@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Retried;
-use crate::observe::look::Figures;
 use crate::observe::tally::Tally;
+use crate::observe::tick::Figures;
 
 #[derive(Debug, Default)]
 pub(in crate::observe) struct OfLayer {}
@@ -20,7 +20,7 @@ pub(in crate::observe) fn invalid_credentials(_: &'static str) {}
 pub(in crate::observe) fn rejected(_: &'static str) {}
 pub(in crate::observe) fn unavailable() {}
 pub(in crate::observe) fn store_failed() {}
-pub(in crate::observe) fn took(_: &OfLayer, _: Duration, _: bool) {}
+pub(in crate::observe) fn record_duration(_: &OfLayer, _: Duration, _: bool) {}
 pub(in crate::observe) fn reloaded(_: u64) {}
 pub(in crate::observe) fn reload_failed() {}
 pub(in crate::observe) fn retried(_: &OfRetries, _: Retried) {}

@@ -8,8 +8,8 @@ use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram
 use super::Retried;
 use super::list::{self, METRICS, MetricKind};
 use crate::observe::alert::AlertKind;
-use crate::observe::look::Figures;
 use crate::observe::tally::Tally;
+use crate::observe::tick::Figures;
 
 /// Those of one quota or one endpoint, looked up by name once: when they are first needed, since
 /// whoever records them may come after the layer.
@@ -124,7 +124,7 @@ pub(in crate::observe) fn store_failed() {
 }
 
 /// How long a decision took.
-pub(in crate::observe) fn took(layer: &OfLayer, time: Duration, waited: bool) {
+pub(in crate::observe) fn record_duration(layer: &OfLayer, time: Duration, waited: bool) {
     let (place, how) = if waited {
         (&layer.waited, "waited")
     } else {

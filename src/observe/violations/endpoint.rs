@@ -3,7 +3,7 @@
 use super::offenders::{STEP, STEPS};
 use super::{DAY, QUARTER};
 use crate::clock::Timestamp;
-use crate::observe::ring::Ring;
+use crate::observe::step_ring::StepRing;
 use crate::observe::tally::Tally;
 
 /// The denials of an endpoint over a day, and how much its callers had left over an hour.
@@ -11,8 +11,8 @@ use crate::observe::tally::Tally;
 pub(super) struct Endpoint {
     /// In the same steps as the denials of all endpoints together, so that a share of those is never
     /// more than 1.
-    by_quarter: Ring<DAY>,
-    by_step: Ring<STEPS>,
+    by_quarter: StepRing<DAY>,
+    by_step: StepRing<STEPS>,
     /// What was counted when each of the last steps began.
     marks: [Mark; STEPS],
     newest: u64,
@@ -36,8 +36,8 @@ impl Mark {
 impl Default for Endpoint {
     fn default() -> Self {
         Self {
-            by_quarter: Ring::new(QUARTER),
-            by_step: Ring::new(STEP),
+            by_quarter: StepRing::new(QUARTER),
+            by_step: StepRing::new(STEP),
             marks: [Mark::default(); STEPS],
             newest: 0,
         }
@@ -51,7 +51,7 @@ impl Endpoint {
     }
 
     /// Takes note of what was counted when a new step begins.
-    pub(super) fn look(&mut self, tally: &Tally, now: Timestamp) {
+    pub(super) fn tick(&mut self, tally: &Tally, now: Timestamp) {
         let step = now.duration_since(Timestamp::EPOCH).as_secs() / STEP.as_secs();
         if step <= self.newest {
             return;

@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 /// Steps begin at whole multiples of their length, so that rings of one length agree. A clock
 /// that goes back stands still.
 #[derive(Clone, Debug)]
-pub(super) struct Ring<const N: usize> {
+pub(super) struct StepRing<const N: usize> {
     step: u64,
     newest: u64,
     /// When the newest step ends, in microseconds, and where it is counted. Nearly all that is
@@ -19,7 +19,7 @@ pub(super) struct Ring<const N: usize> {
     counts: [u64; N],
 }
 
-impl<const N: usize> Ring<N> {
+impl<const N: usize> StepRing<N> {
     pub(super) fn new(step: Duration) -> Self {
         let step = Timestamp::EPOCH.saturating_add(step).as_micros().max(1);
         Self {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn counts_leave_with_their_step_and_not_before() {
-        let mut ring = Ring::<3>::new(MINUTE);
+        let mut ring = StepRing::<3>::new(MINUTE);
         ring.add(at(0), 1);
         ring.add(at(59), 10);
         ring.add(at(60), 100);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_stands_still() {
-        let mut ring = Ring::<3>::new(MINUTE);
+        let mut ring = StepRing::<3>::new(MINUTE);
         ring.add(at(600), 1);
         ring.add(at(0), 1);
         assert_eq!(ring.total(at(600)), 2);
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn at_the_epoch_there_is_nothing_before() {
-        let mut ring = Ring::<3>::new(MINUTE);
+        let mut ring = StepRing::<3>::new(MINUTE);
         ring.add(Timestamp::EPOCH, 4);
         assert_eq!(ring.total(Timestamp::EPOCH), 4);
         assert_eq!(ring.steps(Timestamp::EPOCH).count(), 1);

@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Watch, event, metric};
+use super::{Telemetry, event, metric};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// How the store fails.
 #[derive(Debug, Default)]
-pub(super) struct Troubles {
+pub(super) struct StoreFailures {
     count: AtomicU64,
     /// Whether it failed when it was last asked.
     is_failing: AtomicBool,
@@ -20,12 +20,15 @@ pub(super) struct Troubles {
 #[derive(Debug, Default)]
 struct Failures {
     since: Option<Timestamp>,
-    told_at: Option<Timestamp>,
+    /// Failures before this instant are counted, and not reported.
+    silent_until: Timestamp,
+    /// Whether the current outage has been reported. If not, its end is not reported either.
+    is_reported: bool,
     /// How many were not told of since.
     untold: u64,
 }
 
-impl Troubles {
+impl StoreFailures {
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -35,41 +38,45 @@ impl Troubles {
     }
 }
 
-impl Watch {
+impl Telemetry {
     /// Names beyond this many are not told of: they may be made up.
     const MOST_TIERS: usize = 64;
 
     /// A store that fails is told of so often, and not for every request.
     const TELLS_OF_FAILURES_EVERY: Duration = Duration::from_secs(1);
 
+    /// Time after the event of a recovery in which no failure is reported. A store that fails and
+    /// recovers many times a second would fill the log otherwise.
+    const SILENCE_AFTER_RECOVERY: Duration = Duration::from_secs(10);
+
     /// The store could not answer. Said once a second, with how often it was so in between.
     #[cold]
     pub(crate) fn store_failed(&self, error: &StoreError, now: Timestamp) {
-        let mut failures = lock(&self.troubles.failures);
+        let mut failures = lock(&self.store_failures.failures);
         failures.since.get_or_insert(now);
-        self.troubles.is_failing.store(true, Ordering::Relaxed);
-        self.tell_failure(failures, error, now);
+        self.store_failures
+            .is_failing
+            .store(true, Ordering::Relaxed);
+        self.log_failure(failures, error, now);
     }
 
     /// A charge could not be given back. Requests are decided all the same, so the store is not taken
     /// for one that does not answer; but it is told of, and no more often.
     #[cold]
-    pub(crate) fn not_given_back(&self, error: &StoreError, now: Timestamp) {
-        self.tell_failure(lock(&self.troubles.failures), error, now);
+    pub(crate) fn refund_failed(&self, error: &StoreError, now: Timestamp) {
+        self.log_failure(lock(&self.store_failures.failures), error, now);
     }
 
-    fn tell_failure(
+    fn log_failure(
         &self,
         mut failures: MutexGuard<'_, Failures>,
         error: &StoreError,
         now: Timestamp,
     ) {
-        self.troubles.count.fetch_add(1, Ordering::Relaxed);
-        let is_due = failures
-            .told_at
-            .is_none_or(|told| now.duration_since(told) >= Self::TELLS_OF_FAILURES_EVERY);
-        if is_due {
-            failures.told_at = Some(now);
+        self.store_failures.count.fetch_add(1, Ordering::Relaxed);
+        if now >= failures.silent_until {
+            failures.silent_until = now.saturating_add(Self::TELLS_OF_FAILURES_EVERY);
+            failures.is_reported = failures.since.is_some();
             let untold = std::mem::take(&mut failures.untold);
             drop(failures);
             event::store_failed(error, untold);
@@ -83,18 +90,23 @@ impl Watch {
     /// Whether the store failed when it was last asked.
     #[inline]
     pub(crate) fn is_store_failing(&self) -> bool {
-        self.troubles.is_failing.load(Ordering::Relaxed)
+        self.store_failures.is_failing.load(Ordering::Relaxed)
     }
 
-    /// The store answers again. Said once for each time it had failed.
+    /// The store answers again. Reported once for each outage that was reported.
     #[cold]
     pub(crate) fn store_recovered(&self, now: Timestamp) {
-        let mut failures = lock(&self.troubles.failures);
-        self.troubles.is_failing.store(false, Ordering::Relaxed);
+        let mut failures = lock(&self.store_failures.failures);
+        self.store_failures
+            .is_failing
+            .store(false, Ordering::Relaxed);
         let Some(since) = failures.since.take() else {
             return;
         };
-        failures.told_at = None;
+        if !std::mem::take(&mut failures.is_reported) {
+            return;
+        }
+        failures.silent_until = now.saturating_add(Self::SILENCE_AFTER_RECOVERY);
         let untold = std::mem::take(&mut failures.untold);
         drop(failures);
         event::store_recovered(now.duration_since(since).as_secs(), untold);

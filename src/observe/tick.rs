@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::alert::{Alarm, Alert, AlertKind};
-use super::statistics::{EndpointStatistics, PolicyStatistics, Span, Statistics, Totals};
+use super::alert::{Alert, AlertEvaluator, AlertKind};
+use super::statistics::{EndpointStatistics, PolicyStatistics, Statistics, TimeBucket, Totals};
 use super::tally::Tally;
 use super::violations::Violations;
-use super::{Watch, count, event, metric};
+use super::{Telemetry, count, event, metric};
 use crate::clock::Timestamp;
 use crate::sync::lock;
 
@@ -31,7 +31,7 @@ impl Figures {
     fn of(
         violations: &Violations,
         endpoints: &[Arc<Tally>],
-        alarm: &Alarm,
+        alarm: &AlertEvaluator,
         now: Timestamp,
     ) -> Self {
         let remaining = endpoints.iter().map(|endpoint| {
@@ -49,7 +49,7 @@ impl Figures {
     }
 }
 
-impl Watch {
+impl Telemetry {
     /// As many offenders as anybody reads of.
     const OFFENDERS: usize = 100;
 
@@ -58,28 +58,28 @@ impl Watch {
     /// Whether a new second has begun. Whoever finds that out looks, before it is counted itself.
     #[inline]
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
-        self.counts && now.as_micros() >= self.looks_at.load(Ordering::Relaxed)
+        self.counts && now.as_micros() >= self.next_tick_at.load(Ordering::Relaxed)
     }
 
     /// When to look next.
-    pub(crate) fn looks_next(now: Timestamp) -> Timestamp {
+    pub(crate) fn next_tick(now: Timestamp) -> Timestamp {
         let every = Timestamp::EPOCH.saturating_add(Self::EVERY).as_micros();
         Timestamp::from_micros((now.as_micros() / every + 1).saturating_mul(every))
     }
 
     /// Looks at everything: what was allowed since, which alerts begin or are over.
     #[cold]
-    pub(crate) fn look(&self, now: Timestamp) {
+    pub(crate) fn tick(&self, now: Timestamp) {
         if !self.counts {
             return;
         }
-        let next = Self::looks_next(now).as_micros();
-        self.looks_at.store(next, Ordering::Relaxed);
+        let next = Self::next_tick(now).as_micros();
+        self.next_tick_at.store(next, Ordering::Relaxed);
         let (changes, figures) = self.endpoints.with_all(|endpoints| {
             let mut violations = lock(&self.violations);
-            violations.look(endpoints, now);
+            violations.tick(endpoints, now);
             let mut alarm = lock(&self.alarm);
-            let changes = alarm.look(&violations, now);
+            let changes = alarm.tick(&violations, now);
             let is_told = cfg!(feature = "metrics");
             let figures = is_told.then(|| Figures::of(&violations, endpoints, &alarm, now));
             (changes, figures)
@@ -96,7 +96,7 @@ impl Watch {
     }
 
     /// How the store is, and which policy is in force.
-    pub(crate) fn look_around(
+    pub(crate) fn record_surroundings(
         &self,
         is_healthy: bool,
         keys: Option<u64>,
@@ -107,7 +107,7 @@ impl Watch {
             metric::version(&self.metrics, version);
             let evicted = evicted.unwrap_or_default();
             let before = self.evicted.swap(evicted, Ordering::Relaxed);
-            let is_healthy = is_healthy && self.troubles.failing_since().is_none();
+            let is_healthy = is_healthy && self.store_failures.failing_since().is_none();
             let more = evicted.saturating_sub(before);
             metric::store(&self.metrics, is_healthy, keys, more);
         }
@@ -166,7 +166,7 @@ impl Watch {
             ordinary_denied: ordinary_denied(&violations, now),
             retries: self.waiting.figures(),
             alerts: lock(&self.alarm).firing(),
-            store_failing_since: self.troubles.failing_since(),
+            store_failing_since: self.store_failures.failing_since(),
         }
     }
 
@@ -179,7 +179,7 @@ impl Watch {
             would_deny: policies.iter().map(|one| one.would_deny).sum(),
             unavailable: count(&self.unavailable),
             uncounted: self.uncounted.sum(),
-            store_failures: self.troubles.count(),
+            store_failures: self.store_failures.count(),
             invalid_credentials: count(&self.invalid_credentials),
         }
     }
@@ -207,8 +207,8 @@ fn policy(tally: &Tally) -> PolicyStatistics {
     }
 }
 
-fn spans(steps: impl Iterator<Item = (Timestamp, u64, u64)>, length: Duration) -> Vec<Span> {
-    let span = |(from, allowed, denied)| Span {
+fn spans(steps: impl Iterator<Item = (Timestamp, u64, u64)>, length: Duration) -> Vec<TimeBucket> {
+    let span = |(from, allowed, denied)| TimeBucket {
         from,
         length,
         allowed,

@@ -7,7 +7,7 @@ use crate::observe::statistics::Distinct;
 /// Counts different hashes by when they were last seen, so that it can be asked about any number
 /// of minutes up to an hour.
 #[derive(Debug, Default)]
-pub(super) struct Different {
+pub(super) struct DistinctCounter {
     /// When each was last seen, as long as there is room.
     known: ByHash<u32>,
     /// When one was last seen that had no room.
@@ -16,7 +16,7 @@ pub(super) struct Different {
     sketch: Option<Sketch>,
 }
 
-impl Different {
+impl DistinctCounter {
     /// So many are told apart.
     pub(super) const EXACT: usize = 2_048;
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn few_are_counted_one_by_one_and_by_when_they_were_last_seen() {
-        let mut different = Different::default();
+        let mut different = DistinctCounter::default();
         for number in 0..51 {
             different.add(hash(number), at(0));
             different.add(hash(number), at(1));
@@ -180,7 +180,7 @@ mod tests {
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     fn many_are_estimated_to_a_few_in_a_hundred() {
         for many in [3_000_u64, 20_000, 1_000_000] {
-            let mut different = Different::default();
+            let mut different = DistinctCounter::default();
             for number in 0..many {
                 different.add(hash(number), at(0));
             }
@@ -188,7 +188,7 @@ mod tests {
             assert!(!counted.is_exact);
             let off = (counted.count as f64 / many as f64 - 1.0).abs();
             assert!(off < 0.1, "{counted:?} of {many}");
-            assert_eq!(different.known.len(), Different::EXACT);
+            assert_eq!(different.known.len(), DistinctCounter::EXACT);
 
             different.add(hash(1), at(1_200));
             let later = different.count(at(1_200), 10);
@@ -198,7 +198,7 @@ mod tests {
             for number in 0..3_000 {
                 different.add(hash(number), at(20_000));
             }
-            assert_eq!(different.known.len(), Different::EXACT);
+            assert_eq!(different.known.len(), DistinctCounter::EXACT);
         }
     }
 }

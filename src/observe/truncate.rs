@@ -11,7 +11,7 @@ const ELLIPSIS: char = '…';
 
 /// Returns `text` if it has at most `max` bytes. Otherwise cuts it at a character boundary, so that
 /// it has at most `max` bytes together with the ellipsis that marks the cut.
-pub(crate) fn shorten(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn truncate(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         return Cow::Borrowed(text);
     }
@@ -29,12 +29,12 @@ mod tests {
     #[test]
     fn text_is_cut_at_a_character_boundary_and_never_longer_than_allowed() {
         let whole = "x".repeat(MAX_TEXT);
-        assert_eq!(shorten(&whole, MAX_TEXT), whole);
-        assert_eq!(shorten("", MAX_TEXT), "");
+        assert_eq!(truncate(&whole, MAX_TEXT), whole);
+        assert_eq!(truncate("", MAX_TEXT), "");
         for letter in ["x", "ü", "…", "𝄞"] {
             for before in 0..4 {
                 let text = format!("{}{}", "/".repeat(before), letter.repeat(300));
-                let cut = shorten(&text, MAX_TEXT);
+                let cut = truncate(&text, MAX_TEXT);
                 assert!(cut.len() <= MAX_TEXT && cut.len() > MAX_TEXT - 7, "{cut}");
                 let kept = cut.strip_suffix(ELLIPSIS).unwrap();
                 assert!(text.starts_with(kept), "{cut}");

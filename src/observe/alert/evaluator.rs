@@ -9,7 +9,7 @@ use crate::observe::violations::Violations;
 
 /// The alerts that are firing, and what has lately been told of them.
 #[derive(Debug)]
-pub(in crate::observe) struct Alarm {
+pub(in crate::observe) struct AlertEvaluator {
     settings: Alerts,
     /// By what they are about; an offender also by whose hash.
     firing: HashMap<(AlertKind, u64), Alert>,
@@ -26,7 +26,7 @@ struct Cause {
     subject: Option<OwnedSubject>,
 }
 
-impl Alarm {
+impl AlertEvaluator {
     /// Of more offenders than this at a time nobody wants to be told one by one.
     const MOST_OFFENDERS: usize = 100;
 
@@ -43,7 +43,7 @@ impl Alarm {
     }
 
     /// Looks at what there is, and says what begins and what is over.
-    pub(in crate::observe) fn look(
+    pub(in crate::observe) fn tick(
         &mut self,
         violations: &Violations,
         now: Timestamp,

@@ -12,7 +12,7 @@ use crate::sync::{Mutex, lock};
 /// Nothing is dropped without being counted: what was told, and what those that were told say
 /// was not, make up everything that happened, but for what nobody has told of since.
 #[derive(Debug)]
-pub(super) struct Thinning {
+pub(super) struct LogSampler {
     every: Duration,
     inner: Mutex<Inner>,
 }
@@ -35,14 +35,14 @@ struct Told {
 
 /// What has not been told since the last time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Untold {
+pub(super) struct Suppressed {
     /// Of the same kind.
     pub(super) same: u64,
     /// Of other kinds, of which there were too many.
     pub(super) others: u64,
 }
 
-impl Thinning {
+impl LogSampler {
     /// So many kinds are told apart.
     const MOST: usize = 4_096;
 
@@ -57,7 +57,7 @@ impl Thinning {
     }
 
     /// Whether to tell of this, and of what else then.
-    pub(super) fn tells(&self, kind: u64, now: Timestamp) -> Option<Untold> {
+    pub(super) fn sample(&self, kind: u64, now: Timestamp) -> Option<Suppressed> {
         let mut inner = lock(&self.inner);
         if let Some(told) = inner.known.get_mut(&kind)
             && now.duration_since(told.at) < self.every
@@ -84,7 +84,7 @@ impl Thinning {
         if inner.known.len() < Self::MOST {
             inner.known.insert(kind, Told { at: now, untold: 0 });
         }
-        Some(Untold {
+        Some(Suppressed {
             same: before.map_or(0, |told| told.untold),
             others: std::mem::take(&mut inner.others),
         })
@@ -118,21 +118,21 @@ mod tests {
         Timestamp::from_micros(1_735_689_600_000_000 + millis * 1_000)
     }
 
-    const fn untold(same: u64, others: u64) -> Untold {
-        Untold { same, others }
+    const fn untold(same: u64, others: u64) -> Suppressed {
+        Suppressed { same, others }
     }
 
     #[test]
     fn the_first_is_told_and_the_same_again_after_a_while() {
-        let thinning = Thinning::new(EVERY);
-        assert_eq!(thinning.tells(1, at(0)), Some(untold(0, 0)));
-        assert_eq!(thinning.tells(1, at(1)), None);
-        assert_eq!(thinning.tells(2, at(1)), Some(untold(0, 0)));
-        assert_eq!(thinning.tells(1, at(9_999)), None);
-        assert_eq!(thinning.tells(1, at(10_000)), Some(untold(2, 0)));
-        assert_eq!(thinning.tells(1, at(20_000)), Some(untold(0, 0)));
+        let thinning = LogSampler::new(EVERY);
+        assert_eq!(thinning.sample(1, at(0)), Some(untold(0, 0)));
+        assert_eq!(thinning.sample(1, at(1)), None);
+        assert_eq!(thinning.sample(2, at(1)), Some(untold(0, 0)));
+        assert_eq!(thinning.sample(1, at(9_999)), None);
+        assert_eq!(thinning.sample(1, at(10_000)), Some(untold(2, 0)));
+        assert_eq!(thinning.sample(1, at(20_000)), Some(untold(0, 0)));
         assert_eq!(
-            thinning.tells(1, at(0)),
+            thinning.sample(1, at(0)),
             None,
             "a clock that goes back stands still"
         );
@@ -141,23 +141,23 @@ mod tests {
     /// A hundred thousand callers, ten times each, in ten minutes.
     #[test]
     fn under_attack_only_so_many_are_told_and_all_are_accounted_for() {
-        let thinning = Thinning::new(EVERY);
+        let thinning = LogSampler::new(EVERY);
         let (mut told, mut accounted) = (0_u64, 0_u64);
         let mut happened = 0_u64;
         for round in 0..10 {
             for caller in 0..100_000_u64 {
                 happened += 1;
                 if let Some(untold) =
-                    thinning.tells(caller, at((round * 100_000 + caller) * 6 / 10))
+                    thinning.sample(caller, at((round * 100_000 + caller) * 6 / 10))
                 {
                     told += 1;
                     accounted += 1 + untold.same + untold.others;
                 }
             }
         }
-        assert!(told <= 601 * u64::from(Thinning::A_SECOND), "{told}");
+        assert!(told <= 601 * u64::from(LogSampler::A_SECOND), "{told}");
         let inner = thinning.inner.lock().unwrap();
-        assert!(inner.known.len() <= Thinning::MOST);
+        assert!(inner.known.len() <= LogSampler::MOST);
         let left: u64 = inner.known.values().map(|told| told.untold).sum();
         assert_eq!(accounted + left + inner.others, happened);
     }

@@ -7,14 +7,14 @@ use crate::clock::Timestamp;
 /// A minute or a quarter of an hour, and what was decided in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Span {
+pub struct TimeBucket {
     pub(in crate::observe) from: Timestamp,
     pub(in crate::observe) length: Duration,
     pub(in crate::observe) allowed: u64,
     pub(in crate::observe) denied: u64,
 }
 
-impl Span {
+impl TimeBucket {
     /// When it begins.
     #[must_use]
     pub const fn from(&self) -> Timestamp {

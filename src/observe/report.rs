@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::tally::{Stripe, Tally, remaining_share};
 use super::violations::Violation;
-use super::{Watch, event, metric};
+use super::{Telemetry, event, metric};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::identity_types::Identity;
@@ -61,7 +61,7 @@ pub(crate) struct Rejected<'a> {
     pub(crate) now: Timestamp,
 }
 
-impl Watch {
+impl Telemetry {
     /// So often it is told how much of a quota is left.
     const TELLS_OF_REMAINING_EVERY: u64 = 16;
 
@@ -87,12 +87,12 @@ impl Watch {
     /// Whether somebody was told to come back, so that those who are allowed may be some of
     /// them.
     #[inline]
-    pub(crate) fn waits_for_somebody(&self) -> bool {
-        !self.waiting.is_nobody()
+    pub(crate) fn tracks_retries(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Whoever was told to come back may have done so. `counts` says whether a counter was asked.
-    pub(crate) fn came_back(
+    pub(crate) fn retried(
         &self,
         caller: &Subject<'_>,
         counts: impl FnOnce(u64) -> bool,
@@ -103,25 +103,25 @@ impl Watch {
 
     /// Whether anybody wants to hear of a request that goes on.
     #[inline]
-    pub(crate) fn hears_of_allowed(warns: bool) -> bool {
-        event::hears_everything() || warns && event::hears_warnings()
+    pub(crate) fn logs_allowed(warns: bool) -> bool {
+        event::logs_allowed() || warns && event::logs_warnings()
     }
 
     /// Tells of a request that goes on.
-    pub(crate) fn tell_allowed(
+    pub(crate) fn log_allowed(
         &self,
         allowed: &Allowed<'_>,
         caller: &Subject<'_>,
         exceeded: &Exceeded<'_>,
     ) {
-        if event::hears_everything() {
+        if event::logs_allowed() {
             event::allowed(exceeded, &self.names.of(caller));
         }
         if allowed.warns
-            && event::hears_warnings()
+            && event::logs_warnings()
             && let Some(untold) = {
                 let kind = kind_of(self.hash(caller), allowed.policy);
-                self.warnings.tells(kind, allowed.now)
+                self.warnings.sample(kind, allowed.now)
             }
         {
             event::warned(exceeded, &self.names.of(caller), untold);
@@ -130,7 +130,7 @@ impl Watch {
 
     /// A request is turned away.
     pub(crate) fn denied<'a>(&self, denied: &Denied<'_>, exceeded: impl FnOnce() -> Exceeded<'a>) {
-        let is_heard = event::hears_denials();
+        let is_heard = event::logs_denials();
         if !self.counts && !is_heard {
             return;
         }
@@ -148,7 +148,7 @@ impl Watch {
         }
         if is_heard {
             let kind = kind_of(caller_hash, denied.policy);
-            if let Some(untold) = self.denials.tells(kind, denied.now) {
+            if let Some(untold) = self.denials.sample(kind, denied.now) {
                 event::exceeded(exceeded, &self.names.of(&denied.caller), untold);
             }
         }
@@ -190,9 +190,9 @@ impl Watch {
             policy.would_deny();
             metric::would_deny(policy);
         }
-        if event::hears_warnings() {
+        if event::logs_warnings() {
             let kind = kind_of(self.hash(caller), policy);
-            if let Some(untold) = self.trials.tells(kind, now) {
+            if let Some(untold) = self.trials.sample(kind, now) {
                 event::would_exceed(exceeded, &self.names.of(caller), untold);
             }
         }
@@ -205,9 +205,9 @@ impl Watch {
         if self.counts {
             metric::rejected(rejected.reason);
         }
-        if event::hears_denials() {
+        if event::logs_denials() {
             let kind = self.hasher.hash_one((rejected.reason, &rejected.caller));
-            if let Some(untold) = self.rejections.tells(kind, rejected.now) {
+            if let Some(untold) = self.rejections.sample(kind, rejected.now) {
                 event::rejected(rejected, &self.names.of(&rejected.caller), untold);
             }
         }
@@ -228,8 +228,8 @@ impl Watch {
         now: Timestamp,
     ) {
         self.count_exempt(why);
-        if event::hears_audit()
-            && let Some(untold) = self.maintenance.tells(0, now)
+        if event::logs_audit()
+            && let Some(untold) = self.maintenance.sample(0, now)
         {
             event::exempt(why, true, untold.same, head);
         }
@@ -266,9 +266,9 @@ impl Watch {
 
     /// How long a decision took.
     #[cold]
-    pub(crate) fn took(&self, time: Duration, waited: bool) {
+    pub(crate) fn record_duration(&self, time: Duration, waited: bool) {
         if self.counts {
-            metric::took(&self.metrics, time, waited);
+            metric::record_duration(&self.metrics, time, waited);
         }
     }
 
@@ -305,13 +305,13 @@ pub(super) fn address_of(caller: &Subject<'_>) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::Watching;
+    use crate::observe::TelemetrySettings;
 
     /// Denials count by the hash of the address, and those who come back are found by the hash of
     /// the caller: where a caller is an address, the two have to be one.
     #[test]
     fn an_address_has_one_hash_however_it_comes() {
-        let watch = Watch::new(Watching::default(), Timestamp::EPOCH);
+        let watch = Telemetry::new(TelemetrySettings::default(), Timestamp::EPOCH);
         let of = |text: &str| {
             let address: IpAddr = text.parse().unwrap();
             let hash = watch.hash(&Subject::named((Identity::IP, Value::Address(address))));

@@ -11,7 +11,7 @@ use crate::sync::{Mutex, lock};
 
 /// Who was denied, by which counter, and when they may come back.
 #[derive(Debug)]
-pub(in crate::observe) struct Waiting {
+pub(in crate::observe) struct RetryTracker {
     /// How many are waited for: mostly nobody, and then nobody who is allowed is looked for.
     count: AtomicUsize,
     /// A bit for each hash that may be among them.
@@ -33,7 +33,7 @@ struct Wait {
     until: Timestamp,
 }
 
-impl Default for Waiting {
+impl Default for RetryTracker {
     fn default() -> Self {
         Self {
             count: AtomicUsize::new(0),
@@ -44,7 +44,7 @@ impl Default for Waiting {
     }
 }
 
-impl Waiting {
+impl RetryTracker {
     /// So many callers are followed at a time.
     pub(in crate::observe) const MOST: usize = 4_096;
 
@@ -54,7 +54,7 @@ impl Waiting {
     const WORDS: usize = 1_024;
 
     #[inline]
-    pub(in crate::observe) fn is_nobody(&self) -> bool {
+    pub(in crate::observe) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
@@ -162,7 +162,7 @@ impl Waiting {
 
     /// Gives up on those who do not come back, so that nobody is looked for in vain.
     pub(in crate::observe) fn forget(&self, now: Timestamp) {
-        if !self.is_nobody() {
+        if !self.is_empty() {
             self.sweep(&mut lock(&self.inner), now);
         }
     }
@@ -180,7 +180,7 @@ mod tests {
         Timestamp::from_secs(1_735_689_600 + secs)
     }
 
-    fn figures(waiting: &Waiting) -> (u64, u64, u64) {
+    fn figures(waiting: &RetryTracker) -> (u64, u64, u64) {
         let Retries {
             admitted,
             denied_again,
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn who_waits_and_who_does_not() {
-        let waiting = Waiting::default();
-        assert!(waiting.is_nobody());
+        let waiting = RetryTracker::default();
+        assert!(waiting.is_empty());
         waiting.denied(1, 9, Some(at(60)), at(0));
         waiting.denied(1, 9, Some(at(60)), at(10));
         assert_eq!(figures(&waiting), (0, 0, 1), "too soon");
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(figures(&waiting), (0, 1, 1), "in vain");
         waiting.allowed(1, |counter| counter == 9, at(120));
         assert_eq!(figures(&waiting), (1, 1, 1));
-        assert!(waiting.is_nobody());
+        assert!(waiting.is_empty());
         waiting.allowed(1, |_| true, at(120));
         assert_eq!(figures(&waiting), (1, 1, 1), "told once");
 
@@ -210,21 +210,21 @@ mod tests {
         waiting.allowed(2, |_| true, at(201));
         assert_eq!(figures(&waiting), (1, 1, 1), "somebody gave it more");
         waiting.denied(3, 9, None, at(200));
-        assert!(waiting.is_nobody(), "waiting cannot help");
+        assert!(waiting.is_empty(), "waiting cannot help");
     }
 
     #[test]
     fn only_so_many_are_followed_and_those_who_stay_away_make_room() {
-        let waiting = Waiting::default();
-        for caller in 0..2 * Waiting::MOST as u64 {
+        let waiting = RetryTracker::default();
+        for caller in 0..2 * RetryTracker::MOST as u64 {
             let hash = caller.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             waiting.denied(hash, 9, Some(at(60)), at(0));
         }
-        assert_eq!(waiting.count.load(Ordering::Relaxed), Waiting::MOST);
+        assert_eq!(waiting.count.load(Ordering::Relaxed), RetryTracker::MOST);
         waiting.denied(u64::MAX, 9, Some(at(3_720)), at(3_660));
         assert_eq!(waiting.count.load(Ordering::Relaxed), 1);
         waiting.allowed(u64::MAX, |_| true, at(4_000));
         assert_eq!(figures(&waiting), (1, 0, 0));
-        assert!(waiting.is_nobody());
+        assert!(waiting.is_empty());
     }
 }
