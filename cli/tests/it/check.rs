@@ -15,7 +15,7 @@ fn summary_lists_limits_per_tier_and_exemptions() {
         "  everything              tenant   tenant  100000/1d       500000/1d       dry-run",
         "    GET /v1/secrets/{id}",
         "  callers   tenant=ourselves",
-        "  no request is counted before 2026-12-01T06:00:00.000000Z",
+        "  no request is counted before 2026-12-01T06:00:00.000Z",
     ] {
         assert!(
             run.stdout.lines().any(|printed| printed == line),
@@ -61,7 +61,7 @@ fn json_summary_lists_rules_endpoints_and_exemptions() {
     assert_eq!(report["exempt"]["networks"], json!(["10.0.0.0/8"]));
     assert_eq!(
         report["maintenance"]["disabled_until"],
-        "2026-12-01T06:00:00.000000Z"
+        "2026-12-01T06:00:00.000Z"
     );
 }
 

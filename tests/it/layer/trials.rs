@@ -252,7 +252,7 @@ async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
 /// A dry run of an endpoint's own limit must not switch off the limit in force.
 #[tokio::test]
 async fn a_dry_run_does_not_switch_off_the_global_rule() {
-    let own = Rule::new("1000/hour").name("a").without_global();
+    let own = Rule::new("1000/hour").name("a").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")
         .endpoint("GET /a", own.dry_run());
