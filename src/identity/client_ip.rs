@@ -10,7 +10,7 @@ use super::nat64::Nat64;
 use super::networks::{Trusted, network};
 use super::single_header::SingleHeader;
 use super::{forwarded, peer};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 
 /// Most hops that are walked. Beyond, the last hop that was walked is the client.
@@ -38,7 +38,7 @@ const MAX_HOPS: usize = 128;
 /// // The proxy has appended 203.0.113.9. The client controls everything to the left of it.
 /// let client = client_ip.locate(&RequestHead::of(&request)).unwrap();
 /// assert_eq!(client.ip().to_string(), "203.0.113.9");
-/// # Ok::<(), tollgate::ValidationError>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// Lists (`X-Forwarded-For`, `Forwarded`) are read over all their lines and from the right, as
@@ -166,8 +166,8 @@ impl Default for ClientIp {
     }
 }
 
-const fn mask(prefix: u8) -> u128 {
-    match u128::MAX.checked_shl(128_u32.saturating_sub(prefix as u32)) {
+const fn mask(prefix: u32) -> u128 {
+    match u128::MAX.checked_shl(128_u32.saturating_sub(prefix)) {
         Some(mask) => mask,
         None => 0,
     }
@@ -180,12 +180,12 @@ pub struct ClientIpBuilder {
     trusted_proxies: Vec<String>,
     trust_all: bool,
     header: ForwardedHeader,
-    ipv6_prefix: u8,
+    ipv6_prefix: u32,
     nat64_prefixes: Vec<String>,
 }
 
 impl ClientIpBuilder {
-    const IPV6_PREFIX: u8 = 64;
+    const IPV6_PREFIX: u32 = 64;
 
     /// Adds proxies whose forwarding header is trusted: addresses, or networks in CIDR notation.
     pub fn trusted_proxies(
@@ -205,7 +205,7 @@ impl ClientIpBuilder {
     }
 
     /// Sets how many bits of an IPv6 address identify one client, 1 to 128. Default: 64.
-    pub const fn ipv6_prefix(mut self, bits: u8) -> Self {
+    pub const fn ipv6_prefix(mut self, bits: u32) -> Self {
         self.ipv6_prefix = bits;
         self
     }
@@ -233,21 +233,28 @@ impl ClientIpBuilder {
     }
 
     /// Validates the settings.
-    pub fn build(self) -> Result<ClientIp, ValidationError> {
-        let nat64 = Nat64::new(&self.nat64_prefixes)?;
-        let networks: Vec<_> = self
-            .trusted_proxies
-            .iter()
-            .map(|text| Ok(nat64.fold_network(network(text)?)))
-            .collect::<Result<_, ValidationError>>()?;
-        if !(1..=128).contains(&self.ipv6_prefix) {
-            return Err(ValidationError::new(
-                "IPv6 prefix",
-                self.ipv6_prefix,
-                "1 to 128 bits",
-            ));
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `trusted_proxies[1]`.
+    pub fn build(self) -> Result<ClientIp, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
+        let nat64 = Nat64::new(&self.nat64_prefixes, &mut errors);
+        let mut networks = Vec::with_capacity(self.trusted_proxies.len());
+        for (index, text) in self.trusted_proxies.iter().enumerate() {
+            let network =
+                network(text).map_err(|error| error.at(format!("trusted_proxies[{index}]")));
+            networks.extend(
+                errors
+                    .note(network)
+                    .map(|network| nat64.fold_network(network)),
+            );
         }
-        Ok(ClientIp {
+        if !(1..=128).contains(&self.ipv6_prefix) {
+            let error = ValidationError::new("IPv6 prefix", self.ipv6_prefix, "1 to 128 bits");
+            errors.push(error.at("ipv6_prefix"));
+        }
+        errors.or(ClientIp {
             trusted: if self.trust_all {
                 Trusted::All
             } else {

@@ -48,6 +48,10 @@ impl TokenCache {
         self.tokens.remove(&TokenKeyRef(token));
     }
 
+    pub(super) fn capacity(&self) -> u64 {
+        self.tokens.capacity()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.tokens.len()
     }

@@ -240,7 +240,11 @@ impl fmt::Debug for Jwt {
         f.debug_struct("Jwt")
             .field("algorithms", &self.algorithms)
             .field("keys", &self.keys)
+            .field("claims", &self.claim_map)
+            .field("leeway", &self.leeway)
             .field("location", &self.location)
-            .finish_non_exhaustive()
+            .field("max_token_bytes", &self.max_token_bytes)
+            .field("cache_capacity", &self.cache.capacity())
+            .finish()
     }
 }

@@ -19,7 +19,7 @@ fn service(server: &Server) -> (Router, Arc<dyn Store>) {
     let rule = |name: &str, mode| {
         let rule = Rule::new("10/day, fixed-window")
             .name(name)
-            .without_global();
+            .global(false);
         rule.on_store_failure(mode)
     };
     let policy = Policy::builder()
@@ -71,7 +71,9 @@ fn fill(server: &Server) {
     let mut connection = server.connect();
     let mut set = |number: u64| {
         let mut command = redis::cmd("SET");
-        let command = command.arg(format!("counter:{number}")).arg([0_u8; 24].as_slice());
+        let command = command
+            .arg(format!("counter:{number}"))
+            .arg([0_u8; 24].as_slice());
         command.exec(&mut connection)
     };
     let rejected = (0..100_000).find_map(|number| set(number).err());

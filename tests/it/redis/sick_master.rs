@@ -35,7 +35,7 @@ impl Process {
         let rule = |name: &str, mode| {
             let rule = Rule::new("10/day, fixed-window")
                 .name(name)
-                .without_global();
+                .global(false);
             rule.on_store_failure(mode)
         };
         let policy = Policy::builder()
