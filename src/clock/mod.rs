@@ -15,6 +15,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::ser::{Serialize, Serializer};
+
 use crate::calendar;
 
 /// An instant: whole microseconds since the Unix epoch.
@@ -132,6 +134,13 @@ impl fmt::Display for Timestamp {
             f,
             "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"
         )
+    }
+}
+
+/// RFC 3339 in UTC, to the millisecond: `2025-10-30T14:00:00.000Z`.
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        calendar::Rfc3339Millis::from_micros(self.0).serialize(serializer)
     }
 }
 

@@ -81,7 +81,7 @@ impl QuotaNames {
         let label = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
         let metadata = &slot.metadata[quota * self.tiers + tier];
         Ok(metadata.get_or_init(|| {
-            let tally = self.watch.policies().of(label.as_str());
+            let tally = self.watch.policy(label.as_str());
             QuotaMetadata { label, tally }
         }))
     }

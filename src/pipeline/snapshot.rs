@@ -91,13 +91,13 @@ impl Snapshot {
             .collect();
         let endpoints: Box<[Arc<Tally>]> = policy
             .endpoint_names()
-            .map(|name| watch.endpoints().of(name))
+            .map(|name| watch.endpoint(name))
             .collect();
         let settings = EffectiveSettings::new(code, &file);
         problems.or(Self {
             names: QuotaNames::new(&policy, watch),
             endpoints,
-            failed_auth_tally: watch.policies().of(failed_auth.label().as_str()),
+            failed_auth_tally: watch.policy(failed_auth.label().as_str()),
             policy,
             messages,
             failed_auth,
