@@ -1,70 +1,73 @@
 //! A tree against the shape of the file: unknown keys, missing keys, values of another kind.
 
-use super::nearest::{did_you_mean, nearest};
-use super::problem::{ConfigProblem, Findings, Told};
+use super::problem::{ConfigProblem, ProblemReport, Told};
 use super::shape::{self, Kind, one_of};
-use super::tree::{Key, Spot, Value};
+use super::suggest::{did_you_mean, nearest};
+use super::tree::{ConfigKey, ConfigValue, Setting};
 
 /// Notes everything in which the file differs from its shape.
-pub(super) fn check(root: &Spot<'_>, findings: &mut Findings) {
-    check_table(root, &shape::FILE, findings);
+pub(super) fn check(root: &Setting<'_>, report: &mut ProblemReport) {
+    check_table(root, &shape::FILE, report);
 }
 
 /// What a table is to a rule that may also be just its quotas: a quota has a window.
-pub(super) fn is_quota_table(spot: &Spot<'_>) -> bool {
-    spot.get("window").is_some()
+pub(super) fn is_quota_table(setting: &Setting<'_>) -> bool {
+    setting.get("window").is_some()
 }
 
-fn check_value(spot: &Spot<'_>, kind: Kind, findings: &mut Findings) {
-    match (kind, &spot.node.value) {
-        (Kind::Table(shape), Value::Table(_)) => check_table(spot, shape, findings),
-        (Kind::Tables(shape), Value::List(_)) => {
-            for item in spot.items() {
-                check_value(&item, Kind::Table(shape), findings);
+fn check_value(setting: &Setting<'_>, kind: Kind, report: &mut ProblemReport) {
+    match (kind, &setting.node.value) {
+        (Kind::Table(shape), ConfigValue::Table(_)) => check_table(setting, shape, report),
+        (Kind::Tables(shape), ConfigValue::List(_)) => {
+            for item in setting.items() {
+                check_value(&item, Kind::Table(shape), report);
             }
         }
-        (Kind::Quota | Kind::Quotas, Value::Table(_)) => {
-            check_table(spot, &shape::QUOTA, findings);
+        (Kind::Quota | Kind::Quotas, ConfigValue::Table(_)) => {
+            check_table(setting, &shape::QUOTA, report);
         }
-        (Kind::RuleOrQuotas, Value::Table(_)) => {
-            let is_quota = is_quota_table(spot);
+        (Kind::RuleOrQuotas, ConfigValue::Table(_)) => {
+            let is_quota = is_quota_table(setting);
             let shape = if is_quota {
                 &shape::QUOTA
             } else {
                 &shape::RULE
             };
-            check_table(spot, shape, findings);
+            check_table(setting, shape, report);
         }
-        (Kind::Quotas | Kind::RuleOrQuotas, Value::List(items)) => {
+        (Kind::Quotas | Kind::RuleOrQuotas, ConfigValue::List(items)) => {
             if items.is_empty() {
-                findings.push(wrong_kind(spot, Kind::Quotas, "an empty list"));
+                report.push(wrong_kind(setting, Kind::Quotas, "an empty list"));
             }
-            for item in spot.items() {
-                check_value(&item, Kind::Quota, findings);
-            }
-        }
-        (Kind::Texts(what) | Kind::TextOrTexts(what), Value::List(_)) => {
-            for item in spot.items() {
-                check_value(&item, Kind::Text(what), findings);
+            for item in setting.items() {
+                check_value(&item, Kind::Quota, report);
             }
         }
-        (Kind::Choices(choices), Value::List(_)) => {
-            for item in spot.items() {
-                check_value(&item, Kind::Choice(choices), findings);
+        (Kind::Texts(what) | Kind::TextOrTexts(what), ConfigValue::List(_)) => {
+            for item in setting.items() {
+                check_value(&item, Kind::Text(what), report);
             }
         }
-        (Kind::Outcomes, Value::List(_)) => {
-            for item in spot.items() {
-                if !matches!(item.node.value, Value::Text(_) | Value::Whole(_)) {
+        (Kind::Choices(choices), ConfigValue::List(_)) => {
+            for item in setting.items() {
+                check_value(&item, Kind::Choice(choices), report);
+            }
+        }
+        (Kind::Outcomes, ConfigValue::List(_)) => {
+            for item in setting.items() {
+                if !matches!(
+                    item.node.value,
+                    ConfigValue::Text(_) | ConfigValue::Whole(_)
+                ) {
                     let kind =
                         Kind::Text("a status code such as `429`, or a class such as `\"5xx\"`");
-                    findings.push(wrong_kind(&item, kind, &item.node.value.shown()));
+                    report.push(wrong_kind(&item, kind, &item.node.value.shown()));
                 }
             }
         }
-        (Kind::Choice(choices), Value::Text(text)) if !choices.contains(&text.as_str()) => {
-            let problem = wrong_kind(spot, kind, &spot.node.value.shown());
-            findings.push(problem.with_help(did_you_mean(text, choices.iter().copied())));
+        (Kind::Choice(choices), ConfigValue::Text(text)) if !choices.contains(&text.as_str()) => {
+            let problem = wrong_kind(setting, kind, &setting.node.value.shown());
+            report.push(problem.with_help(did_you_mean(text, choices.iter().copied())));
         }
         (
             Kind::Text(_)
@@ -75,77 +78,81 @@ fn check_value(spot: &Spot<'_>, kind: Kind, findings: &mut Findings) {
             | Kind::Quota
             | Kind::Quotas
             | Kind::RuleOrQuotas,
-            Value::Text(_),
+            ConfigValue::Text(_),
         )
-        | (Kind::Instant, Value::Instant(_))
-        | (Kind::Whole(_), Value::Whole(0..))
-        | (Kind::Number(_), Value::Whole(_) | Value::Number(_))
-        | (Kind::Outcomes, Value::Whole(_))
-        | (Kind::Flag, Value::Flag(_)) => {}
+        | (Kind::Instant, ConfigValue::Instant(_))
+        | (Kind::Whole(_), ConfigValue::Whole(0..))
+        | (Kind::Number(_), ConfigValue::Whole(_) | ConfigValue::Number(_))
+        | (Kind::Outcomes, ConfigValue::Whole(_))
+        | (Kind::Flag, ConfigValue::Flag(_)) => {}
         (_, value) => {
-            let problem = wrong_kind(spot, kind, &value.shown());
-            findings.push(problem.with_help(help(kind, value)));
+            let problem = wrong_kind(setting, kind, &value.shown());
+            report.push(problem.with_help(help(kind, value)));
         }
     }
 }
 
-fn wrong_kind(spot: &Spot<'_>, kind: Kind, found: &str) -> ConfigProblem {
+fn wrong_kind(setting: &Setting<'_>, kind: Kind, found: &str) -> ConfigProblem {
     ConfigProblem::new(Told {
-        path: spot.path.clone(),
+        path: setting.path.clone(),
         message: format!("found {found}"),
         found: Some(found.to_owned()),
         expected: Some(kind.expected()),
-        place: Some(spot.node.place.clone()),
+        span: Some(setting.node.span.clone()),
         ..Told::default()
     })
 }
 
 /// What may have been meant by a value of the wrong kind.
-fn help(kind: Kind, value: &Value) -> Option<String> {
+fn help(kind: Kind, value: &ConfigValue) -> Option<String> {
     match (kind, value) {
-        (Kind::Quota | Kind::Quotas | Kind::RuleOrQuotas, Value::Whole(0)) => {
+        (Kind::Quota | Kind::Quotas | Kind::RuleOrQuotas, ConfigValue::Whole(0)) => {
             Some("write \"blocked\" to refuse everything, or \"unlimited\" to allow it".to_owned())
         }
-        (Kind::Quota | Kind::Quotas | Kind::RuleOrQuotas, Value::Whole(number)) => Some(format!(
-            "a number needs a window: \"{number}/hour\", or {{ limit = {number}, window = \"1h\" }}"
-        )),
-        (Kind::Texts(_) | Kind::Choices(_), Value::Text(text)) => {
+        (Kind::Quota | Kind::Quotas | Kind::RuleOrQuotas, ConfigValue::Whole(number)) => {
+            Some(format!(
+                "a number needs a window: \"{number}/hour\", or {{ limit = {number}, window = \"1h\" }}"
+            ))
+        }
+        (Kind::Texts(_) | Kind::Choices(_), ConfigValue::Text(text)) => {
             Some(format!("put it in brackets: [{text:?}]"))
         }
-        (Kind::Flag, Value::Text(text)) if text == "true" || text == "false" => {
+        (Kind::Flag, ConfigValue::Text(text)) if text == "true" || text == "false" => {
             Some(format!("write it without quotes: {text}"))
         }
-        (Kind::Whole(_) | Kind::Number(_), Value::Text(text)) if text.parse::<f64>().is_ok() => {
+        (Kind::Whole(_) | Kind::Number(_), ConfigValue::Text(text))
+            if text.parse::<f64>().is_ok() =>
+        {
             Some(format!("write it without quotes: {text}"))
         }
-        (Kind::Tables(_), Value::Table(_)) => {
+        (Kind::Tables(_), ConfigValue::Table(_)) => {
             Some("write two pairs of brackets around its name, once for each".to_owned())
         }
         _ => None,
     }
 }
 
-fn check_table(spot: &Spot<'_>, shape: &'static shape::Table, findings: &mut Findings) {
+fn check_table(setting: &Setting<'_>, shape: &'static shape::Table, report: &mut ProblemReport) {
     // Keys that are there, or were meant by one that is.
     let mut said: Vec<&str> = Vec::new();
-    for (key, value) in spot.entries() {
+    for (key, value) in setting.entries() {
         said.push(&key.name);
         if let Some(kind) = shape.kind_of(&key.name) {
-            check_value(&value, kind, findings);
+            check_value(&value, kind, report);
         } else {
-            let meant = meant(key, shape, findings);
+            let meant = meant(key, shape, report);
             said.extend(meant);
-            findings.add(|| unknown_key(spot, key, shape, meant));
+            report.add(|| unknown_key(setting, key, shape, meant));
         }
     }
     for field in shape.fields.iter().filter(|field| field.required) {
         if !said.contains(&field.key) {
-            findings.push(ConfigProblem::new(Told {
-                path: spot.path.key(field.key),
+            report.push(ConfigProblem::new(Told {
+                path: setting.path.key(field.key),
                 message: format!("missing key `{}`", field.key),
                 expected: Some(field.kind.expected()),
                 help: Some(field.doc.to_owned()),
-                place: Some(spot.node.place.clone()),
+                span: Some(setting.node.span.clone()),
                 ..Told::default()
             }));
         }
@@ -153,8 +160,12 @@ fn check_table(spot: &Spot<'_>, shape: &'static shape::Table, findings: &mut Fin
 }
 
 /// The key that was most likely meant.
-fn meant(key: &Key, shape: &'static shape::Table, findings: &Findings) -> Option<&'static str> {
-    if findings.is_full() {
+fn meant(
+    key: &ConfigKey,
+    shape: &'static shape::Table,
+    report: &ProblemReport,
+) -> Option<&'static str> {
+    if report.is_full() {
         return None;
     }
     let called = shape.fields.iter().find(|field| {
@@ -168,8 +179,8 @@ fn meant(key: &Key, shape: &'static shape::Table, findings: &Findings) -> Option
 }
 
 fn unknown_key(
-    spot: &Spot<'_>,
-    key: &Key,
+    setting: &Setting<'_>,
+    key: &ConfigKey,
     shape: &'static shape::Table,
     meant: Option<&str>,
 ) -> ConfigProblem {
@@ -184,19 +195,19 @@ fn unknown_key(
         None => elsewhere(&key.name),
     };
     ConfigProblem::new(Told {
-        path: spot.path.key(&key.name),
+        path: setting.path.key(&key.name),
         message: format!("unknown key `{}`", super::tree::shortened(&key.name)),
         found: Some(super::tree::shortened(&key.name)),
         expected: Some(one_of(&names)),
         help,
-        place: Some(key.place.clone()),
-        covers: meant.map(|meant| spot.path.key(meant)),
+        span: Some(key.span.clone()),
+        covers: meant.map(|meant| setting.path.key(meant)),
         ..Told::default()
     })
 }
 
 fn is_secret(key: &str) -> bool {
-    super::conceal::is_secret(key)
+    super::redact::is_secret(key)
 }
 
 /// Whether a key that is not known here belongs into another table.

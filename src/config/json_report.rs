@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::error::Inner;
+use super::error::ConfigErrorInner;
 use super::problem::ConfigProblem;
 
-pub(super) fn report(error: &Inner) -> String {
+pub(super) fn report(error: &ConfigErrorInner) -> String {
     let problems: Vec<Value> = error.problems.iter().map(problem).collect();
     let report = json!({
         "file": error.name,

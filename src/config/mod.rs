@@ -196,11 +196,6 @@
 //!   = help: did you mean `per`?");
 //! ```
 //!
-//! # And back
-//!
-//! [`Config::to_toml`] writes what is in force, the environment and all, as one file;
-//! [`PolicyBuilder::to_toml`] does the same with a policy that was said in code.
-//!
 //! # What is not promised
 //!
 //! That a file means what its author meant: an endpoint whose route no request takes, or a
@@ -208,15 +203,15 @@
 //! unknown tomorrow.
 
 mod check;
-mod conceal;
+mod compile;
+mod context;
 mod environment;
 mod error;
 mod json_report;
 mod layer;
-mod nearest;
-mod print;
 mod problem;
 mod read;
+mod redact;
 #[cfg(test)]
 mod reference;
 mod reload;
@@ -224,10 +219,9 @@ mod render;
 mod schema;
 mod shape;
 mod source;
-mod surroundings;
+mod suggest;
 mod syntax;
 mod tree;
-mod verdict;
 mod watch;
 
 use std::fmt;
@@ -235,11 +229,11 @@ use std::path::PathBuf;
 
 pub use self::error::ConfigError;
 pub use self::problem::ConfigProblem;
-use self::problem::{Findings, Told};
+use self::problem::{ProblemReport, Told};
 use self::read::Settings;
 pub use self::schema::schema;
 pub use self::source::Source;
-use self::tree::{Node, Spot};
+use self::tree::Setting;
 use crate::headers::HeaderStyle;
 use crate::identity::ClientIp;
 use crate::pipeline::LayerOverrides;
@@ -252,11 +246,9 @@ pub struct Config {
     policy: Policy,
     /// How callers are found, and what they are told.
     around: LayerOverrides,
-    /// The same of callers, as it was said.
-    identity: Option<Node>,
     key_files: Vec<PathBuf>,
     /// What was in the file, to know it again by.
-    print: u64,
+    fingerprint: u64,
 }
 
 impl Config {
@@ -278,45 +270,44 @@ impl Config {
 
     /// First the syntax; if there is nothing wrong with that, everything else at once.
     fn of_text(source: &Source, name: &str, text: &str) -> Result<Self, ConfigError> {
-        let mut findings = Findings::default();
+        let mut report = ProblemReport::default();
         let parsed = source.syntax().parse(text);
         let mut root = match parsed {
             Ok(root) => root,
             Err(problems) => {
-                findings.extend(problems);
-                return Err(ConfigError::new(name, text, findings));
+                report.extend(problems);
+                return Err(ConfigError::new(name, text, report));
             }
         };
-        let surroundings = source.surroundings();
-        environment::apply(&mut root, surroundings, &mut findings);
-        let root = Spot::root(&root);
-        check::check(&root, &mut findings);
-        let settings = read::read(&root, surroundings, &mut findings);
+        let context = source.context();
+        environment::apply(&mut root, context, &mut report);
+        let root = Setting::root(&root);
+        check::check(&root, &mut report);
+        let settings = read::read(&root, context, &mut report);
         let Settings {
             policy,
             around,
             key_files,
         } = settings;
         let rules = source.adjusted(policy);
-        let policy = if findings.is_full() {
+        let policy = if report.is_full() {
             None
         } else {
-            verdict::compile(rules.clone(), &root, &mut findings)
+            compile::compile(rules.clone(), &root, &mut report)
         };
-        if findings.is_empty() && !has_limits(&rules) {
-            findings.push(no_limits());
+        if report.is_empty() && !has_limits(&rules) {
+            report.push(no_limits());
         }
         match policy {
-            Some(policy) if findings.is_empty() => Ok(Self {
+            Some(policy) if report.is_empty() => Ok(Self {
                 source: source.clone(),
                 rules,
                 policy,
                 around,
-                identity: root.get("identity").map(|said| said.node.clone()),
                 key_files,
-                print: 0,
+                fingerprint: 0,
             }),
-            _ => Err(ConfigError::new(name, text, findings).with_key_files(key_files)),
+            _ => Err(ConfigError::new(name, text, report).with_key_files(key_files)),
         }
     }
 
@@ -343,8 +334,8 @@ impl Config {
     }
 
     /// The same, known again by what was in the file.
-    const fn with_print(mut self, print: u64) -> Self {
-        self.print = print;
+    const fn with_fingerprint(mut self, fingerprint: u64) -> Self {
+        self.fingerprint = fingerprint;
         self
     }
 

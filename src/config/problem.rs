@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tree::{Origin, Path, Place, Spot, shortened};
+use super::tree::{ConfigPath, Setting, SourceSpan, SpanOrigin, shortened};
 use crate::error::ValidationError;
 
 /// One thing that is wrong with a file: where, what was found, what was expected, and often how
@@ -26,9 +26,9 @@ pub struct ConfigProblem {
     found: Option<String>,
     expected: Option<String>,
     pub(super) help: Option<String>,
-    pub(super) place: Option<Place>,
+    pub(super) span: Option<SourceSpan>,
     /// Other places that have to do with it, and what is there.
-    pub(super) also: Vec<(Place, String)>,
+    pub(super) also: Vec<(SourceSpan, String)>,
     /// The way to what was most likely meant, which is then no problem of its own.
     covers: Option<String>,
     /// Line and column, once the text is known that the place is in.
@@ -38,14 +38,14 @@ pub struct ConfigProblem {
 /// The parts of a problem, by name.
 #[derive(Default)]
 pub(super) struct Told {
-    pub(super) path: Path,
+    pub(super) path: ConfigPath,
     pub(super) message: String,
     pub(super) found: Option<String>,
     pub(super) expected: Option<String>,
     pub(super) help: Option<String>,
-    pub(super) place: Option<Place>,
-    pub(super) also: Vec<(Place, String)>,
-    pub(super) covers: Option<Path>,
+    pub(super) span: Option<SourceSpan>,
+    pub(super) also: Vec<(SourceSpan, String)>,
+    pub(super) covers: Option<ConfigPath>,
 }
 
 impl ConfigProblem {
@@ -56,7 +56,7 @@ impl ConfigProblem {
             found: told.found,
             expected: told.expected,
             help: told.help,
-            place: told.place,
+            span: told.span,
             also: told.also,
             covers: told.covers.map(|path| path.as_str().to_owned()),
             position: None,
@@ -65,27 +65,27 @@ impl ConfigProblem {
 
     /// What a part of the model says about a value, at the place of the value. If what it
     /// refuses is only a part of a text, at that part.
-    pub(super) fn refused(spot: &Spot<'_>, wrong: &ValidationError) -> Self {
-        let mut place = spot.node.place.clone();
-        if let Some(text) = spot.text() {
-            narrow(&mut place, text, wrong.value());
+    pub(super) fn refused(setting: &Setting<'_>, wrong: &ValidationError) -> Self {
+        let mut span = setting.node.span.clone();
+        if let Some(text) = setting.text() {
+            narrow(&mut span, text, wrong.value());
         }
         let message = match wrong.value() {
             "" => format!("empty {}", wrong.field()),
             value => format!("invalid {} `{}`", wrong.field(), shortened(value)),
         };
         Self::new(Told {
-            path: spot.path.clone(),
+            path: setting.path.clone(),
             message,
             found: Some(wrong.value().to_owned()),
             expected: Some(wrong.expected().to_owned()),
-            place: Some(place),
+            span: Some(span),
             ..Told::default()
         })
     }
 
-    pub(super) fn at(mut self, place: Place) -> Self {
-        self.place = Some(place);
+    pub(super) fn at(mut self, span: SourceSpan) -> Self {
+        self.span = Some(span);
         self
     }
 
@@ -141,15 +141,15 @@ impl ConfigProblem {
     /// The variable of the environment that it is about, if it is not about the file.
     #[must_use]
     pub fn variable(&self) -> Option<&str> {
-        match &self.place.as_ref()?.origin {
-            Origin::Variable(variable) => Some(&variable.name),
-            Origin::File => None,
+        match &self.span.as_ref()?.origin {
+            SpanOrigin::Variable(variable) => Some(&variable.name),
+            SpanOrigin::File => None,
         }
     }
 }
 
 /// Points at `part` alone, if it is certain where that is.
-fn narrow(place: &mut Place, text: &str, part: &str) {
+fn narrow(span: &mut SourceSpan, text: &str, part: &str) {
     let mut found = text.match_indices(part);
     let (Some((at, _)), None) = (found.next(), found.next()) else {
         return;
@@ -159,10 +159,10 @@ fn narrow(place: &mut Place, text: &str, part: &str) {
     }
     // In a file there are quotes around a text. With anything else that is not in the text
     // itself, such as escapes, it is longer still.
-    let quote = usize::from(place.origin == Origin::File);
-    if place.span.len() == text.len() + 2 * quote {
-        let start = place.span.start + quote + at;
-        place.span = start..start + part.len();
+    let quote = usize::from(span.origin == SpanOrigin::File);
+    if span.range.len() == text.len() + 2 * quote {
+        let start = span.range.start + quote + at;
+        span.range = start..start + part.len();
     }
 }
 
@@ -194,13 +194,13 @@ impl fmt::Debug for ConfigProblem {
 
 /// All problems of a file, while they are being found.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct ProblemReport {
     problems: Vec<ConfigProblem>,
     /// How many more there were.
     more: usize,
 }
 
-impl Findings {
+impl ProblemReport {
     /// More than anybody reads. What comes after is counted and not kept, so that a file of
     /// nothing but mistakes cannot fill the memory.
     pub(super) const MOST: usize = 100;
@@ -226,13 +226,13 @@ impl Findings {
     /// The value, or what was wrong with it noted.
     pub(super) fn note<T>(
         &mut self,
-        spot: &Spot<'_>,
+        setting: &Setting<'_>,
         result: Result<T, ValidationError>,
     ) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(wrong) => {
-                self.push(ConfigProblem::refused(spot, &wrong));
+                self.push(ConfigProblem::refused(setting, &wrong));
                 None
             }
         }
@@ -265,7 +265,7 @@ impl Findings {
     }
 }
 
-impl Extend<ConfigProblem> for Findings {
+impl Extend<ConfigProblem> for ProblemReport {
     fn extend<I: IntoIterator<Item = ConfigProblem>>(&mut self, problems: I) {
         for problem in problems {
             self.push(problem);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 /// Where something was said: a part of the file, or of a variable of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) origin: Origin,
+pub(super) struct SourceSpan {
+    pub(super) origin: SpanOrigin,
     /// In bytes of the file, or of the variable's value.
-    pub(super) span: Range<usize>,
+    pub(super) range: Range<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SpanOrigin {
     File,
     Variable(Arc<Variable>),
 }
@@ -32,11 +32,11 @@ impl std::fmt::Debug for Variable {
     }
 }
 
-impl Place {
+impl SourceSpan {
     pub(super) const fn in_file(span: Range<usize>) -> Self {
         Self {
-            origin: Origin::File,
-            span,
+            origin: SpanOrigin::File,
+            range: span,
         }
     }
 
@@ -47,29 +47,29 @@ impl Place {
             value: "…".to_owned(),
         };
         Self {
-            origin: Origin::Variable(Arc::new(variable)),
-            span: 0..0,
+            origin: SpanOrigin::Variable(Arc::new(variable)),
+            range: 0..0,
         }
     }
 
     /// The whole value of a variable.
     pub(super) fn in_variable(variable: &Arc<Variable>) -> Self {
         Self {
-            span: 0..variable.value.len(),
-            origin: Origin::Variable(Arc::clone(variable)),
+            range: 0..variable.value.len(),
+            origin: SpanOrigin::Variable(Arc::clone(variable)),
         }
     }
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) value: Value,
+pub(super) struct ConfigNode {
+    pub(super) span: SourceSpan,
+    pub(super) value: ConfigValue,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum ConfigValue {
     /// Only JSON has it.
     Null,
     Flag(bool),
@@ -78,11 +78,11 @@ pub(super) enum Value {
     Text(String),
     /// Only TOML has it; as it was written.
     Instant(String),
-    List(Vec<Node>),
-    Table(Table),
+    List(Vec<ConfigNode>),
+    Table(ConfigTable),
 }
 
-impl Value {
+impl ConfigValue {
     /// What it is, for people, without showing it.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
@@ -121,18 +121,18 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// Keys and values in the order of the file, each key once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
-    pub(super) entries: Vec<(Key, Node)>,
+pub(super) struct ConfigTable {
+    pub(super) entries: Vec<(ConfigKey, ConfigNode)>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) span: SourceSpan,
 }
 
-impl Table {
-    pub(super) fn get(&self, name: &str) -> Option<&Node> {
+impl ConfigTable {
+    pub(super) fn get(&self, name: &str) -> Option<&ConfigNode> {
         let found = self.entries.iter().find(|(key, _)| key.name == name);
         found.map(|(_, node)| node)
     }
@@ -140,9 +140,9 @@ impl Table {
 
 /// The way to a value: `endpoints[3].limit`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Path(String);
+pub(super) struct ConfigPath(String);
 
-impl Path {
+impl ConfigPath {
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -177,20 +177,20 @@ impl Path {
 
 /// A value, its place, and the way to it.
 #[derive(Clone, Debug)]
-pub(super) struct Spot<'a> {
-    pub(super) path: Path,
-    pub(super) node: &'a Node,
+pub(super) struct Setting<'a> {
+    pub(super) path: ConfigPath,
+    pub(super) node: &'a ConfigNode,
 }
 
-impl<'a> Spot<'a> {
-    pub(super) fn root(node: &'a Node) -> Self {
-        let path = Path::default();
+impl<'a> Setting<'a> {
+    pub(super) fn root(node: &'a ConfigNode) -> Self {
+        let path = ConfigPath::default();
         Self { path, node }
     }
 
-    pub(super) fn table(&self) -> Option<&'a Table> {
+    pub(super) fn table(&self) -> Option<&'a ConfigTable> {
         match &self.node.value {
-            Value::Table(table) => Some(table),
+            ConfigValue::Table(table) => Some(table),
             _ => None,
         }
     }
@@ -203,7 +203,7 @@ impl<'a> Spot<'a> {
     }
 
     /// Keys with their values, if this is a table.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&'a Key, Self)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&'a ConfigKey, Self)> {
         let entries = self.table().map_or(&[][..], |table| &table.entries);
         entries.iter().map(|(key, node)| {
             let path = self.path.key(&key.name);
@@ -224,9 +224,9 @@ impl<'a> Spot<'a> {
         Some(Self { path, node })
     }
 
-    fn list(&self) -> &'a [Node] {
+    fn list(&self) -> &'a [ConfigNode] {
         match &self.node.value {
-            Value::List(items) => items,
+            ConfigValue::List(items) => items,
             _ => &[],
         }
     }
@@ -234,21 +234,21 @@ impl<'a> Spot<'a> {
     /// The items of a list, or else the value itself.
     pub(super) fn one_or_more(&self) -> Vec<Self> {
         match self.node.value {
-            Value::List(_) => self.items().collect(),
+            ConfigValue::List(_) => self.items().collect(),
             _ => vec![self.clone()],
         }
     }
 
     pub(super) fn text(&self) -> Option<&'a str> {
         match &self.node.value {
-            Value::Text(text) => Some(text),
+            ConfigValue::Text(text) => Some(text),
             _ => None,
         }
     }
 
     pub(super) const fn flag(&self) -> Option<bool> {
         match self.node.value {
-            Value::Flag(flag) => Some(flag),
+            ConfigValue::Flag(flag) => Some(flag),
             _ => None,
         }
     }
@@ -256,7 +256,7 @@ impl<'a> Spot<'a> {
     /// A whole number that is not negative.
     pub(super) fn whole(&self) -> Option<u64> {
         match self.node.value {
-            Value::Whole(number) => u64::try_from(number).ok(),
+            ConfigValue::Whole(number) => u64::try_from(number).ok(),
             _ => None,
         }
     }
@@ -267,8 +267,8 @@ impl<'a> Spot<'a> {
     )]
     pub(super) const fn number(&self) -> Option<f64> {
         match self.node.value {
-            Value::Whole(number) => Some(number as f64),
-            Value::Number(number) => Some(number),
+            ConfigValue::Whole(number) => Some(number as f64),
+            ConfigValue::Number(number) => Some(number),
             _ => None,
         }
     }
@@ -287,16 +287,16 @@ impl<'a> Spot<'a> {
             } else {
                 let way = rest.strip_prefix('.').unwrap_or(rest);
                 let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
-                let named = here.entries().filter_map(|(key, spot)| {
+                let named = here.entries().filter_map(|(key, setting)| {
                     let rest = way.strip_prefix(key.name.as_str())?;
-                    ends(rest).then_some((spot, rest))
+                    ends(rest).then_some((setting, rest))
                 });
                 named.min_by_key(|(_, rest)| rest.len())
             };
-            let Some((spot, after)) = next else {
+            let Some((setting, after)) = next else {
                 break;
             };
-            (here, rest) = (spot, after);
+            (here, rest) = (setting, after);
         }
         (here, rest)
     }

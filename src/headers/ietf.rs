@@ -1,5 +1,5 @@
-//! `RateLimit-Policy` and `RateLimit`, as draft-ietf-httpapi-ratelimit-headers-11 has them:
-//! Structured Field lists (RFC 9651) of strings with integer parameters.
+//! `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11: Structured Field lists
+//! (RFC 9651) of strings with integer parameters.
 
 use std::fmt::Write as _;
 

@@ -9,17 +9,17 @@ use crate::error::ValidationError;
 use crate::key::{Counter, MAX_WHO, is_plain, policy_name};
 use crate::quota::{Quota, Window};
 
-/// The name of a quota as callers see it, `user:secrets:1h` (who, rule, window), with
-/// everything about it that headers say and that no request changes.
+/// Name of a quota, `user:secrets:1h` (dimension, rule, window), with the header values that do not
+/// depend on the request.
 ///
-/// Made once, when a policy is compiled, for each rule, quota and kind of caller.
+/// Created once for each quota, dimension and tier.
 ///
 /// ```
 /// use tollgate::headers::QuotaName;
 /// use tollgate::{Counter, Quota};
 ///
 /// let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
-/// // The quota may be another than the counter's own: a tier has more of it.
+/// // A tier can have another quota than the counter.
 /// let label = QuotaName::new("user", &counter, &Quota::per_hour(2_500)?)?;
 /// assert_eq!(label.as_str(), "user:secrets:1h");
 /// assert_eq!(label.limit(), 2_500);
@@ -36,8 +36,8 @@ pub struct QuotaName {
 }
 
 impl QuotaName {
-    /// `who` is the dimension that is counted per (`user`, `ip`, `tenant`, … or `all`):
-    /// 1 to 64 visible ASCII characters without quotes and backslashes.
+    /// Creates a name. `who` is the dimension that is counted per (`user`, `ip`, `tenant`, … or
+    /// `all`): 1 to 64 visible ASCII characters without quotes and backslashes.
     pub fn new(who: &str, counter: &Counter, quota: &Quota) -> Result<Self, ValidationError> {
         if !Self::can_name(who) {
             let shown: String = who.chars().take(MAX_WHO).collect();
@@ -63,30 +63,30 @@ impl QuotaName {
         })
     }
 
-    /// Whether `who` can be the first part of a name.
+    /// Returns whether `who` can be the first part of a name.
     pub(crate) fn can_name(who: &str) -> bool {
         is_plain(who, MAX_WHO)
     }
 
-    /// The name: `user:secrets:1h`.
+    /// Returns the name: `user:secrets:1h`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.name
     }
 
-    /// The quota.
+    /// Returns the quota.
     #[must_use]
     pub const fn quota(&self) -> &Quota {
         &self.quota
     }
 
-    /// The most that can be used at once: the amount of the quota, or its burst.
+    /// Returns the largest amount that can be used at once: the burst of the quota.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.quota.burst()
     }
 
-    /// The window of the quota.
+    /// Returns the window of the quota.
     #[must_use]
     pub const fn window(&self) -> Window {
         self.quota.window()
@@ -96,16 +96,16 @@ impl QuotaName {
         self.policy.clone()
     }
 
-    /// The limit that was in force; an override may have set another than the policy's.
-    pub(super) fn limit_value(&self, in_force: u64) -> HeaderValue {
-        if in_force == self.limit() {
+    /// Returns the value of a limit, which an override can have replaced.
+    pub(super) fn limit_value(&self, limit: u64) -> HeaderValue {
+        if limit == self.limit() {
             self.limit.clone()
         } else {
-            HeaderValue::from(in_force)
+            HeaderValue::from(limit)
         }
     }
 
-    /// The item of `RateLimit-Policy`, where no override is in force.
+    /// Returns the item of `RateLimit-Policy`, for the limit of the policy.
     pub(super) const fn ietf_policy(&self) -> &HeaderValue {
         &self.ietf_policy
     }

@@ -1,4 +1,4 @@
-//! The header family `X-RateLimit-*`.
+//! Header set `X-RateLimit-*`.
 
 use http::header::Entry;
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A wait in whole seconds as `Retry-After` tells it: rounded up, never 0.
+/// Returns a wait in seconds for `Retry-After`: rounded up, at least 1.
 ///
 /// ```
 /// use std::time::Duration;

@@ -20,8 +20,11 @@ pub(super) struct StoreFailures {
 #[derive(Debug, Default)]
 struct Outage {
     since: Option<Timestamp>,
-    logged_at: Option<Timestamp>,
-    /// Failures without an event since `logged_at`.
+    /// Failures before this instant are counted without an event.
+    silent_until: Timestamp,
+    /// Whether the current outage has been logged. If not, its end is not logged either.
+    is_logged: bool,
+    /// Failures without an event since the last one.
     suppressed: u64,
 }
 
@@ -41,6 +44,10 @@ impl Telemetry {
 
     /// Time between events of a failing store.
     const STORE_FAILURE_INTERVAL: Duration = Duration::from_secs(1);
+
+    /// Time after the event of a recovery in which no failure is logged. A store that fails and
+    /// recovers many times a second would fill the log otherwise.
+    const SILENCE_AFTER_RECOVERY: Duration = Duration::from_secs(10);
 
     /// Reports a failed call. Logs at most one event per second, with the number of failures in
     /// between.
@@ -63,11 +70,9 @@ impl Telemetry {
 
     fn log_failure(&self, mut outage: MutexGuard<'_, Outage>, error: &StoreError, now: Timestamp) {
         self.store_failures.count.fetch_add(1, Ordering::Relaxed);
-        let is_due = outage
-            .logged_at
-            .is_none_or(|logged| now.duration_since(logged) >= Self::STORE_FAILURE_INTERVAL);
-        if is_due {
-            outage.logged_at = Some(now);
+        if now >= outage.silent_until {
+            outage.silent_until = now.saturating_add(Self::STORE_FAILURE_INTERVAL);
+            outage.is_logged = outage.since.is_some();
             let suppressed = std::mem::take(&mut outage.suppressed);
             drop(outage);
             event::store_failed(error, suppressed);
@@ -85,7 +90,7 @@ impl Telemetry {
         self.store_failures.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Reports that the store answers again. Logs one event per outage.
+    /// Reports that the store answers again. Logs one event per outage that was logged.
     #[cold]
     pub(crate) fn store_recovered(&self, now: Timestamp) {
         let mut outage = lock(&self.store_failures.outage);
@@ -95,7 +100,10 @@ impl Telemetry {
         let Some(since) = outage.since.take() else {
             return;
         };
-        outage.logged_at = None;
+        if !std::mem::take(&mut outage.is_logged) {
+            return;
+        }
+        outage.silent_until = now.saturating_add(Self::SILENCE_AFTER_RECOVERY);
         let suppressed = std::mem::take(&mut outage.suppressed);
         drop(outage);
         event::store_recovered(now.duration_since(since).as_secs(), suppressed);

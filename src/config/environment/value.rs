@@ -5,19 +5,19 @@ use std::sync::Arc;
 use crate::config::problem::Told;
 use crate::config::shape::Kind;
 use crate::config::syntax;
-use crate::config::tree::{Node, Place, Value, Variable};
+use crate::config::tree::{ConfigNode, ConfigValue, SourceSpan, Variable};
 
 /// The value, as far as the text can be one. What it is not is told by the check, as if the
 /// file had said it.
-pub(super) fn read(variable: &Arc<Variable>, kind: Kind) -> Result<Node, Box<Told>> {
-    let place = Place::in_variable(variable);
+pub(super) fn read(variable: &Arc<Variable>, kind: Kind) -> Result<ConfigNode, Box<Told>> {
+    let span = SourceSpan::in_variable(variable);
     let text = variable.value.trim();
     if text.is_empty() {
         return Err(Box::new(Told {
             message: "the variable is empty".to_owned(),
             expected: Some(kind.expected()),
             help: Some("leave it out to keep what the file says; `[]` is an empty list".to_owned()),
-            place: Some(place),
+            span: Some(span),
             ..Told::default()
         }));
     }
@@ -36,53 +36,53 @@ pub(super) fn read(variable: &Arc<Variable>, kind: Kind) -> Result<Node, Box<Tol
             Box::new(Told {
                 message,
                 expected: Some(kind.expected()),
-                place: Some(place.clone()),
+                span: Some(span.clone()),
                 ..Told::default()
             })
         })?;
-        return Ok(moved(node, &place));
+        return Ok(moved(node, &span));
     }
     let value = match kind {
-        Kind::Whole(_) => text.parse().map(Value::Whole).ok(),
-        Kind::Number(_) => text.parse().map(Value::Number).ok(),
-        Kind::Flag => text.parse().map(Value::Flag).ok(),
-        Kind::Texts(_) | Kind::Choices(_) => Some(list(text, &place)),
-        Kind::Outcomes if text.contains(',') => Some(list(text, &place)),
+        Kind::Whole(_) => text.parse().map(ConfigValue::Whole).ok(),
+        Kind::Number(_) => text.parse().map(ConfigValue::Number).ok(),
+        Kind::Flag => text.parse().map(ConfigValue::Flag).ok(),
+        Kind::Texts(_) | Kind::Choices(_) => Some(list(text, &span)),
+        Kind::Outcomes if text.contains(',') => Some(list(text, &span)),
         _ => None,
     };
-    let value = value.unwrap_or_else(|| Value::Text(text.to_owned()));
-    Ok(Node { place, value })
+    let value = value.unwrap_or_else(|| ConfigValue::Text(text.to_owned()));
+    Ok(ConfigNode { span, value })
 }
 
 /// `a, b, c`
-fn list(text: &str, place: &Place) -> Value {
-    let items = text.split(',').map(|item| Node {
-        place: place.clone(),
-        value: Value::Text(item.trim().to_owned()),
+fn list(text: &str, span: &SourceSpan) -> ConfigValue {
+    let items = text.split(',').map(|item| ConfigNode {
+        span: span.clone(),
+        value: ConfigValue::Text(item.trim().to_owned()),
     });
-    Value::List(items.collect())
+    ConfigValue::List(items.collect())
 }
 
 /// The value, with everything in it at the place of the variable.
-fn moved(node: Node, place: &Place) -> Node {
+fn moved(node: ConfigNode, span: &SourceSpan) -> ConfigNode {
     let value = match node.value {
-        Value::List(items) => {
-            Value::List(items.into_iter().map(|item| moved(item, place)).collect())
+        ConfigValue::List(items) => {
+            ConfigValue::List(items.into_iter().map(|item| moved(item, span)).collect())
         }
-        Value::Table(mut table) => {
+        ConfigValue::Table(mut table) => {
             for (key, _) in &mut table.entries {
-                key.place = place.clone();
+                key.span = span.clone();
             }
             let entries = std::mem::take(&mut table.entries).into_iter();
             table.entries = entries
-                .map(|(key, node)| (key, moved(node, place)))
+                .map(|(key, node)| (key, moved(node, span)))
                 .collect();
-            Value::Table(table)
+            ConfigValue::Table(table)
         }
         other => other,
     };
-    Node {
-        place: place.clone(),
+    ConfigNode {
+        span: span.clone(),
         value,
     }
 }

@@ -2,30 +2,30 @@
 
 use toml::value::{Datetime, Offset};
 
-use super::Reading;
+use super::PolicyReader;
 use crate::calendar;
 use crate::clock::Timestamp;
 use crate::config::problem::{ConfigProblem, Told};
-use crate::config::tree::{Spot, Value};
+use crate::config::tree::{ConfigValue, Setting};
 
-impl Reading<'_> {
+impl PolicyReader<'_> {
     /// A date with time and offset, as text or as TOML has it.
-    pub(super) fn instant(&mut self, spot: &Spot<'_>) -> Option<Timestamp> {
-        let (Value::Text(text) | Value::Instant(text)) = &spot.node.value else {
+    pub(super) fn instant(&mut self, setting: &Setting<'_>) -> Option<Timestamp> {
+        let (ConfigValue::Text(text) | ConfigValue::Instant(text)) = &setting.node.value else {
             return None;
         };
         let refused = match parse(text) {
             Ok(instant) => return Some(instant),
             Err(refused) => refused,
         };
-        self.findings.push(ConfigProblem::new(Told {
-            path: spot.path.clone(),
+        self.report.push(ConfigProblem::new(Told {
+            path: setting.path.clone(),
             message: refused.to_owned(),
             found: Some(text.clone()),
             expected: Some(
                 "a date with time and offset, such as `2026-12-01T06:00:00Z`".to_owned(),
             ),
-            place: Some(spot.node.place.clone()),
+            span: Some(setting.node.span.clone()),
             ..Told::default()
         }));
         None

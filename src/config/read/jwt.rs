@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::Reading;
-use crate::config::conceal::{is_secret, is_variable_name};
+use super::PolicyReader;
 use crate::config::problem::{ConfigProblem, Told};
+use crate::config::redact::{is_secret, is_variable_name};
 use crate::config::source::{read_bytes, why};
-use crate::config::tree::Spot;
+use crate::config::tree::Setting;
 use crate::error::ValidationError;
 use crate::identity::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
 use crate::quota::Window;
@@ -14,14 +14,14 @@ use crate::quota::Window;
 /// What names the keys.
 const KEYS: [&str; 4] = ["secret_env", "secret_file", "public_key_file", "jwks_file"];
 
-impl Reading<'_> {
-    pub(super) fn jwt(&mut self, spot: &Spot<'_>) -> Option<Jwt> {
-        let list = spot.get("algorithms");
-        let items = list.iter().flat_map(Spot::items);
+impl PolicyReader<'_> {
+    pub(super) fn jwt(&mut self, setting: &Setting<'_>) -> Option<Jwt> {
+        let list = setting.get("algorithms");
+        let items = list.iter().flat_map(Setting::items);
         let algorithms: Vec<JwtAlgorithm> =
             items.filter_map(|item| item.text()?.parse().ok()).collect();
-        let keys = self.keys(spot);
-        let settings = self.jwt_settings(spot);
+        let keys = self.keys(setting);
+        let settings = self.jwt_settings(setting);
         if algorithms.is_empty() {
             self.no_algorithm(list.as_ref()?);
             return None;
@@ -34,27 +34,27 @@ impl Reading<'_> {
         let built = builder.key_set(&key_set).build();
         // All that is left to be wrong is which algorithms go with the keys.
         let at = list.as_ref().filter(|_| built.is_err());
-        self.findings.note(at.unwrap_or(spot), built)
+        self.report.note(at.unwrap_or(setting), built)
     }
 
     /// An empty list. If there is something in it, the check has told what is wrong with that.
-    fn no_algorithm(&mut self, list: &Spot<'_>) {
+    fn no_algorithm(&mut self, list: &Setting<'_>) {
         if list.items().next().is_none() && list.text().is_none() {
             let expected = "the algorithms to accept, such as RS256";
             let none = ValidationError::new("JWT algorithms", "none", expected);
-            self.findings.push(ConfigProblem::refused(list, &none));
+            self.report.push(ConfigProblem::refused(list, &none));
         }
     }
 
     /// Everything but algorithms and keys, each checked by itself, so that all that is wrong
     /// is told.
-    fn jwt_settings<'s>(&mut self, spot: &Spot<'s>) -> Vec<Apply<'s>> {
+    fn jwt_settings<'s>(&mut self, setting: &Setting<'s>) -> Vec<Apply<'s>> {
         let mut settings: Vec<Apply<'s>> = Vec::new();
-        let mut add = |spot: &Spot<'s>, apply: Apply<'s>| {
+        let mut add = |setting: &Setting<'s>, apply: Apply<'s>| {
             let harmless = Jwt::builder()
                 .algorithms([JwtAlgorithm::Hs256])
                 .key_set(&KeySet::new(JwtKeys::none()));
-            if self.findings.note(spot, apply(harmless).build()).is_some() {
+            if self.report.note(setting, apply(harmless).build()).is_some() {
                 settings.push(apply);
             }
         };
@@ -68,63 +68,63 @@ impl Reading<'_> {
             ("roles", |jwt, text| jwt.roles(text)),
         ];
         for (key, set) in texts {
-            for item in spot.get(key).iter().flat_map(Spot::one_or_more) {
+            for item in setting.get(key).iter().flat_map(Setting::one_or_more) {
                 if let Some(text) = item.text() {
                     add(&item, Box::new(move |jwt| set(jwt, text)));
                 }
             }
         }
-        let dimensions = spot.get("dimensions");
-        for (name, claim) in dimensions.iter().flat_map(Spot::entries) {
+        let dimensions = setting.get("dimensions");
+        for (name, claim) in dimensions.iter().flat_map(Setting::entries) {
             if let Some(path) = claim.text() {
                 add(&claim, Box::new(move |jwt| jwt.dimension(&name.name, path)));
             }
         }
-        if let Some(remember) = spot.get("remember")
+        if let Some(remember) = setting.get("remember")
             && let Some(tokens) = remember.whole()
         {
             let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
             add(&remember, Box::new(move |jwt| jwt.remember(tokens)));
         }
-        if let Some(size) = spot.get("max_token_bytes")
+        if let Some(size) = setting.get("max_token_bytes")
             && let Some(bytes) = size.whole()
         {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
             add(&size, Box::new(move |jwt| jwt.max_token_bytes(bytes)));
         }
-        if let Some(leeway) = spot.get("leeway")
+        if let Some(leeway) = setting.get("leeway")
             && let Some(text) = leeway.text()
         {
             match duration(text) {
                 Ok(length) => add(&leeway, Box::new(move |jwt| jwt.leeway(length))),
-                Err(wrong) => self.findings.push(ConfigProblem::refused(&leeway, &wrong)),
+                Err(wrong) => self.report.push(ConfigProblem::refused(&leeway, &wrong)),
             }
         }
         settings
     }
 
     /// All keys that the file names, unless one of them is not to be had.
-    fn keys(&mut self, spot: &Spot<'_>) -> Option<JwtKeys> {
-        let named: Vec<(&str, Spot<'_>)> = KEYS
+    fn keys(&mut self, setting: &Setting<'_>) -> Option<JwtKeys> {
+        let named: Vec<(&str, Setting<'_>)> = KEYS
             .into_iter()
-            .filter_map(|key| Some((key, spot.get(key)?)))
+            .filter_map(|key| Some((key, setting.get(key)?)))
             .collect();
         // A secret in the file is another problem, which the check has told.
-        let misplaced = spot.entries().any(|(key, _)| is_secret(&key.name));
+        let misplaced = setting.entries().any(|(key, _)| is_secret(&key.name));
         if named.is_empty() && misplaced {
             return None;
         }
         if named.is_empty() {
-            self.findings.push(ConfigProblem::new(Told {
-                path: spot.path.clone(),
+            self.report.push(ConfigProblem::new(Told {
+                path: setting.path.clone(),
                 message: "no key to verify tokens with".to_owned(),
                 expected: Some(format!("one of {}", crate::config::shape::one_of(&KEYS))),
-                place: Some(spot.node.place.clone()),
+                span: Some(setting.node.span.clone()),
                 ..Told::default()
             }));
             return None;
         }
-        if !self.surroundings.with_keys {
+        if !self.context.with_keys {
             return Some(JwtKeys::none());
         }
         let mut all = Some(JwtKeys::none());
@@ -134,9 +134,9 @@ impl Reading<'_> {
             all = match (all, keys) {
                 (Some(all), Some(Ok(keys))) => Some(all.and(keys)),
                 (_, Some(Err(problem))) => {
-                    self.findings.push(ConfigProblem::new(Told {
+                    self.report.push(ConfigProblem::new(Told {
                         path: value.path.clone(),
-                        place: Some(value.node.place.clone()),
+                        span: Some(value.node.span.clone()),
                         ..*problem
                     }));
                     None
@@ -166,7 +166,7 @@ impl Reading<'_> {
 
     /// The secret in a variable.
     fn secret(&self, name: &str) -> Result<Vec<u8>, Box<Told>> {
-        if let Some(secret) = self.surroundings.variable(name) {
+        if let Some(secret) = self.context.variable(name) {
             return Ok(secret.into_encoded_bytes());
         }
         Err(Box::new(if is_variable_name(name) {
@@ -191,7 +191,7 @@ impl Reading<'_> {
 
     /// What is in a file that the policy names.
     fn file(&self, name: &str) -> Result<Vec<u8>, Box<Told>> {
-        let path = self.surroundings.base.join(name);
+        let path = self.context.base.join(name);
         read_bytes(&path).map_err(|error| {
             Box::new(Told {
                 message: format!("`{}`: {}", name, why(&error)),

@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use self::rule::{flag, on_store_failure, text};
-use super::nearest::did_you_mean;
-use super::problem::{ConfigProblem, Findings, Told};
-use super::surroundings::Surroundings;
-use super::tree::Spot;
+use super::context::ReadContext;
+use super::problem::{ConfigProblem, ProblemReport, Told};
+use super::suggest::did_you_mean;
+use super::tree::Setting;
 use crate::headers::{HeaderSet, HeaderStyle, ResetStyle};
 use crate::pipeline::LayerOverrides;
 use crate::policy::{Policy, PolicyBuilder, Preflight, Tiers};
@@ -32,29 +32,29 @@ pub(super) struct Settings {
     pub(super) key_files: Vec<PathBuf>,
 }
 
-/// Reading a file.
-struct Reading<'a> {
-    findings: &'a mut Findings,
-    surroundings: &'a Surroundings,
+/// PolicyReader a file.
+struct PolicyReader<'a> {
+    report: &'a mut ProblemReport,
+    context: &'a ReadContext,
     /// Of quotas that do not name one.
     algorithm: Algorithm,
 }
 
 pub(super) fn read(
-    root: &Spot<'_>,
-    surroundings: &Surroundings,
-    findings: &mut Findings,
+    root: &Setting<'_>,
+    context: &ReadContext,
+    report: &mut ProblemReport,
 ) -> Settings {
     let defaults = root.get("defaults");
     let defaults = defaults.as_ref();
     let algorithm = defaults.and_then(|defaults| choice(defaults, "algorithm"));
-    let mut reading = Reading {
-        findings,
-        surroundings,
+    let mut reader = PolicyReader {
+        report,
+        context,
         algorithm: algorithm.unwrap_or_default(),
     };
-    let policy = reading.policy(root);
-    let around = reading.around(root);
+    let policy = reader.policy(root);
+    let around = reader.around(root);
     let set: Option<HeaderSet> = defaults.and_then(|defaults| choice(defaults, "headers"));
     let reset: Option<ResetStyle> = defaults.and_then(|defaults| choice(defaults, "reset"));
     let style = (set.is_some() || reset.is_some())
@@ -62,19 +62,19 @@ pub(super) fn read(
     Settings {
         policy,
         around: LayerOverrides { style, ..around },
-        key_files: identity::key_files(root, &surroundings.base),
+        key_files: identity::key_files(root, &context.base),
     }
 }
 
 /// A text that names something of the model. If it does not, the check has told.
-fn choice<T: FromStr>(spot: &Spot<'_>, key: &str) -> Option<T> {
-    text(spot, key)?.parse().ok()
+fn choice<T: FromStr>(setting: &Setting<'_>, key: &str) -> Option<T> {
+    text(setting, key)?.parse().ok()
 }
 
-impl Reading<'_> {
+impl PolicyReader<'_> {
     /// Lists are passed on whole, also what is wrong in them: the policy counts along when it
     /// says where a problem is, and what was told once is not told again.
-    fn policy(&mut self, root: &Spot<'_>) -> PolicyBuilder {
+    fn policy(&mut self, root: &Setting<'_>) -> PolicyBuilder {
         let mut policy = Policy::builder();
         if let Some(defaults) = root.get("defaults") {
             if let Some(share) = defaults.get("warn_at").and_then(|share| share.number()) {
@@ -143,14 +143,14 @@ impl Reading<'_> {
         }
     }
 
-    fn tiers(&mut self, spot: &Spot<'_>) -> Tiers {
+    fn tiers(&mut self, setting: &Setting<'_>) -> Tiers {
         let is_tier = |name: &str| !matches!(name, "default" | "assign");
-        let tiers: Vec<_> = spot
+        let tiers: Vec<_> = setting
             .entries()
             .filter(|(key, _)| is_tier(&key.name))
             .collect();
-        let default = spot.get("default");
-        let name = default.as_ref().and_then(Spot::text);
+        let default = setting.get("default");
+        let name = default.as_ref().and_then(Setting::text);
         let mut read = Tiers::new(name.unwrap_or("default"));
         for (key, multiplier) in &tiers {
             // What is no number was told; it is a tier all the same.
@@ -162,19 +162,19 @@ impl Reading<'_> {
             if name != "default" && !names().any(|known| known == name) {
                 let help =
                     did_you_mean(name, names()).unwrap_or_else(|| format!("add it: {name} = 1"));
-                self.findings.push(ConfigProblem::new(Told {
+                self.report.push(ConfigProblem::new(Told {
                     path: default.path.clone(),
                     message: format!("there is no tier `{name}`"),
                     found: Some(name.to_owned()),
                     expected: Some("one of the tiers of this table".to_owned()),
                     help: Some(help),
-                    place: Some(default.node.place.clone()),
+                    span: Some(default.node.span.clone()),
                     ..Told::default()
                 }));
             }
         }
-        let assign = spot.get("assign");
-        let dimensions = assign.iter().flat_map(Spot::entries);
+        let assign = setting.get("assign");
+        let dimensions = assign.iter().flat_map(Setting::entries);
         for (dimension, callers) in dimensions {
             for (caller, tier) in callers.entries() {
                 if let Some(tier) = tier.text() {
@@ -186,12 +186,12 @@ impl Reading<'_> {
     }
 }
 
-fn exemptions(spot: &Spot<'_>, mut policy: PolicyBuilder) -> PolicyBuilder {
+fn exemptions(setting: &Setting<'_>, mut policy: PolicyBuilder) -> PolicyBuilder {
     let items = |key| {
-        let list = spot.get(key);
+        let list = setting.get(key);
         let items: Vec<String> = list
             .iter()
-            .flat_map(Spot::items)
+            .flat_map(Setting::items)
             .map(|item| item.text().unwrap_or_default().to_owned())
             .collect();
         items
@@ -205,8 +205,8 @@ fn exemptions(spot: &Spot<'_>, mut policy: PolicyBuilder) -> PolicyBuilder {
     policy = items("routes")
         .into_iter()
         .fold(policy, PolicyBuilder::exempt_route);
-    let subjects = spot.get("subjects");
-    for (dimension, names) in subjects.iter().flat_map(Spot::entries) {
+    let subjects = setting.get("subjects");
+    for (dimension, names) in subjects.iter().flat_map(Setting::entries) {
         for name in names.items().filter_map(|name| name.text()) {
             policy = policy.exempt_subject(&dimension.name, name);
         }

@@ -1,16 +1,20 @@
 //! Quotas: text, table, or a list of these.
 
-use super::Reading;
-use crate::config::nearest::did_you_mean;
+use super::PolicyReader;
 use crate::config::problem::ConfigProblem;
-use crate::config::tree::{Spot, Value};
+use crate::config::suggest::did_you_mean;
+use crate::config::tree::{ConfigValue, Setting};
 use crate::error::ValidationError;
 use crate::quota::{Algorithm, Quota, Window};
 
-impl Reading<'_> {
+impl PolicyReader<'_> {
     /// All quotas of a value, unless one of them is wrong.
-    pub(super) fn quotas(&mut self, spot: &Spot<'_>, algorithm: Algorithm) -> Option<Vec<Quota>> {
-        let all: Vec<Option<Quota>> = spot
+    pub(super) fn quotas(
+        &mut self,
+        setting: &Setting<'_>,
+        algorithm: Algorithm,
+    ) -> Option<Vec<Quota>> {
+        let all: Vec<Option<Quota>> = setting
             .one_or_more()
             .iter()
             .map(|item| self.quota(item, algorithm))
@@ -19,33 +23,33 @@ impl Reading<'_> {
     }
 
     /// One quota, counted by `algorithm` if it does not say otherwise.
-    pub(super) fn quota(&mut self, spot: &Spot<'_>, algorithm: Algorithm) -> Option<Quota> {
-        match &spot.node.value {
-            Value::Text(text) => match Quota::parse_as(text, algorithm) {
+    pub(super) fn quota(&mut self, setting: &Setting<'_>, algorithm: Algorithm) -> Option<Quota> {
+        match &setting.node.value {
+            ConfigValue::Text(text) => match Quota::parse_as(text, algorithm) {
                 Ok(quota) => Some(quota),
                 Err(wrong) => {
-                    let problem = ConfigProblem::refused(spot, &wrong);
-                    self.findings.push(problem.with_help(meant(&wrong)));
+                    let problem = ConfigProblem::refused(setting, &wrong);
+                    self.report.push(problem.with_help(meant(&wrong)));
                     None
                 }
             },
-            Value::Table(_) => self.quota_table(spot, algorithm),
+            ConfigValue::Table(_) => self.quota_table(setting, algorithm),
             // Which the check has told.
             _ => None,
         }
     }
 
-    fn quota_table(&mut self, spot: &Spot<'_>, algorithm: Algorithm) -> Option<Quota> {
-        let window = spot.get("window").and_then(|window| {
+    fn quota_table(&mut self, setting: &Setting<'_>, algorithm: Algorithm) -> Option<Quota> {
+        let window = setting.get("window").and_then(|window| {
             let read = window.text()?.parse::<Window>();
             if let Err(wrong) = &read {
                 let problem = ConfigProblem::refused(&window, wrong);
-                self.findings.push(problem.with_help(meant(wrong)));
+                self.report.push(problem.with_help(meant(wrong)));
             }
             read.ok()
         });
-        let algorithm = super::choice(spot, "algorithm").unwrap_or(algorithm);
-        let whole = |key| spot.get(key).and_then(|value| value.whole());
+        let algorithm = super::choice(setting, "algorithm").unwrap_or(algorithm);
+        let whole = |key| setting.get(key).and_then(|value| value.whole());
         let mut builder = Quota::builder(whole("limit")?, window?).algorithm(algorithm);
         if let Some(burst) = whole("burst") {
             builder = builder.burst(burst);
@@ -58,8 +62,8 @@ impl Reading<'_> {
         let at = built
             .as_ref()
             .err()
-            .and_then(|wrong| spot.get(key_of(wrong)));
-        self.findings.note(at.as_ref().unwrap_or(spot), built)
+            .and_then(|wrong| setting.get(key_of(wrong)));
+        self.report.note(at.as_ref().unwrap_or(setting), built)
     }
 }
 

@@ -170,7 +170,7 @@ static GLOBAL: Table = Table::of(&[
     Field::new(
         "preflight_quota",
         Kind::Quota,
-        "How many CORS preflights one client IP may send, in place of `anonymous`.",
+        "How many CORS preflights one client IP may send, in span of `anonymous`.",
     )
     .called(&["preflight_limit"])
     .or("\"600/minute\""),
@@ -194,7 +194,7 @@ static EXEMPT: Table = Table::of(&[
     Field::new(
         "routes",
         Kind::Texts("a route such as `\"GET /health\"`"),
-        "Requests are not counted if every reading of their path takes one of these routes.",
+        "Requests are not counted if every reader of their path takes one of these routes.",
     )
     .called(&["paths", "endpoints", "route"]),
     Field::new("subjects", Kind::Table(&SUBJECTS), "Callers by name.")

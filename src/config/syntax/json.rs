@@ -9,21 +9,21 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::super::problem::{ConfigProblem, Told};
-use super::super::tree::{Key, Node, Place, Table, Value};
+use super::super::tree::{ConfigKey, ConfigNode, ConfigTable, ConfigValue, SourceSpan};
 use super::{MAX_DEPTH, too_deep};
 
-pub(super) fn parse(text: &str) -> Result<Node, Vec<ConfigProblem>> {
+pub(super) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
     let whole: &RawValue =
         serde_json::from_str(text).map_err(|error| vec![syntax(text, &error)])?;
     let mut problems = Vec::new();
     let root = convert(text, whole, 0, &mut problems);
     match root.value {
         _ if !problems.is_empty() => Err(problems),
-        Value::Table(_) => Ok(root),
+        ConfigValue::Table(_) => Ok(root),
         other => Err(vec![ConfigProblem::new(Told {
             message: format!("the file is {}", other.kind()),
             expected: Some("an object: `{ … }`".to_owned()),
-            place: Some(root.place),
+            span: Some(root.span),
             ..Told::default()
         })]),
     }
@@ -54,7 +54,7 @@ fn syntax(text: &str, error: &serde_json::Error) -> ConfigProblem {
         message,
         expected: is_empty.then(|| "an object: `{ … }`".to_owned()),
         help: help.map(str::to_owned),
-        place: Some(Place::in_file(at..at)),
+        span: Some(SourceSpan::in_file(at..at)),
         ..Told::default()
     })
 }
@@ -65,28 +65,33 @@ fn span(text: &str, part: &RawValue) -> Range<usize> {
     start..start + part.get().len()
 }
 
-fn convert(text: &str, part: &RawValue, depth: usize, problems: &mut Vec<ConfigProblem>) -> Node {
-    let place = Place::in_file(span(text, part));
-    let node = |value| Node {
-        place: place.clone(),
+fn convert(
+    text: &str,
+    part: &RawValue,
+    depth: usize,
+    problems: &mut Vec<ConfigProblem>,
+) -> ConfigNode {
+    let span = SourceSpan::in_file(span(text, part));
+    let node = |value| ConfigNode {
+        span: span.clone(),
         value,
     };
     if depth > MAX_DEPTH {
-        problems.push(too_deep().at(place.clone()));
-        return node(Value::Null);
+        problems.push(too_deep().at(span.clone()));
+        return node(ConfigValue::Null);
     }
     let value = match part.get().as_bytes().first() {
         Some(b'{') => serde_json::from_str(part.get())
-            .map(|Members(members)| Value::Table(table(text, &members, depth, problems))),
+            .map(|Members(members)| ConfigValue::Table(table(text, &members, depth, problems))),
         Some(b'[') => serde_json::from_str(part.get()).map(|items: Vec<&RawValue>| {
             let items = items.into_iter();
             let items = items.map(|item| convert(text, item, depth + 1, problems));
-            Value::List(items.collect())
+            ConfigValue::List(items.collect())
         }),
-        Some(b'"') => serde_json::from_str(part.get()).map(Value::Text),
-        Some(b't') => Ok(Value::Flag(true)),
-        Some(b'f') => Ok(Value::Flag(false)),
-        Some(b'n') => Ok(Value::Null),
+        Some(b'"') => serde_json::from_str(part.get()).map(ConfigValue::Text),
+        Some(b't') => Ok(ConfigValue::Flag(true)),
+        Some(b'f') => Ok(ConfigValue::Flag(false)),
+        Some(b'n') => Ok(ConfigValue::Null),
         _ => Ok(number(part.get())),
     };
     match value {
@@ -95,16 +100,16 @@ fn convert(text: &str, part: &RawValue, depth: usize, problems: &mut Vec<ConfigP
         Err(error) => {
             let mut problem = syntax(part.get(), &error);
             problem.help = None;
-            problems.push(problem.at(place.clone()));
-            node(Value::Null)
+            problems.push(problem.at(span.clone()));
+            node(ConfigValue::Null)
         }
     }
 }
 
-fn number(text: &str) -> Value {
+fn number(text: &str) -> ConfigValue {
     match text.parse() {
-        Ok(whole) => Value::Whole(whole),
-        Err(_) => Value::Number(text.parse().unwrap_or(f64::NAN)),
+        Ok(whole) => ConfigValue::Whole(whole),
+        Err(_) => ConfigValue::Number(text.parse().unwrap_or(f64::NAN)),
     }
 }
 
@@ -113,32 +118,32 @@ fn table(
     members: &[(&RawValue, &RawValue)],
     depth: usize,
     problems: &mut Vec<ConfigProblem>,
-) -> Table {
-    let mut entries: Vec<(Key, Node)> = Vec::with_capacity(members.len());
+) -> ConfigTable {
+    let mut entries: Vec<(ConfigKey, ConfigNode)> = Vec::with_capacity(members.len());
     let mut known = std::collections::HashMap::new();
     for (key, value) in members {
-        let place = Place::in_file(span(text, key));
+        let span = SourceSpan::in_file(span(text, key));
         let name: String = match serde_json::from_str(key.get()) {
             Ok(name) => name,
             Err(error) => {
-                problems.push(syntax(key.get(), &error).at(place));
+                problems.push(syntax(key.get(), &error).at(span));
                 continue;
             }
         };
-        if let Some(first) = known.insert(name.clone(), place.clone()) {
+        if let Some(first) = known.insert(name.clone(), span.clone()) {
             problems.push(ConfigProblem::new(Told {
                 message: format!("duplicate key `{name}`"),
                 expected: Some("each key once".to_owned()),
-                place: Some(place),
+                span: Some(span),
                 also: vec![(first, "first said here".to_owned())],
                 ..Told::default()
             }));
             continue;
         }
         let node = convert(text, value, depth + 1, problems);
-        entries.push((Key { name, place }, node));
+        entries.push((ConfigKey { name, span }, node));
     }
-    Table { entries }
+    ConfigTable { entries }
 }
 
 /// The members of an object, duplicates and all.

@@ -4,7 +4,7 @@ mod json;
 mod toml;
 
 use super::problem::{ConfigProblem, Told};
-use super::tree::Node;
+use super::tree::ConfigNode;
 
 /// The deepest that tables and lists may be in each other: more than any policy needs.
 const MAX_DEPTH: usize = 24;
@@ -18,7 +18,7 @@ pub(super) enum Syntax {
 
 impl Syntax {
     /// Reads a text. What is no text of this language is told, each place where it is not.
-    pub(super) fn parse(self, text: &str) -> Result<Node, Vec<ConfigProblem>> {
+    pub(super) fn parse(self, text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
         match self {
             Self::Toml => toml::parse(text),
             Self::Json => json::parse(text),
@@ -27,7 +27,7 @@ impl Syntax {
 }
 
 /// One value of TOML, as variables of the environment may hold it; without places.
-pub(super) fn inline(text: &str) -> Result<Node, String> {
+pub(super) fn inline(text: &str) -> Result<ConfigNode, String> {
     toml::inline(text)
 }
 

@@ -5,20 +5,20 @@ use std::ops::Range;
 use ::toml::de::{DeInteger, DeTable, DeValue, Error};
 
 use super::super::problem::{ConfigProblem, Told};
-use super::super::tree::{Key, Node, Place, Table, Value, shortened};
+use super::super::tree::{ConfigKey, ConfigNode, ConfigTable, ConfigValue, SourceSpan, shortened};
 use super::{MAX_DEPTH, too_deep};
 
 /// The largest text of which all mistakes are looked for. In a larger one it is the first:
 /// there can be more of them than letters.
 const MAX_RECOVERED: usize = 256 << 10;
 
-pub(super) fn parse(text: &str) -> Result<Node, Vec<ConfigProblem>> {
+pub(super) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
     match DeTable::parse(text) {
         Ok(table) => {
             let table = convert_table(text, table.into_inner(), 0).map_err(|deep| vec![*deep])?;
-            Ok(Node {
-                place: Place::in_file(0..0),
-                value: Value::Table(table),
+            Ok(ConfigNode {
+                span: SourceSpan::in_file(0..0),
+                value: ConfigValue::Table(table),
             })
         }
         Err(_) if text.len() <= MAX_RECOVERED => {
@@ -29,7 +29,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<ConfigProblem>> {
     }
 }
 
-pub(super) fn inline(text: &str) -> Result<Node, String> {
+pub(super) fn inline(text: &str) -> Result<ConfigNode, String> {
     let value = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
     let span = value.span();
     convert(text, span, value.into_inner(), 0).map_err(|problem| problem.message().to_owned())
@@ -66,7 +66,7 @@ fn told(text: &str, errors: &[Error]) -> Vec<ConfigProblem> {
             message,
             expected: expected.filter(|expected| expected != "nothing"),
             help: is_json.then(|| "this is JSON: let the name end in `.json`".to_owned()),
-            place: Some(Place::in_file(span)),
+            span: Some(SourceSpan::in_file(span)),
             ..Told::default()
         }));
     }
@@ -78,30 +78,30 @@ fn convert(
     span: Range<usize>,
     value: DeValue<'_>,
     depth: usize,
-) -> Result<Node, Box<ConfigProblem>> {
+) -> Result<ConfigNode, Box<ConfigProblem>> {
     if depth > MAX_DEPTH {
-        return Err(Box::new(too_deep().at(Place::in_file(span))));
+        return Err(Box::new(too_deep().at(SourceSpan::in_file(span))));
     }
     let value = match value {
-        DeValue::String(text) => Value::Text(text.into_owned()),
+        DeValue::String(text) => ConfigValue::Text(text.into_owned()),
         DeValue::Integer(integer) => whole(&integer),
-        DeValue::Float(float) => Value::Number(float.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Boolean(flag) => Value::Flag(flag),
+        DeValue::Float(float) => ConfigValue::Number(float.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(flag) => ConfigValue::Flag(flag),
         DeValue::Datetime(_) => {
             let written = text.get(span.clone()).unwrap_or_default();
-            Value::Instant(written.to_owned())
+            ConfigValue::Instant(written.to_owned())
         }
         DeValue::Array(items) => {
             let items = items.into_iter().map(|item| {
                 let span = item.span();
                 convert(text, span, item.into_inner(), depth + 1)
             });
-            Value::List(items.collect::<Result<_, _>>()?)
+            ConfigValue::List(items.collect::<Result<_, _>>()?)
         }
-        DeValue::Table(table) => Value::Table(convert_table(text, table, depth)?),
+        DeValue::Table(table) => ConfigValue::Table(convert_table(text, table, depth)?),
     };
-    Ok(Node {
-        place: Place::in_file(span),
+    Ok(ConfigNode {
+        span: SourceSpan::in_file(span),
         value,
     })
 }
@@ -110,24 +110,24 @@ fn convert_table(
     text: &str,
     table: DeTable<'_>,
     depth: usize,
-) -> Result<Table, Box<ConfigProblem>> {
+) -> Result<ConfigTable, Box<ConfigProblem>> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
         let span = value.span();
         let node = convert(text, span, value.into_inner(), depth + 1)?;
-        let place = Place::in_file(key.span());
+        let span = SourceSpan::in_file(key.span());
         let name = key.into_inner().into_owned();
-        entries.push((Key { name, place }, node));
+        entries.push((ConfigKey { name, span }, node));
     }
     // They come by name.
-    entries.sort_by_key(|(key, _)| key.place.span.start);
-    Ok(Table { entries })
+    entries.sort_by_key(|(key, _)| key.span.range.start);
+    Ok(ConfigTable { entries })
 }
 
 /// A whole number, or as good a number as there is if it is too large for one.
-fn whole(integer: &DeInteger<'_>) -> Value {
+fn whole(integer: &DeInteger<'_>) -> ConfigValue {
     match i64::from_str_radix(integer.as_str(), integer.radix()) {
-        Ok(number) => Value::Whole(number),
-        Err(_) => Value::Number(integer.as_str().parse().unwrap_or(f64::INFINITY)),
+        Ok(number) => ConfigValue::Whole(number),
+        Err(_) => ConfigValue::Number(integer.as_str().parse().unwrap_or(f64::INFINITY)),
     }
 }

@@ -258,7 +258,7 @@ async fn wrong_values_are_refused_by_name() {
         &[
             ("TENANT_CONFIG", "", form),
             ("TENANT_CONFIG", "no-such-file.json", form),
-            ("JWT_SECRET", "", "neither empty nor a PEM text"),
+            ("JWT_SECRET", "", "not empty and not a PEM text"),
         ],
     )
     .await;

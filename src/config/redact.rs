@@ -32,7 +32,7 @@ pub(super) fn is_variable_name(text: &str) -> bool {
 /// The text with secrets painted over, byte by byte, so that all places stay where they are.
 ///
 /// By lines and not by the tree, because it has to work for a text that cannot be read.
-pub(super) fn conceal(text: &str) -> String {
+pub(super) fn redact(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     // What a value that goes on over lines ends with.
     let mut goes_on: Option<&str> = None;
@@ -108,8 +108,8 @@ mod tests {
                 "{\"secret\":\n\"*******\"*\n\"a\": 1}",
             ),
         ] {
-            assert_eq!(conceal(text), shown);
-            assert_eq!(conceal(text).len(), text.len());
+            assert_eq!(redact(text), shown);
+            assert_eq!(redact(text).len(), text.len());
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
             "route = \"POST /auth/v1/token\"",
             "",
         ] {
-            assert_eq!(conceal(text), text);
+            assert_eq!(redact(text), text);
         }
     }
 }

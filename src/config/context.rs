@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Clone)]
-pub(super) struct Surroundings {
+pub(super) struct ReadContext {
     /// Instead of those of the process.
     pub(super) variables: Option<BTreeMap<OsString, OsString>>,
     /// The directory that paths in the file start from.
@@ -16,7 +16,7 @@ pub(super) struct Surroundings {
     pub(super) with_keys: bool,
 }
 
-impl Surroundings {
+impl ReadContext {
     pub(super) const fn new(base: PathBuf) -> Self {
         Self {
             variables: None,

@@ -1,54 +1,54 @@
 //! What the policy says when it is compiled, told in terms of the file.
 
-use super::nearest::did_you_mean;
-use super::problem::{ConfigProblem, Findings, Told};
-use super::tree::{Place, Spot, Value, shortened};
+use super::problem::{ConfigProblem, ProblemReport, Told};
+use super::suggest::did_you_mean;
+use super::tree::{ConfigValue, Setting, SourceSpan, shortened};
 use crate::error::ValidationError;
 use crate::policy::{Policy, PolicyBuilder};
 
 /// The policy, unless something is wrong with it that was not told before.
 pub(super) fn compile(
     policy: PolicyBuilder,
-    root: &Spot<'_>,
-    findings: &mut Findings,
+    root: &Setting<'_>,
+    report: &mut ProblemReport,
 ) -> Option<Policy> {
     match policy.build() {
         Ok(policy) => Some(policy),
         Err(problems) => {
             let mut told = Vec::new();
             for wrong in problems.iter() {
-                if told.len() > Findings::MOST {
-                    findings.skip();
+                if told.len() > ProblemReport::MOST {
+                    report.skip();
                     continue;
                 }
                 let problem = in_file(wrong, root);
-                if problem.path().is_empty() || !findings.has_told(problem.path()) {
+                if problem.path().is_empty() || !report.has_told(problem.path()) {
                     told.push(problem);
                 }
             }
-            findings.extend(told);
+            report.extend(told);
             None
         }
     }
 }
 
-fn in_file(wrong: &ValidationError, root: &Spot<'_>) -> ConfigProblem {
-    let (spot, rest) = root.clone().follow(wrong.path().unwrap_or_default());
+fn in_file(wrong: &ValidationError, root: &Setting<'_>) -> ConfigProblem {
+    let (setting, rest) = root.clone().follow(wrong.path().unwrap_or_default());
     let field = key_of(wrong.field());
     let other = wrong.other_path().map(|other| {
-        let (spot, _) = root.clone().follow(other);
-        (place_of(&spot), "the other one".to_owned())
+        let (setting, _) = root.clone().follow(other);
+        (span_of(&setting), "the other one".to_owned())
     });
-    let is_missing = !rest.is_empty() && spot.table().is_some();
+    let is_missing = !rest.is_empty() && setting.table().is_some();
     let path = if is_missing {
-        spot.path.then(rest)
+        setting.path.then(rest)
     } else {
-        spot.path.clone()
+        setting.path.clone()
     };
     let shown = match wrong.value() {
         "nothing" => format!("no {field}"),
         "" => format!("empty {field}"),
-        _ if wrong.expected().starts_with("this on ") => format!("`{field}` has no place here"),
+        _ if wrong.expected().starts_with("this on ") => format!("`{field}` has no span here"),
         value => format!("invalid {field} `{}`", shortened(value)),
     };
     ConfigProblem::new(Told {
@@ -58,20 +58,22 @@ fn in_file(wrong: &ValidationError, root: &Spot<'_>) -> ConfigProblem {
         found: Some(wrong.value().to_owned()),
         expected: Some(wrong.expected().to_owned()),
         // The root is the whole file, which is no place.
-        place: (!spot.path.as_str().is_empty()).then(|| place_of(&spot)),
+        span: (!setting.path.as_str().is_empty()).then(|| span_of(&setting)),
         also: other.into_iter().collect(),
         ..Told::default()
     })
 }
 
 /// Of a table in a list its name or route, which is what people know it by.
-fn place_of(spot: &Spot<'_>) -> Place {
-    let known_by = ["name", "route"].into_iter().find_map(|key| spot.get(key));
+fn span_of(setting: &Setting<'_>) -> SourceSpan {
+    let known_by = ["name", "route"]
+        .into_iter()
+        .find_map(|key| setting.get(key));
     match known_by {
-        Some(known_by) if matches!(known_by.node.value, Value::Text(_)) => {
-            known_by.node.place.clone()
+        Some(known_by) if matches!(known_by.node.value, ConfigValue::Text(_)) => {
+            known_by.node.span.clone()
         }
-        _ => spot.node.place.clone(),
+        _ => setting.node.span.clone(),
     }
 }
 
@@ -89,7 +91,7 @@ fn key_of(field: &str) -> &str {
 }
 
 /// What was most likely meant: a name that is nearly this one, a key that was left out.
-fn meant(wrong: &ValidationError, root: &Spot<'_>) -> Option<String> {
+fn meant(wrong: &ValidationError, root: &Setting<'_>) -> Option<String> {
     let table = match key_of(wrong.field()) {
         "quota" if wrong.value() == "nothing" => {
             let is_endpoint = wrong.path()?.starts_with("endpoints[");
