@@ -198,7 +198,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let quota = Quota::builder(amount, Window::new(Duration::from_millis(millis))?)
         .algorithm(Algorithm::SlidingLog)
         .build()?;
-    let store = common::store("group-agent", Duration::from_secs(1));
+    let store = common::store("group-agent", Duration::from_secs(1)).await;
     let agent = LimiterWithFallback::new(RULE, quota, store)?;
     let app = Router::new()
         .route("/message", post(message))

@@ -167,12 +167,12 @@ async fn provider(mail: &Mail) -> Result<(), SendError> {
     Ok(())
 }
 
-fn sends() -> Result<Limiter, tollgate::Error> {
+async fn sends() -> Result<Limiter, tollgate::Error> {
     let limits = [(PER_MINUTE, Window::MINUTE), (PER_HOUR, Window::HOUR)];
     let limits = limits.map(|(name, window)| (number(name, 0, 0..=1_000_000_000), window));
     let mut sends = Limiter::builder()
         .name("sends")
-        .store(common::store("outbound-email", Duration::from_secs(1)));
+        .store(common::store("outbound-email", Duration::from_secs(1)).await);
     for (amount, window) in limits.into_iter().filter(|(amount, _)| *amount > 0) {
         // 60 buckets: never more than the limit in any window.
         let quota = Quota::builder(amount, window).algorithm(Algorithm::SlidingBuckets);
@@ -196,7 +196,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .with_writer(io::stderr)
         .init();
     let outbox = Outbox {
-        sends: sends()?,
+        sends: sends().await?,
         sent: AtomicU64::new(0),
     };
     let app = Router::new()

@@ -190,7 +190,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             "messages",
             quota,
             // The prefix of its keys in Redis. A bot can wait longer for Redis than a web page.
-            common::store("telegram-webhook", Duration::from_secs(1)),
+            common::store("telegram-webhook", Duration::from_secs(1)).await,
         )?,
         allowed: allowed_users(),
         telegram: Telegram {

@@ -99,16 +99,15 @@ fn policy(json: &str) -> Result<PolicyBuilder, Box<dyn Error>> {
 }
 
 /// Builds the layer. It adds `X-RateLimit-…` headers; its 429 has the trace id of the request.
-fn limits(tokens: Jwt) -> RateLimitLayer {
+async fn limits(tokens: Jwt) -> RateLimitLayer {
     const SHAPE: &str = r#"{"default": {"rateLimit": {"perMinute": 60, "burst": 10}}, …}"#;
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tenant_chat.json");
     let file = env::var_os("TENANT_CONFIG").unwrap_or_else(|| beside.into());
+    let store = common::store("tenant-chat", Duration::from_secs(1)).await;
     let layer = || -> Result<RateLimitLayer, Box<dyn Error>> {
         let policy = policy(&fs::read_to_string(&file)?)?;
         let layer = RateLimitLayer::builder(policy).identify(tokens);
-        Ok(layer
-            .store(common::store("tenant-chat", Duration::from_secs(1)))
-            .build()?)
+        Ok(layer.store(store).build()?)
     };
     layer().unwrap_or_else(|wrong| {
         let allowed = format!("a file of the form `{SHAPE}`; error: {wrong}");
@@ -145,7 +144,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     );
     let app = Router::new()
         .route("/chat", post(chat))
-        .layer(limits(tokens(&secret).build()?));
+        .layer(limits(tokens(&secret).build()?).await);
     // A token to try it with, valid for a day.
     let exp = get_current_timestamp() + 24 * 60 * 60;
     let claims = json!({ "sub": "alice", "tenant_id": "acme", "exp": exp });

@@ -1,11 +1,12 @@
-//! Closures of users may panic; requests go on.
+//! Isolation of panics in callbacks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a closure of the user's says, or nothing if it panics. The panic hook has told of it.
+/// Calls a closure from the user of the crate. Returns `None` if it panics; the panic hook has run
+/// then.
 ///
-/// What the closure was about to change may be half changed. That is the user's own; nothing
-/// of this crate is lent to it mutably.
+/// Unwind safety: no state of this crate is borrowed mutably by such a closure, so a panic leaves
+/// none of it half changed.
 #[inline]
 pub(crate) fn catch_panic<T>(closure: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(closure)).ok()

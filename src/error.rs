@@ -1,20 +1,19 @@
-//! The errors of the crate: what was wrong, where, what was expected.
+//! Errors of the crate.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-/// A setting that cannot be used: which one, what it was, and what is allowed.
+/// Invalid setting: the field, its value, and what is allowed.
 ///
-/// Every constructor in this crate that can refuse its input refuses it with this type, when
-/// the thing is built and not when the first request arrives.
+/// Constructors and builders return it, so that a wrong setting is found before the first request.
 ///
 /// ```
 /// use tollgate::Quota;
 ///
 /// let refused = Quota::per_hour(0).unwrap_err();
-/// assert_eq!(refused.field(), "quota amount");
+/// assert_eq!(refused.field(), "quota limit");
 /// assert_eq!(refused.value(), "0");
 /// assert!(refused.to_string().contains("blocked"));
 /// ```
@@ -28,9 +27,9 @@ pub struct ValidationError {
 }
 
 impl ValidationError {
-    /// An error about `field`, which was `value` where `expected` was needed.
+    /// Creates an error about `field`, whose value is `value` and should be `expected`.
     ///
-    /// Public, so that custom stores and key builders can refuse their settings the same way.
+    /// Public, so that custom stores and identity sources can reject their settings with it.
     pub fn new(
         field: impl Into<Cow<'static, str>>,
         value: impl fmt::Display,
@@ -45,54 +44,54 @@ impl ValidationError {
         }
     }
 
-    /// The same problem, with the place where it is: `login: quota amount`.
+    /// Prefixes the field with the item that it belongs to: `login: quota limit`.
     #[must_use]
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.field = format!("{place}: {}", self.field).into();
         self
     }
 
-    /// The same problem, with its place in a policy: `endpoints[3].limit`. The innermost wins.
+    /// Sets the path within a policy, `endpoints[3].limit`, unless one is set.
     #[must_use]
     pub(crate) fn at(mut self, path: impl Into<Box<str>>) -> Self {
         self.path.get_or_insert_with(|| path.into());
         self
     }
 
-    /// Where in a policy it is, in the words of a policy file: `endpoints[3].limit`. `None` if
-    /// it is no part of a policy.
+    /// Returns the path within a policy file: `endpoints[3].limit`. `None` for settings outside of a
+    /// policy.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }
 
-    /// The same problem, with the place of what it contradicts.
+    /// Sets the path of the setting that this one contradicts.
     #[must_use]
     pub(crate) fn because_of(mut self, other: impl Into<Box<str>>) -> Self {
         self.other = Some(other.into());
         self
     }
 
-    /// Where that is which it contradicts, if there is something: the other of two routes that
-    /// are the same.
+    /// Returns the path of the setting that this one contradicts, for example the other of two equal
+    /// routes.
     #[must_use]
     pub fn other_path(&self) -> Option<&str> {
         self.other.as_deref()
     }
 
-    /// What was set: `quota amount`, `store capacity`, …
+    /// Returns the name of the setting: `quota limit`, `store capacity`, …
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// The value that was refused, as text.
+    /// Returns the rejected value as text.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// What would have been accepted.
+    /// Returns what is allowed.
     #[must_use]
     pub fn expected(&self) -> &str {
         &self.expected
@@ -111,7 +110,7 @@ impl fmt::Display for ValidationError {
 
 impl StdError for ValidationError {}
 
-/// Everything that is wrong with a policy or a layer, at once.
+/// All errors of a policy or a layer, reported together.
 ///
 /// ```
 /// use tollgate::policy::{Policy, Rule};
@@ -127,14 +126,14 @@ impl StdError for ValidationError {}
 pub struct ValidationErrors(Vec<ValidationError>);
 
 impl ValidationErrors {
-    /// Each problem, in the order of the settings.
+    /// Returns the errors in the order of the settings.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ValidationError> {
         self.0.iter()
     }
 
-    /// Adds a problem, unless it was told just before. Not all of them are compared: a policy
-    /// of nothing but mistakes may have a hundred thousand.
+    /// Adds an error unless one of the last 32 is equal. Comparing with all would be quadratic: a
+    /// policy can have a hundred thousand errors.
     pub(crate) fn push(&mut self, problem: ValidationError) {
         const COMPARED: usize = 32;
         if !self
@@ -142,18 +141,25 @@ impl ValidationErrors {
             .iter()
             .rev()
             .take(COMPARED)
-            .any(|told| *told == problem)
+            .any(|known| *known == problem)
         {
             self.0.push(problem);
         }
     }
 
-    /// The value, or the problem noted.
+    /// Returns the value, or adds the error.
     pub(crate) fn note<T>(&mut self, result: Result<T, ValidationError>) -> Option<T> {
         result.map_err(|problem| self.push(problem)).ok()
     }
 
-    /// `value`, if there was no problem.
+    /// The value, or its errors added.
+    pub(crate) fn note_all<T>(&mut self, result: Result<T, Self>) -> Option<T> {
+        result
+            .map_err(|errors| errors.0.into_iter().for_each(|error| self.push(error)))
+            .ok()
+    }
+
+    /// Returns `value` if there are no errors.
     pub(crate) fn or<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() {
             Ok(value)
@@ -181,10 +187,9 @@ impl fmt::Display for ValidationErrors {
 
 impl StdError for ValidationErrors {}
 
-/// A store could not answer. The memory store never returns this.
+/// Failure of a store. The memory store never returns it.
 ///
-/// It says nothing about the caller: a failed store is not a denial, and must not be turned
-/// into one.
+/// A failure is not a denial: it carries no information about the caller.
 ///
 /// ```
 /// use tollgate::{StoreError, StoreErrorKind};
@@ -198,51 +203,54 @@ impl StdError for ValidationErrors {}
 #[derive(Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
-    /// Shared, because an outage is told to many.
+    /// Shared, because one failure is returned to many requests.
     message: Arc<str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// Whether it helps to wait.
+/// Kind of a store failure: temporary or permanent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// It could not be reached, did not answer in time, or has no room: an outage. It ends by
-    /// itself or with the machine's, and until then each rule has said what becomes of its
-    /// requests.
+    /// Outage: the store cannot be reached, or does not reply in time. The failure mode of each rule
+    /// applies.
     #[default]
     Unavailable,
-    /// It is there and will not do it: wrong credentials, a command that the user may not use, a
-    /// script that it does not take, a key of another type. That is a mistake, and stays until
-    /// somebody mends it. So nothing goes on uncounted meanwhile: rules that let requests
-    /// through in an outage count them in the memory of each process instead.
+    /// Permanent error: wrong credentials, a command without permission, a rejected script, a key of
+    /// another type. It lasts until the configuration is corrected. Rules that pass requests
+    /// uncounted during an outage count them in the memory of each process instead.
     Refused,
+    /// The store has no memory, disk or queue left, for example a Redis server that reached its
+    /// `maxmemory`. Callers can cause it by sending requests under many identities. Rules that pass
+    /// requests in an outage therefore count them in the memory of each process, as for
+    /// [`Refused`](Self::Refused).
+    Exhausted,
 }
 
 impl StoreErrorKind {
-    /// As events and figures call it.
+    /// Returns the name in events and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
             Self::Refused => "refused",
+            Self::Exhausted => "exhausted",
         }
     }
 }
 
 impl StoreError {
-    /// An outage, with a message for people.
+    /// Creates an outage with a message.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self::of_kind(StoreErrorKind::Unavailable, message)
     }
 
-    /// A mistake that waiting does not mend, with a message for people: it should say what to do
-    /// about it.
+    /// Creates a permanent error. The message should contain what to correct.
     pub fn refused(message: impl Into<Cow<'static, str>>) -> Self {
         Self::of_kind(StoreErrorKind::Refused, message)
     }
 
-    /// A failure of this kind.
+    /// Creates a failure of this kind.
     pub fn of_kind(kind: StoreErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
@@ -251,20 +259,20 @@ impl StoreError {
         }
     }
 
-    /// The same failure, with what caused it.
+    /// Sets the underlying error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Whether it helps to wait.
+    /// Returns the kind of the failure.
     #[must_use]
     pub const fn kind(&self) -> StoreErrorKind {
         self.kind
     }
 
-    /// The same failure once more, for somebody else who met with it. Its cause stays here.
+    /// Copies the failure without its source, which cannot be cloned.
     pub(crate) fn again(&self) -> Self {
         Self {
             kind: self.kind,
@@ -273,7 +281,7 @@ impl StoreError {
         }
     }
 
-    /// What it says.
+    /// Returns the message.
     pub(crate) fn message(&self) -> &Arc<str> {
         &self.message
     }
@@ -293,9 +301,9 @@ impl StdError for StoreError {
     }
 }
 
-/// A policy could not take the place of the one in force, which goes on.
+/// Failed replacement of a policy. The previous policy stays in use.
 ///
-/// What it says is everything that is wrong with the file, as far as it could be read.
+/// The message contains all errors of the file that were found.
 #[derive(Clone, Debug)]
 pub struct ReloadError {
     message: Arc<str>,
@@ -323,15 +331,15 @@ impl From<ValidationErrors> for ReloadError {
     }
 }
 
-/// Why something could not be built, or a [`Limiter`](crate::Limiter) call gave no decision.
+/// Error of a builder, or of a [`Limiter`](crate::Limiter) call that returns no decision.
 ///
 /// A denial is never an error: it is a [`Decision`](crate::Decision).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting was wrong, or a call made no sense, for instance a per-call limit of 0.
+    /// A setting or an argument is invalid, for example a per-call limit of 0.
     Invalid(ValidationError),
-    /// Several settings were wrong.
+    /// Several settings are invalid.
     Problems(ValidationErrors),
     /// The store failed.
     Store(StoreError),

@@ -1,4 +1,4 @@
-//! What handlers of axum can take as arguments.
+//! Extractors for axum handlers.
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum::response::{IntoResponse, Response};
@@ -10,8 +10,7 @@ use std::fmt;
 use crate::decision::Decision;
 use crate::pipeline::Charge;
 
-/// A handler asked for a [`Decision`] or a [`Charge`] that is not there: answered with 500 and
-/// what to do about it.
+/// Rejection of the extractors [`Decision`] and [`Charge`] on a route without the layer: status 500.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct MissingRateLimitLayer;
@@ -20,7 +19,7 @@ impl fmt::Display for MissingRateLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "this handler takes the decision of a `RateLimitLayer`, and there is none: put the layer \
-             around its route and build it with `handlers_see_decision()`",
+             around its route and build it with `insert_extensions()`",
         )
     }
 }
@@ -35,7 +34,7 @@ impl IntoResponse for MissingRateLimitLayer {
 
 macro_rules! extract {
     ($($type:ty),+) => {$(
-        /// From the extensions of the request; see `RateLimitLayerBuilder::handlers_see_decision`.
+        /// Reads the extensions of the request; see `RateLimitLayerBuilder::insert_extensions`.
         impl<S: Send + Sync> FromRequestParts<S> for $type {
             type Rejection = MissingRateLimitLayer;
 
@@ -44,7 +43,7 @@ macro_rules! extract {
             }
         }
 
-        /// `None` if there is no such layer around the handler.
+        /// Returns `None` if no such layer wraps the handler.
         impl<S: Send + Sync> OptionalFromRequestParts<S> for $type {
             type Rejection = Infallible;
 

@@ -1,14 +1,13 @@
-//! What is known of a request before its body: [`RequestHead`].
+//! Request without its body: [`RequestHead`].
 
 use std::fmt;
 
 use http::header::AsHeaderName;
 use http::{Extensions, HeaderMap, Method, Request, Uri};
 
-/// The head of a request: method, URI, headers and extensions, borrowed.
+/// Head of a request: method, URI, headers and extensions, borrowed.
 ///
-/// Closures that say who is asking, what a request costs or whether it is exempt look at this.
-/// The body is never looked at.
+/// Argument of the closures that return an identity, a cost or an exemption. The body is never read.
 ///
 /// ```
 /// use http::Request;
@@ -28,7 +27,7 @@ pub struct RequestHead<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// The head of `request`.
+    /// Returns the head of `request`.
     #[must_use]
     pub fn of<B>(request: &'a Request<B>) -> Self {
         Self {
@@ -39,50 +38,50 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// The method.
+    /// Returns the method.
     #[must_use]
     pub const fn method(&self) -> &'a Method {
         self.method
     }
 
-    /// The URI as this layer sees it: a router may have taken a prefix off.
+    /// Returns the URI as it reached this layer. A router may have stripped a prefix.
     #[must_use]
     pub const fn uri(&self) -> &'a Uri {
         self.uri
     }
 
-    /// The path of the URI.
+    /// Returns the path of the URI.
     #[must_use]
     pub fn path(&self) -> &'a str {
         self.uri.path()
     }
 
-    /// All headers.
+    /// Returns all headers.
     #[must_use]
     pub const fn headers(&self) -> &'a HeaderMap {
         self.headers
     }
 
-    /// The first value of a header, if it is visible ASCII.
+    /// Returns the first value of a header, if it is visible ASCII.
     #[must_use]
     pub fn header(&self, name: impl AsHeaderName) -> Option<&'a str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// All extensions.
+    /// Returns all extensions.
     #[must_use]
     pub const fn extensions(&self) -> &'a Extensions {
         self.extensions
     }
 
-    /// The extension of type `T`, if some layer before this one has put it there.
+    /// Returns the extension of type `T`, if an outer layer has inserted one.
     #[must_use]
     pub fn extension<T: Clone + Send + Sync + 'static>(&self) -> Option<&'a T> {
         self.extensions.get()
     }
 }
 
-/// Shows method and path; headers may hold secrets.
+/// Prints method and path only. Headers can contain secrets.
 impl fmt::Debug for RequestHead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RequestHead({} {})", self.method, self.path())

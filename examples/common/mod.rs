@@ -74,26 +74,36 @@ pub(crate) fn print(text: &str) {
 
 /// Returns the Redis store of `REDIS_URL`, or a memory store if it is not set. Processes with the
 /// same prefix share counters.
-pub(crate) fn store(prefix: &str, deadline: Duration) -> Arc<dyn Store> {
+pub(crate) async fn store(prefix: &str, deadline: Duration) -> Arc<dyn Store> {
     match env::var_os("REDIS_URL") {
-        Some(url) => redis_store(&url.to_string_lossy(), prefix, deadline),
+        Some(url) => redis_store(&url.to_string_lossy(), prefix, deadline).await,
         None => Arc::new(MemoryStore::new()),
     }
 }
 
-/// `connect` adds a cache of denials and a circuit breaker: while Redis hangs, only the first calls
-/// wait for the deadline.
+/// A Redis that is down is no reason to exit: the program starts without it. A wrong URL, password or
+/// TLS setting is.
 #[cfg(feature = "redis")]
-fn redis_store(url: &str, prefix: &str, deadline: Duration) -> Arc<dyn Store> {
+async fn redis_store(url: &str, prefix: &str, deadline: Duration) -> Arc<dyn Store> {
     let store = tollgate::RedisStore::builder(url)
         .prefix(prefix)
         .deadline(deadline)
-        .connect();
-    store.unwrap_or_else(|error| refuse("REDIS_URL", without_password(url), error.expected()))
+        .connect_and_verify()
+        .await;
+    store.unwrap_or_else(|error| match error {
+        Error::Invalid(error) => refuse("REDIS_URL", without_password(url), error.expected()),
+        error => {
+            eprintln!(
+                "REDIS_URL={:?} cannot be used: {error}.",
+                without_password(url)
+            );
+            process::exit(2)
+        }
+    })
 }
 
 #[cfg(not(feature = "redis"))]
-fn redis_store(url: &str, _: &str, _: Duration) -> Arc<dyn Store> {
+async fn redis_store(url: &str, _: &str, _: Duration) -> Arc<dyn Store> {
     let allowed = "nothing, because this program was built without the feature `redis`";
     refuse("REDIS_URL", without_password(url), allowed)
 }

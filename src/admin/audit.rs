@@ -1,7 +1,7 @@
 //! Who has changed what. Whose limits were changed is nobody's business who reads logs.
 
 use crate::head::RequestHead;
-use crate::observe::{MAX_TEXT, shorten};
+use crate::observe::{MAX_TEXT, truncate};
 
 /// Says in the log who an operator is: from a header that a proxy sets, for instance.
 pub(super) type ActorFn = dyn Fn(&RequestHead<'_>) -> Option<String> + Send + Sync;
@@ -51,7 +51,7 @@ pub(super) fn note(actor: Option<&str>, deed: &Deed<'_>, request_id: &str) {
     tracing::info!(
         target: "tollgate::audit",
         action,
-        actor = actor.map(|actor| shorten(actor, MAX_TEXT)).as_deref(),
+        actor = actor.map(|actor| truncate(actor, MAX_TEXT)).as_deref(),
         rule,
         request_id,
         "rate_limit_admin"

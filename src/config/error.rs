@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::problem::{ConfigProblem, Findings};
+use super::problem::{ConfigProblem, ProblemReport};
+use super::redact;
 use super::render;
-use super::tree::Origin;
-use super::{conceal, json_report};
+use super::tree::SpanOrigin;
 
 /// Everything that is wrong with a policy file, at once.
 ///
@@ -37,10 +37,10 @@ use super::{conceal, json_report};
 /// written into it by mistake.
 #[derive(Clone)]
 pub struct ConfigError {
-    inner: Arc<Inner>,
+    inner: Arc<ConfigErrorInner>,
 }
 
-pub(super) struct Inner {
+pub(super) struct ConfigErrorInner {
     /// What the file is called, as it was given.
     pub(super) name: String,
     /// What is in it, without secrets; nothing if it could not be read.
@@ -52,13 +52,13 @@ pub(super) struct Inner {
 }
 
 impl ConfigError {
-    pub(super) fn new(name: &str, text: &str, findings: Findings) -> Self {
-        let (mut problems, more) = findings.into_parts();
+    pub(super) fn new(name: &str, text: &str, report: ProblemReport) -> Self {
+        let (mut problems, more) = report.into_parts();
         let lines = render::Lines::of(text);
         for problem in &mut problems {
-            problem.position = match &problem.place {
-                Some(place) if place.origin == Origin::File => {
-                    Some(lines.position(text, place.span.start))
+            problem.position = match &problem.span {
+                Some(span) if span.origin == SpanOrigin::File => {
+                    Some(lines.position(text, span.range.start))
                 }
                 _ => None,
             };
@@ -66,13 +66,13 @@ impl ConfigError {
         // As one reads: the file from top to bottom, then the environment. What is about the
         // whole comes last, for it mostly follows from the rest.
         problems.sort_by_key(|problem| {
-            let nowhere = problem.place.is_none();
+            let nowhere = problem.span.is_none();
             (nowhere, problem.position.is_none(), problem.position)
         });
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ConfigErrorInner {
                 name: name.to_owned(),
-                text: conceal::conceal(text),
+                text: redact::redact(text),
                 problems,
                 more,
                 key_files: None,
@@ -93,9 +93,9 @@ impl ConfigError {
 
     /// One problem of the file as a whole.
     pub(super) fn whole(name: &str, problem: ConfigProblem) -> Self {
-        let mut findings = Findings::default();
-        findings.push(problem);
-        Self::new(name, "", findings)
+        let mut report = ProblemReport::default();
+        report.push(problem);
+        Self::new(name, "", report)
     }
 
     /// Each problem, from the top of the file to its end; at most one hundred.
@@ -126,7 +126,12 @@ impl ConfigError {
     /// "more": 0}`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json_report::report(&self.inner)
+        let report = serde_json::json!({
+            "file": self.inner.name,
+            "problems": self.inner.problems,
+            "more": self.inner.more,
+        });
+        report.to_string()
     }
 }
 

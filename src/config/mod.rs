@@ -196,11 +196,6 @@
 //!   = help: did you mean `per`?");
 //! ```
 //!
-//! # And back
-//!
-//! [`Config::to_toml`] writes what is in force, the environment and all, as one file;
-//! [`PolicyBuilder::to_toml`] does the same with a policy that was said in code.
-//!
 //! # What is not promised
 //!
 //! That a file means what its author meant: an endpoint whose route no request takes, or a
@@ -208,26 +203,23 @@
 //! unknown tomorrow.
 
 mod check;
-mod conceal;
+mod compile;
+mod context;
 mod environment;
 mod error;
-mod json_report;
 mod layer;
-mod nearest;
-mod print;
 mod problem;
-mod read;
+mod redact;
 #[cfg(test)]
 mod reference;
 mod reload;
 mod render;
 mod schema;
-mod shape;
 mod source;
-mod surroundings;
+mod suggest;
 mod syntax;
+mod table;
 mod tree;
-mod verdict;
 mod watch;
 
 use std::fmt;
@@ -235,11 +227,11 @@ use std::path::PathBuf;
 
 pub use self::error::ConfigError;
 pub use self::problem::ConfigProblem;
-use self::problem::{Findings, Told};
-use self::read::Settings;
+use self::problem::ProblemReport;
 pub use self::schema::schema;
 pub use self::source::Source;
-use self::tree::{Node, Spot};
+use self::table::FileSettings;
+use self::tree::Setting;
 use crate::headers::HeaderStyle;
 use crate::identity::ClientIp;
 use crate::pipeline::LayerOverrides;
@@ -250,13 +242,11 @@ pub struct Config {
     source: Source,
     rules: PolicyBuilder,
     policy: Policy,
-    /// How callers are found, and what they are told.
-    around: LayerOverrides,
-    /// The same of callers, as it was said.
-    identity: Option<Node>,
+    /// Identity sources and headers of the file.
+    overrides: LayerOverrides,
     key_files: Vec<PathBuf>,
     /// What was in the file, to know it again by.
-    print: u64,
+    fingerprint: u64,
 }
 
 impl Config {
@@ -278,45 +268,43 @@ impl Config {
 
     /// First the syntax; if there is nothing wrong with that, everything else at once.
     fn of_text(source: &Source, name: &str, text: &str) -> Result<Self, ConfigError> {
-        let mut findings = Findings::default();
+        let mut report = ProblemReport::default();
         let parsed = source.syntax().parse(text);
         let mut root = match parsed {
             Ok(root) => root,
             Err(problems) => {
-                findings.extend(problems);
-                return Err(ConfigError::new(name, text, findings));
+                report.extend(problems);
+                return Err(ConfigError::new(name, text, report));
             }
         };
-        let surroundings = source.surroundings();
-        environment::apply(&mut root, surroundings, &mut findings);
-        let root = Spot::root(&root);
-        check::check(&root, &mut findings);
-        let settings = read::read(&root, surroundings, &mut findings);
-        let Settings {
+        let context = source.context();
+        environment::apply(&mut root, context, &mut report);
+        let root = Setting::root(&root);
+        check::check(&root, &mut report);
+        let FileSettings {
             policy,
-            around,
+            overrides,
             key_files,
-        } = settings;
+        } = table::read(&root, context, &mut report);
         let rules = source.adjusted(policy);
-        let policy = if findings.is_full() {
+        let policy = if report.is_full() {
             None
         } else {
-            verdict::compile(rules.clone(), &root, &mut findings)
+            compile::compile(rules.clone(), &root, &mut report)
         };
-        if findings.is_empty() && !has_limits(&rules) {
-            findings.push(no_limits());
+        if report.is_empty() && !has_limits(&rules) {
+            report.push(no_limits());
         }
         match policy {
-            Some(policy) if findings.is_empty() => Ok(Self {
+            Some(policy) if report.is_empty() => Ok(Self {
                 source: source.clone(),
                 rules,
                 policy,
-                around,
-                identity: root.get("identity").map(|said| said.node.clone()),
+                overrides,
                 key_files,
-                print: 0,
+                fingerprint: 0,
             }),
-            _ => Err(ConfigError::new(name, text, findings).with_key_files(key_files)),
+            _ => Err(ConfigError::new(name, text, report).with_key_files(key_files)),
         }
     }
 
@@ -333,18 +321,18 @@ impl Config {
     /// Which headers responses carry.
     #[must_use]
     pub fn headers(&self) -> HeaderStyle {
-        self.around.style.unwrap_or_default()
+        self.overrides.style.unwrap_or_default()
     }
 
     /// How the client's address is found, if the file says so.
     #[must_use]
     pub const fn client_ip(&self) -> Option<&ClientIp> {
-        self.around.client_ip.as_ref()
+        self.overrides.client_ip.as_ref()
     }
 
     /// The same, known again by what was in the file.
-    const fn with_print(mut self, print: u64) -> Self {
-        self.print = print;
+    const fn with_fingerprint(mut self, fingerprint: u64) -> Self {
+        self.fingerprint = fingerprint;
         self
     }
 
@@ -362,12 +350,11 @@ fn has_limits(rules: &PolicyBuilder) -> bool {
 }
 
 fn no_limits() -> ConfigProblem {
-    ConfigProblem::new(Told {
-        message: "there is no limit in it".to_owned(),
-        expected: Some("`[global]`, `[[endpoints]]` or `[[rules]]`".to_owned()),
-        help: Some("to set no limit explicitly: [global] authenticated = \"unlimited\"".to_owned()),
-        ..Told::default()
-    })
+    ConfigProblem::new("the file has no limits")
+        .with_expected("`[global]`, `[[endpoints]]` or `[[rules]]`")
+        .with_help(Some(
+            "to set no limit explicitly: [global] authenticated = \"unlimited\"".to_owned(),
+        ))
 }
 
 /// Shows the rules, and of callers nothing that is secret.

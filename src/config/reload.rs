@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use super::source::{print_of, read_bytes};
+use super::source::{fingerprint_of, read_bytes};
 use super::{Config, ConfigError, Source};
 use crate::error::ReloadError;
 use crate::pipeline::{Change, Contents, Origin};
@@ -31,8 +31,8 @@ impl PolicyFile {
         let files = with_keys(path, &config.key_files);
         let mut contents = contents_of(&files);
         // It may have been written since.
-        if let Some(Some(print)) = contents.0.first_mut() {
-            *print = config.print;
+        if let Some(Some(fingerprint)) = contents.0.first_mut() {
+            *fingerprint = config.fingerprint;
         }
         Some(Self {
             source: config.source.clone(),
@@ -121,7 +121,7 @@ fn contents_of(files: &[PathBuf]) -> Contents {
     let contents = |path: &PathBuf| {
         let is_file = fs::metadata(path).is_ok_and(|about| about.is_file());
         let bytes = is_file.then(|| read_bytes(path).ok())??;
-        Some(print_of(&bytes))
+        Some(fingerprint_of(&bytes))
     };
     Contents(files.iter().map(contents).collect())
 }

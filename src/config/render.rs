@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::error::Inner;
+use super::error::ConfigErrorInner;
 use super::problem::ConfigProblem;
-use super::tree::{Origin, Place, Variable};
+use super::tree::{SourceSpan, SpanOrigin, Variable};
 
 /// Lines longer than this are shown in part: there are files that are all on one line.
 const WIDEST: usize = 400;
@@ -53,7 +53,7 @@ fn boundary(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.len()))
 }
 
-pub(super) fn render(error: &Inner, coloured: bool) -> String {
+pub(super) fn render(error: &ConfigErrorInner, coloured: bool) -> String {
     let renderer = if coloured {
         Renderer::styled()
     } else {
@@ -72,7 +72,7 @@ pub(super) fn render(error: &Inner, coloured: bool) -> String {
     shown.join("\n\n")
 }
 
-fn group<'a>(error: &'a Inner, lines: &Lines, problem: &'a ConfigProblem) -> Group<'a> {
+fn group<'a>(error: &'a ConfigErrorInner, lines: &Lines, problem: &'a ConfigProblem) -> Group<'a> {
     let title = match problem.path() {
         "" => problem.message().to_owned(),
         path => format!("{path}: {}", problem.message()),
@@ -82,21 +82,23 @@ fn group<'a>(error: &'a Inner, lines: &Lines, problem: &'a ConfigProblem) -> Gro
         .expected()
         .map(|expected| format!("expected {expected}"));
     let (label, note) = match expected {
-        Some(long) if long.len() > WIDEST_LABEL || problem.place.is_none() => (None, Some(long)),
+        Some(long) if long.len() > WIDEST_LABEL || problem.span.is_none() => (None, Some(long)),
         short => (short, None),
     };
-    match &problem.place {
-        Some(place) => {
-            let mut annotations = vec![(place, AnnotationKind::Primary, label)];
-            let also = problem.also.iter();
+    match &problem.span {
+        Some(span) => {
+            let mut annotations = vec![(span, AnnotationKind::Primary, label)];
+            let other = problem.other.iter();
             annotations.extend(
-                also.map(|(place, label)| (place, AnnotationKind::Context, Some(label.clone()))),
+                other.map(|(span, label)| {
+                    (span, AnnotationKind::Context, Some((*label).to_owned()))
+                }),
             );
             let snippets = annotations
                 .into_iter()
                 .map(|marked| match &marked.0.origin {
-                    Origin::File => in_file(error, lines, marked),
-                    Origin::Variable(variable) => in_variable(variable, marked),
+                    SpanOrigin::File => in_file(error, lines, marked),
+                    SpanOrigin::Variable(variable) => in_variable(variable, marked),
                 });
             group = group.elements(snippets);
         }
@@ -114,23 +116,23 @@ fn group<'a>(error: &'a Inner, lines: &Lines, problem: &'a ConfigProblem) -> Gro
 }
 
 /// A place, and what is said there.
-type Marked<'a> = (&'a Place, AnnotationKind, Option<String>);
+type Marked<'a> = (&'a SourceSpan, AnnotationKind, Option<String>);
 
 /// The line that is meant, and no others: rendering goes through all it is given.
 fn in_file<'a>(
-    error: &'a Inner,
+    error: &'a ConfigErrorInner,
     lines: &Lines,
-    (place, kind, label): Marked<'_>,
+    (span, kind, label): Marked<'_>,
 ) -> Snippet<'a, Annotation<'a>> {
     let text = &error.text;
-    let start = boundary(text, place.span.start);
+    let start = boundary(text, span.range.start);
     let mut line = lines.around(text, start);
     if line.len() > WIDEST {
         let from = boundary(text, start.saturating_sub(WIDEST / 4).max(line.start));
         line = from..boundary(text, (from + WIDEST).min(line.end));
     }
     // A table may go on for pages; its first line says which one it is.
-    let end = boundary(text, place.span.end).clamp(start, line.end);
+    let end = boundary(text, span.range.end).clamp(start, line.end);
     let span = start - line.start..end - line.start;
     Snippet::source(&text[line])
         .path(error.name.as_str())
@@ -141,7 +143,7 @@ fn in_file<'a>(
 /// A variable as one sets it: `NAME=value`.
 fn in_variable(
     variable: &Variable,
-    (place, kind, label): Marked<'_>,
+    (span, kind, label): Marked<'_>,
 ) -> Snippet<'static, Annotation<'static>> {
     // Under the name of a file, it has to be told from it.
     let is_other = kind == AnnotationKind::Context;
@@ -149,10 +151,10 @@ fn in_variable(
     let end = boundary(value, WIDEST);
     let from = variable.name.len() + 1;
     let inside = |at: usize| from + boundary(value, at.min(end));
-    let span = if place.span.is_empty() {
+    let span = if span.range.is_empty() {
         0..variable.name.len()
     } else {
-        inside(place.span.start)..inside(place.span.end)
+        inside(span.range.start)..inside(span.range.end)
     };
     Snippet::source(format!("{}={}", variable.name, &value[..end]))
         .path(is_other.then_some("the environment"))

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::ConfigError;
-use super::problem::{ConfigProblem, Findings, Told};
+use super::problem::{ConfigProblem, ProblemReport};
 use super::syntax::Syntax;
-use super::tree::Place;
-use super::{Config, surroundings::Surroundings};
+use super::tree::SourceSpan;
+use super::{Config, context::ReadContext};
 use crate::policy::PolicyBuilder;
 
 /// Where a policy is read from: a file or a text, with the variables of the environment that
@@ -39,7 +39,7 @@ use crate::policy::PolicyBuilder;
 pub struct Source {
     from: From,
     syntax: Syntax,
-    surroundings: Surroundings,
+    context: ReadContext,
     adjust: Option<Arc<Adjust>>,
 }
 
@@ -82,7 +82,7 @@ impl Source {
         Self {
             from,
             syntax,
-            surroundings: Surroundings::new(base),
+            context: ReadContext::new(base),
             adjust: None,
         }
     }
@@ -96,7 +96,7 @@ impl Source {
         let variables = variables
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()));
-        self.surroundings.variables = Some(variables.collect());
+        self.context.variables = Some(variables.collect());
         self
     }
 
@@ -113,7 +113,7 @@ impl Source {
     /// Does not look for the secrets and keys that the file names: for checking a file where
     /// they are not. To a layer made of it every token is invalid.
     pub fn without_keys(mut self) -> Self {
-        self.surroundings.with_keys = false;
+        self.context.with_keys = false;
         self
     }
 
@@ -139,7 +139,7 @@ impl Source {
         // Editors of some systems write one; it means nothing.
         let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let config = Config::of_text(self, &name, plain)?;
-        Ok(config.with_print(print_of(text.as_bytes())))
+        Ok(config.with_fingerprint(fingerprint_of(text.as_bytes())))
     }
 
     /// What messages call it.
@@ -155,8 +155,8 @@ impl Source {
         self.syntax
     }
 
-    pub(super) const fn surroundings(&self) -> &Surroundings {
-        &self.surroundings
+    pub(super) const fn context(&self) -> &ReadContext {
+        &self.context
     }
 
     pub(super) fn adjusted(&self, policy: PolicyBuilder) -> PolicyBuilder {
@@ -190,7 +190,7 @@ pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// A number to know the contents of a file again by.
-pub(super) fn print_of(bytes: &[u8]) -> u64 {
+pub(super) fn fingerprint_of(bytes: &[u8]) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(bytes)
 }
 
@@ -212,49 +212,45 @@ fn read_text(path: &Path, name: &str) -> Result<String, ConfigError> {
         } else {
             "save the file as UTF-8"
         };
-        let mut findings = Findings::default();
-        findings.push(ConfigProblem::new(Told {
-            message: format!("the byte 0x{:02x} is no part of a character", bytes[at]),
-            expected: Some("text in UTF-8".to_owned()),
-            help: Some(help.to_owned()),
-            place: Some(Place::in_file(at..at)),
-            ..Told::default()
-        }));
-        // Up to there it is the same.
-        ConfigError::new(name, &String::from_utf8_lossy(bytes), findings)
+        let message = format!("the byte 0x{:02x} is no part of a character", bytes[at]);
+        let problem = ConfigProblem::new(message)
+            .with_expected("text in UTF-8")
+            .with_help(Some(help.to_owned()))
+            .with_span(SourceSpan::in_file(at..at));
+        let mut report = ProblemReport::default();
+        report.push(problem);
+        // Up to there, the lossy text has the same positions.
+        ConfigError::new(name, &String::from_utf8_lossy(bytes), report)
     })
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ConfigProblem {
     let is_missing = error.kind() == io::ErrorKind::NotFound;
-    ConfigProblem::new(Told {
-        message: why(error),
-        expected: Some("a policy file".to_owned()),
-        help: is_missing.then(|| near(path)).flatten(),
-        ..Told::default()
-    })
+    ConfigProblem::new(describe(error))
+        .with_expected("a policy file")
+        .with_help(is_missing.then(|| similar_file(path)).flatten())
 }
 
-/// Why a file cannot be read, for people.
-pub(super) fn why(error: &io::Error) -> String {
+/// Describes why a file cannot be read.
+pub(super) fn describe(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        io::ErrorKind::NotFound => "file not found".to_owned(),
+        io::ErrorKind::IsADirectory => "the path is a directory".to_owned(),
         io::ErrorKind::FileTooLarge => format!("more than {} MiB", MAX_LENGTH >> 20),
-        io::ErrorKind::PermissionDenied => "this process may not read it".to_owned(),
-        _ => format!("it cannot be read ({error})"),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => format!("the file cannot be read: {error}"),
     }
 }
 
-/// Another file in the same place with nearly this name.
-fn near(path: &Path) -> Option<String> {
+/// Suggests a file of the same directory with a similar name.
+fn similar_file(path: &Path) -> Option<String> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     let written = path.file_name()?.to_str()?;
     let Ok(entries) = directory.read_dir() else {
-        return Some(format!("there is no directory `{}`", directory.display()));
+        return Some(format!("directory `{}` not found", directory.display()));
     };
     let names: Vec<OsString> = entries
         .flatten()
@@ -267,13 +263,10 @@ fn near(path: &Path) -> Option<String> {
         .filter_map(OsStr::to_str)
         .collect();
     names.sort_unstable();
-    super::nearest::did_you_mean(written, names)
+    super::suggest::did_you_mean(written, names)
 }
 
 fn too_long() -> ConfigProblem {
-    ConfigProblem::new(Told {
-        message: format!("more than {} MiB", MAX_LENGTH >> 20),
-        expected: Some("a policy file, which is smaller than that".to_owned()),
-        ..Told::default()
-    })
+    ConfigProblem::new(format!("more than {} MiB", MAX_LENGTH >> 20))
+        .with_expected("a policy file, which is smaller than that")
 }

@@ -155,7 +155,7 @@ impl Watch {
     }
 }
 
-/// Whether a file may be another after this. Reading one is no change: whoever watches reads
+/// Whether a file may be another after this. PolicyReader one is no change: whoever watches reads
 /// as well, and would be called by what it does itself.
 const fn may_change(event: &notify::Result<Event>) -> bool {
     !matches!(

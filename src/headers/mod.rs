@@ -1,15 +1,13 @@
-//! The wire format of rate limit headers, written and read in one place.
+//! Rate-limit headers: writing and reading.
 //!
-//! Every counted response says where its caller stands, in the family that was chosen with
-//! [`HeaderStyle`]:
+//! Responses to counted requests have the headers that [`HeaderStyle`] selects:
 //!
-//! | family | fields |
+//! | set | fields |
 //! |---|---|
 //! | [`HeaderSet::Legacy`] | `X-RateLimit-Limit`, `-Remaining`, `-Reset`, `-Policy`, `-Warning` |
 //! | [`HeaderSet::Ietf`] | `RateLimit-Policy`, `RateLimit` |
 //!
-//! What can be known before a request is prepared in a [`QuotaName`]; [`annotate`] puts it together
-//! with how the counters stand.
+//! [`QuotaName`] holds the parts that do not depend on the request. [`annotate`] adds the usages.
 //!
 //! ```
 //! use http::HeaderMap;
@@ -17,14 +15,14 @@
 //! use tollgate::{Counter, Outcome, Quota, Timestamp, Usage};
 //!
 //! let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
-//! let label = QuotaName::new("user", &counter, counter.quota())?;
+//! let name = QuotaName::new("user", &counter, counter.quota())?;
 //!
 //! let at = Timestamp::from_secs(1_730_332_800);
 //! let usage = Usage::new(500, 1, Timestamp::from_secs(1_730_336_400), Outcome::Allowed);
-//! let standing = QuotaUsage::new(&label, usage);
+//! let usage = QuotaUsage::new(&name, usage);
 //! let mut headers = HeaderMap::new();
 //! let style = HeaderStyle::new(HeaderSet::Both);
-//! annotate(style, &mut headers, &Report::new(standing, at), [standing]);
+//! annotate(style, &mut headers, &Report::new(usage, at), [usage]);
 //!
 //! assert_eq!(headers["x-ratelimit-limit"], "500");
 //! assert_eq!(headers["x-ratelimit-remaining"], "499");
@@ -35,73 +33,73 @@
 //! # Ok::<(), tollgate::ValidationError>(())
 //! ```
 //!
-//! With the feature `client`, `Limits` reads what others write: these families and more.
+//! With the feature `client`, `Limits` reads these sets and those of other servers.
 //!
-//! # What the numbers say
+//! # Values
 //!
-//! - A denial always shows 0 remaining, even if a smaller request would still fit: the caller
-//!   was turned away, and clients look at this number to know it.
-//! - All times are rounded up. A caller who waits until `X-RateLimit-Reset`, for `t` seconds or
-//!   for `Retry-After` seconds has waited long enough.
-//! - Where waiting cannot help ([`Outcome::Never`]), there is no time at
-//!   all: no `X-RateLimit-Reset`, no `t`, no `Retry-After`.
-//! - Quotas that are `unlimited` do not show.
-//! - Integers of Structured Fields have at most 15 digits; `q` and `r` stop there.
+//! - A denial has 0 remaining, also if a request of lower cost would be allowed, because clients read
+//!   this number.
+//! - Times are rounded up. After a wait until `X-RateLimit-Reset`, of `t` seconds or of `Retry-After`
+//!   seconds, the request is not denied by the same window again.
+//! - If waiting does not help ([`Outcome::Never`]), the response has no `X-RateLimit-Reset`, no `t`
+//!   and no `Retry-After`.
+//! - `unlimited` quotas are left out.
+//! - Integers of Structured Fields have at most 15 digits. `q` and `r` are limited to that.
 //! - `q` of a token bucket is its amount per window, the rate that a client can keep up;
 //!   `X-RateLimit-Limit` and `r` are about its burst, which is what can be used at once.
 //!
 //! # Layers around layers
 //!
-//! A response carries one set. If an inner layer (or a service behind a proxy) has already put
-//! one on, the tighter of the two stays, whole: names of both are never mixed, and no name ever
-//! has two lines. A family that is not switched on is not looked at.
+//! If the response of the inner service has such headers already, the set with the smaller remaining
+//! amount is kept as a whole. Fields of two sets are never mixed, and no field has two lines. Sets that
+//! the style does not select are left as they are.
 
 mod ietf;
-mod label;
 mod legacy;
+mod quota_name;
 #[cfg(feature = "client")]
 mod read;
-mod retry_after;
 mod style;
+
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 
 use crate::clock::Timestamp;
 use crate::usage::{Outcome, Usage};
 
-pub use self::label::QuotaName;
+pub use self::quota_name::QuotaName;
 #[cfg(feature = "client")]
 pub use self::read::{Limits, read_retry_after};
-pub use self::retry_after::retry_after_secs;
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 
-/// How one quota of a request stands, and what it is called.
+/// Usage of one quota of a request, with the name of the quota.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaUsage<'a> {
-    label: &'a QuotaName,
+    name: &'a QuotaName,
     usage: Usage,
 }
 
 impl<'a> QuotaUsage<'a> {
-    /// The quota called `label` stands like this.
+    /// Creates the usage of the quota `name`.
     #[must_use]
-    pub const fn new(label: &'a QuotaName, usage: Usage) -> Self {
-        Self { label, usage }
+    pub const fn new(name: &'a QuotaName, usage: Usage) -> Self {
+        Self { name, usage }
     }
 
-    /// What it is called.
+    /// Returns the name of the quota.
     #[must_use]
-    pub const fn label(&self) -> &'a QuotaName {
-        self.label
+    pub const fn name(&self) -> &'a QuotaName {
+        self.name
     }
 
-    /// How it stands.
+    /// Returns the usage.
     #[must_use]
     pub const fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// What callers are told is left: nothing, to those who were denied.
+    /// Returns the remaining amount as responses show it: 0 for a denial.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
         if self.usage.is_allowed() {
@@ -111,7 +109,7 @@ impl<'a> QuotaUsage<'a> {
         }
     }
 
-    /// When it resets, unless that is not a matter of time.
+    /// Returns when the quota resets; `None` if waiting does not help.
     const fn reset_at(&self) -> Option<Timestamp> {
         match self.usage.outcome() {
             Outcome::Never => None,
@@ -119,12 +117,12 @@ impl<'a> QuotaUsage<'a> {
         }
     }
 
-    /// Whether there is anything to tell: unlimited quotas keep quiet.
+    /// Returns whether headers show the quota. They leave `unlimited` ones out.
     const fn is_shown(&self) -> bool {
         self.usage.limit() != u64::MAX
     }
 
-    /// Seconds from `at` until it resets, rounded up; to the denied never 0.
+    /// Returns the seconds from `at` until the reset, rounded up; at least 1 for a denial.
     fn resets_in_secs(&self, at: Timestamp) -> Option<u64> {
         let wait = self.reset_at()?.duration_since(at);
         Some(if self.usage.is_allowed() {
@@ -135,7 +133,7 @@ impl<'a> QuotaUsage<'a> {
     }
 }
 
-/// What the headers of one response are to say.
+/// Values of the headers of one response.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     binding: QuotaUsage<'a>,
@@ -144,7 +142,7 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// `binding` is the quota that speaks for all of the request's, `at` the instant of the
+    /// Creates a report. `binding` is the tightest quota of the request, `at` the instant of the
     /// decision.
     #[must_use]
     pub const fn new(binding: QuotaUsage<'a>, at: Timestamp) -> Self {
@@ -155,37 +153,18 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether the caller is to be warned that the limit is near.
+    /// Sets whether `X-RateLimit-Warning` is written.
     #[must_use]
     pub const fn with_warning(mut self, warn: bool) -> Self {
         self.warn = warn;
         self
     }
-
-    /// The limit, as the value of a header.
-    #[inline]
-    pub(crate) fn limit_value(&self) -> HeaderValue {
-        let limit = self.binding.usage().limit();
-        self.binding.label().limit_value(limit)
-    }
-
-    /// What the quota is called, as the value of a header.
-    #[inline]
-    pub(crate) fn policy_value(&self) -> HeaderValue {
-        self.binding.label().policy_value()
-    }
-
-    /// Whether there is nothing to write.
-    const fn is_empty(&self, style: HeaderStyle) -> bool {
-        !self.binding.is_shown() || style.is_none()
-    }
 }
 
-/// Puts the headers on a response, allowed or denied. `visible` are all quotas of the request
-/// that callers may know of (no dry runs), the binding one included; they are asked for only
-/// where the style lists them.
+/// Writes the headers of a response, allowed or denied. `visible` are all quotas of the request except
+/// dry runs, including the binding one. It is only iterated if the style lists them.
 ///
-/// The [module](self) says what is written, and what happens to a set that is already there.
+/// See the [module](self) for the values and for responses that have such headers already.
 #[inline]
 pub fn annotate<'a>(
     style: HeaderStyle,
@@ -193,37 +172,24 @@ pub fn annotate<'a>(
     report: &Report<'a>,
     visible: impl IntoIterator<Item = QuotaUsage<'a>>,
 ) {
-    if report.is_empty(style) {
+    if !report.binding.is_shown() {
         return;
     }
-    // The usual case costs one look less: that nothing is there of the legacy family is found out
-    // by writing it.
-    let legacy_alone = style.set() == HeaderSet::Legacy;
-    if legacy_alone && legacy::write_if_alone(headers, report, style.reset()) {
-        return;
-    }
-    annotate_at_length(style, headers, report, visible);
-}
-
-fn annotate_at_length<'a>(
-    style: HeaderStyle,
-    headers: &mut HeaderMap,
-    report: &Report<'a>,
-    visible: impl IntoIterator<Item = QuotaUsage<'a>>,
-) {
-    // As above, unless it was found out already that there is something.
-    let both_alone = style.set() == HeaderSet::Both && !ietf::is_there(headers);
-    let written = both_alone && legacy::write_if_alone(headers, report, style.reset());
-    if !written {
-        if let Some(inner) = remaining_of_inner(style, headers) {
-            if inner <= report.binding.remaining() {
-                return;
-            }
-            remove_inner(style, headers);
+    let legacy = style.has_legacy().then(|| legacy::remaining(headers));
+    let ietf = style.has_ietf().then(|| ietf::remaining(headers));
+    if let Some(inner) = legacy.flatten().into_iter().chain(ietf.flatten()).min() {
+        if inner <= report.binding.remaining() {
+            return;
         }
         if style.has_legacy() {
-            legacy::write_if_alone(headers, report, style.reset());
+            legacy::remove(headers);
         }
+        if style.has_ietf() {
+            ietf::remove(headers);
+        }
+    }
+    if style.has_legacy() {
+        legacy::write(headers, report, style.reset());
     }
     if style.has_ietf() {
         match style.draft() {
@@ -232,20 +198,24 @@ fn annotate_at_length<'a>(
     }
 }
 
-/// What is left according to the set that an inner layer has put on.
-#[inline]
-fn remaining_of_inner(style: HeaderStyle, headers: &HeaderMap) -> Option<u64> {
-    let legacy = style.has_legacy().then(|| legacy::remaining(headers));
-    let ietf = style.has_ietf().then(|| ietf::remaining(headers));
-    legacy.flatten().into_iter().chain(ietf.flatten()).min()
+/// Returns a wait in seconds for `Retry-After`: rounded up, at least 1.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::headers::retry_after_secs;
+///
+/// assert_eq!(retry_after_secs(Duration::from_millis(2_001)), 3);
+/// assert_eq!(retry_after_secs(Duration::ZERO), 1);
+/// ```
+#[must_use]
+pub const fn retry_after_secs(wait: Duration) -> u64 {
+    let parts = if wait.subsec_nanos() > 0 { 1 } else { 0 };
+    let secs = wait.as_secs().saturating_add(parts);
+    if secs == 0 { 1 } else { secs }
 }
 
-#[cold]
-fn remove_inner(style: HeaderStyle, headers: &mut HeaderMap) {
-    if style.has_legacy() {
-        legacy::remove(headers);
-    }
-    if style.has_ietf() {
-        ietf::remove(headers);
-    }
+/// Returns a number as a header value, in one allocation. `HeaderValue::from` makes two.
+pub(crate) fn number_value(number: u64) -> HeaderValue {
+    let value = HeaderValue::from_str(itoa::Buffer::new().format(number));
+    value.unwrap_or_else(|_| HeaderValue::from(number))
 }

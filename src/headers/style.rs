@@ -1,11 +1,11 @@
-//! Which headers are written, and how.
+//! Selection and format of rate-limit headers.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::ValidationError;
 
-/// Which families of headers responses carry.
+/// Sets of headers that responses have.
 ///
 /// ```
 /// use tollgate::headers::HeaderSet;
@@ -20,18 +20,18 @@ use crate::error::ValidationError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HeaderSet {
-    /// `X-RateLimit-Limit` and its kin, which most clients know.
+    /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`, `-Policy` and `-Warning`.
     #[default]
     Legacy,
-    /// `RateLimit-Policy` and `RateLimit`, which are on their way to be a standard.
+    /// `RateLimit-Policy` and `RateLimit` of the IETF draft.
     Ietf,
-    /// Both families.
+    /// Both sets.
     Both,
-    /// No rate limit headers; denials still carry `Retry-After`.
+    /// No rate-limit headers. Denials still have `Retry-After`.
     None,
 }
 
-/// How `X-RateLimit-Reset` tells the time.
+/// Format of `X-RateLimit-Reset`.
 ///
 /// ```
 /// use tollgate::headers::ResetStyle;
@@ -45,11 +45,11 @@ pub enum ResetStyle {
     /// Seconds since the Unix epoch.
     #[default]
     UnixSeconds,
-    /// Seconds from now, for clients that expect that.
+    /// Seconds from now.
     DeltaSeconds,
 }
 
-/// Which draft of the IETF fields is written. The wire format is still moving.
+/// Version of the IETF draft. Later versions can change the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IetfDraft {
@@ -58,7 +58,7 @@ pub enum IetfDraft {
     Draft11,
 }
 
-/// Reads and shows an enum by the names that files use.
+/// Implements `FromStr` and `Display` with the names that policy files use.
 macro_rules! named {
     ($type:ident, $field:literal, $expected:literal, $($variant:ident => $name:literal),+) => {
         impl FromStr for $type {
@@ -91,7 +91,7 @@ named! {
     UnixSeconds => "unix-seconds", DeltaSeconds => "delta-seconds"
 }
 
-/// Everything that can be chosen about rate limit headers.
+/// Settings of rate-limit headers.
 ///
 /// ```
 /// use tollgate::headers::{HeaderSet, HeaderStyle, ResetStyle};
@@ -109,7 +109,7 @@ pub struct HeaderStyle {
 }
 
 impl HeaderStyle {
-    /// These families, in their usual form.
+    /// Creates a style with this set and default formats.
     #[must_use]
     pub const fn new(set: HeaderSet) -> Self {
         Self {
@@ -119,33 +119,33 @@ impl HeaderStyle {
         }
     }
 
-    /// How `X-RateLimit-Reset` tells the time.
+    /// Sets the format of `X-RateLimit-Reset`.
     #[must_use]
     pub const fn with_reset(mut self, reset: ResetStyle) -> Self {
         self.reset = reset;
         self
     }
 
-    /// Which draft of the IETF fields is written.
+    /// Sets the version of the IETF draft.
     #[must_use]
     pub const fn with_draft(mut self, draft: IetfDraft) -> Self {
         self.draft = draft;
         self
     }
 
-    /// The families.
+    /// Returns the set.
     #[must_use]
     pub const fn set(self) -> HeaderSet {
         self.set
     }
 
-    /// How `X-RateLimit-Reset` tells the time.
+    /// Returns the format of `X-RateLimit-Reset`.
     #[must_use]
     pub const fn reset(self) -> ResetStyle {
         self.reset
     }
 
-    /// Which draft of the IETF fields is written.
+    /// Returns the version of the IETF draft.
     #[must_use]
     pub const fn draft(self) -> IetfDraft {
         self.draft

@@ -1,4 +1,4 @@
-//! Settings of a [`RateLimitLayer`], checked together.
+//! Builder of a [`RateLimitLayer`].
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::head::RequestHead;
 use crate::headers::HeaderStyle;
 use crate::identity::{ClientIp, Custom, Identify};
 use crate::identity_types::Identity;
-use crate::observe::{Alerts, Pseudonyms, Watching};
+use crate::observe::{Alerts, Pseudonyms, TelemetrySettings};
 use crate::pipeline::{LayerOverrides, OnInvalid, Origin, PipelineConfig, RequestPipeline};
 use crate::policy::Policy;
 use crate::quota::IntoQuota;
@@ -20,7 +20,7 @@ use crate::response::{Auto, Denial, Render, render_with};
 use crate::store::{MemoryStore, Store};
 use crate::tier::TierResolver;
 
-/// Settings of a [`RateLimitLayer`].
+/// Builder of a [`RateLimitLayer`]. [`build`](Self::build) reports all errors together.
 #[derive(Debug)]
 #[must_use]
 pub struct RateLimitLayerBuilder {
@@ -33,9 +33,9 @@ pub struct RateLimitLayerBuilder {
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
     renderer: Arc<dyn Render>,
-    extends_requests: bool,
+    inserts_extensions: bool,
     origin: Option<Arc<dyn Origin>>,
-    watching: Watching,
+    watching: TelemetrySettings,
 }
 
 impl RateLimitLayerBuilder {
@@ -50,9 +50,9 @@ impl RateLimitLayerBuilder {
             store: None,
             clock: None,
             renderer: Arc::new(<Auto>::default()),
-            extends_requests: false,
+            inserts_extensions: false,
             origin: None,
-            watching: Watching::default(),
+            watching: TelemetrySettings::default(),
         }
     }
 
@@ -80,8 +80,8 @@ impl RateLimitLayerBuilder {
         self.identify(Custom::new(closure))
     }
 
-    /// Believes `X-Forwarded-For` if it comes from one of these: addresses or networks. For
-    /// other headers and settings, use [`client_ip`](Self::client_ip).
+    /// Adds proxies whose `X-Forwarded-For` is used: addresses or networks in CIDR notation. For other
+    /// headers and settings, use [`client_ip`](Self::client_ip).
     pub fn trusted_proxies<N: Into<String>>(
         mut self,
         networks: impl IntoIterator<Item = N>,
@@ -91,17 +91,18 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// How the client's address is found.
+    /// Sets how the client IP is determined. Default: the peer address.
     pub fn client_ip(mut self, client_ip: ClientIp) -> Self {
         self.code.client_ip = Some(client_ip);
         self
     }
 
-    /// How many requests with wrong credentials one client IP may send. Default: `60/minute`.
+    /// Sets how many requests with wrong credentials one client IP may send. Default: `60/minute`.
     ///
     /// Further requests *with a wrong credential* get 429, with the policy
-    /// `ip:invalid-credentials:1m`. Requests with a credential that names a subject, or
-    /// with no wrong one, are not affected. Expired tokens are not charged. Clients without a known address are not limited.
+    /// `ip:invalid-credentials:1m`. Requests with a credential that names a subject, or with no wrong
+    /// one, are not affected. Expired tokens are not charged. Clients without a known address are not
+    /// limited.
     pub fn failed_auth_quota(mut self, quota: impl IntoQuota) -> Self {
         let quota = quota.into_quota();
         let quota = quota.map_err(|wrong| wrong.within("failed_auth_quota"));
@@ -109,9 +110,8 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Answers 401 to credentials that are not accepted, and 503 to tokens while there are no keys
-    /// to verify them with. Default: such a caller is unauthenticated;
-    /// [the security guide](crate::docs::security) says when that is safe.
+    /// Rejects wrong credentials with 401, and tokens with 503 while there are no keys to verify them.
+    /// Default: such a caller is unauthenticated; see [the security guide](crate::docs::security).
     pub fn reject_invalid_credentials(mut self) -> Self {
         self.code.on_invalid = Some(OnInvalid::Reject);
         self
@@ -124,27 +124,27 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Where to count; a [`MemoryStore`](crate::MemoryStore) of its own, if not given. In an [`Arc`], it can be
-    /// shared.
+    /// Sets the store; in an [`Arc`], it can be shared. Default: a new
+    /// [`MemoryStore`](crate::MemoryStore).
     pub fn store(mut self, store: impl Store) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
+    /// Sets the clock; in an [`Arc`], it can be shared. Default: [`SystemClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Which headers responses carry: a [`HeaderSet`](crate::headers::HeaderSet), or a whole
-    /// [`HeaderStyle`].
+    /// Sets the rate-limit headers of responses: a [`HeaderSet`](crate::headers::HeaderSet) or a
+    /// [`HeaderStyle`]. Default: `X-RateLimit-*`.
     pub fn headers(mut self, style: impl Into<HeaderStyle>) -> Self {
         self.code.style = Some(style.into());
         self
     }
 
-    /// Sets the renderer of denials; see [`response`](crate::response).
+    /// Sets the renderer of denials; see [`response`](crate::response). Default: [`Auto`].
     pub fn render(mut self, renderer: impl Render) -> Self {
         self.renderer = Arc::new(renderer);
         self
@@ -168,32 +168,32 @@ impl RateLimitLayerBuilder {
         self.render(render_with(closure))
     }
 
-    /// Handlers can take the [`Decision`](crate::Decision) and a [`Charge`](crate::Charge), as
-    /// extractors of axum or from the extensions of the request. Not the default, because it
-    /// costs every request two allocations.
-    pub fn handlers_see_decision(mut self) -> Self {
-        self.extends_requests = true;
+    /// Inserts the [`Decision`](crate::Decision) and a [`Charge`](crate::Charge) into the extensions of
+    /// admitted requests, where the axum extractors find them. Default: off, because it costs two
+    /// allocations per request.
+    pub fn insert_extensions(mut self) -> Self {
+        self.inserts_extensions = true;
         self
     }
 
-    /// When [alerts](RateLimitLayer::on_alert) fire; see [`Alerts`] for the defaults.
+    /// Sets the conditions of [alerts](RateLimitLayer::on_alert); see [`Alerts`] for the defaults.
     pub fn alerts(mut self, alerts: Alerts) -> Self {
         self.watching.alerts = self.problems.note(alerts.checked()).unwrap_or_default();
         self
     }
 
-    /// In events, callers are called by a hash under this key, such as `user#9f86d081884c7d65`:
-    /// the same in all processes that have the same key, and after a restart. If this is not
-    /// said, the key is random, and names hold as long as the process runs.
+    /// Sets the key of the hashes that replace identities in events, such as
+    /// `user#9f86d081884c7d65`. With the same key, hashes are the same in all processes and after a
+    /// restart. Default: a random key for each process.
     ///
-    /// Keep the key secret: with it, a hash can be matched with a name by trying.
+    /// Keep the key secret: with it, identities can be found by trying.
     pub fn hash_identities_with(mut self, key: impl AsRef<[u8]>) -> Self {
         self.watching.names = Pseudonyms::Keyed(key.as_ref().into());
         self
     }
 
-    /// In events, callers are called by their names, such as `user=alice` or `ip=203.0.113.9`.
-    /// Logs are then about people; mind who reads them, and how long they are kept.
+    /// Writes identities to events as they are, such as `user=alice` or `ip=203.0.113.9`. The logs are
+    /// personal data then.
     pub fn log_plain_identities(mut self) -> Self {
         self.watching.names = Pseudonyms::Plain;
         self
@@ -229,7 +229,7 @@ impl RateLimitLayerBuilder {
                 problems.push(ValidationError::new("trusted_proxies", found, expected));
             }
             let client_ip = ClientIp::builder().trusted_proxies(self.trusted_proxies);
-            code.client_ip = problems.note(client_ip.build());
+            code.client_ip = problems.note_all(client_ip.build());
         }
         let policy = match self.policy {
             Ok(policy) => problems.or(policy)?,
@@ -251,7 +251,7 @@ impl RateLimitLayerBuilder {
             file: self.file,
             resolver,
             renderer: self.renderer,
-            extends_requests: self.extends_requests,
+            inserts_extensions: self.inserts_extensions,
             origin: self.origin,
             watching: self.watching,
         })?;

@@ -1,4 +1,4 @@
-//! The layer around a service: [`RateLimitLayer`].
+//! Tower layer: [`RateLimitLayer`].
 
 mod builder;
 
@@ -18,8 +18,7 @@ use crate::store::{Override, StoreFuture};
 
 pub use self::builder::RateLimitLayerBuilder;
 
-/// Limits the requests to a service: a [`Layer`] for axum, hyper, tonic and everything else
-/// that is a tower service over HTTP.
+/// Tower [`Layer`] that limits the requests to an HTTP service: axum, hyper, tonic.
 ///
 /// ```
 /// # #[cfg(feature = "axum")] {
@@ -33,7 +32,7 @@ pub use self::builder::RateLimitLayerBuilder;
 /// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
-/// With rules for routes and tiers, and callers known by a token:
+/// With rules for routes, tiers, and callers that are identified by a token:
 ///
 /// ```
 /// # #[cfg(feature = "jwt")] {
@@ -46,7 +45,7 @@ pub use self::builder::RateLimitLayerBuilder;
 ///     .tiers(Tiers::new("free").tier("team", 5))
 ///     .authenticated("1000/hour")
 ///     .anonymous("100/hour")
-///     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).unscaled());
+///     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).scale(false));
 ///
 /// let limits = RateLimitLayer::builder(policy)
 ///     .identify(Jwt::hs256("a secret of at least 32 characters").tier("app_metadata.plan").build()?)
@@ -58,53 +57,51 @@ pub use self::builder::RateLimitLayerBuilder;
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 ///
-/// # Where to put it
+/// # Position of the layer
 ///
-/// Clones share their counters, and so do all services that one layer was put around: axum
-/// calls it once for each route and method, and a limit is still one limit.
+/// Clones share their counters, and so do all services that one layer wraps. axum calls
+/// [`Layer::layer`] once for each route and method; they share the limits.
 ///
-/// - `Router::layer` puts it inside the router: after routing, around each handler. Layers added
-///   *later* run *earlier*, so add authentication, tracing and CORS after it.
-/// - Around the whole router (`ServiceBuilder::new().layer(limits).service(router)`) it is
-///   cheaper, since axum boxes what is added route by route, and it also counts what no route
-///   matches. Rules for routes match the path themselves there.
-/// - In one place only: a layer that is both on a nested router and on the outer one charges its
-///   requests twice.
+/// - `Router::layer` wraps each handler, after routing. Layers that are added *later* run *earlier*, so
+///   add authentication, tracing and CORS after it.
+/// - Around the whole router (`ServiceBuilder::new().layer(limits).service(router)`), the layer is
+///   cheaper, because axum boxes layers of routes. It also counts requests that no route matches.
+///   Rules for routes match the path themselves.
+/// - Add it once. A layer on a nested router and on the outer one charges requests twice.
 ///
-/// # The address of the client
+/// # Client IP
 ///
-/// Whoever is not authenticated is known by address, so the server has to tell it: with axum,
-/// `into_make_service_with_connect_info::<SocketAddr>()`; with hyper, a
-/// [`PeerAddr`](crate::identity::PeerAddr) in the extensions; tonic does it by itself. Where
-/// nobody does, all anonymous callers share one counter, and a warning says so, once. Behind a
-/// proxy the address is the proxy's, until [`trusted_proxies`](RateLimitLayerBuilder::trusted_proxies)
-/// names it.
+/// Unauthenticated callers are limited by client IP. The server must provide the peer address: with
+/// axum, `into_make_service_with_connect_info::<SocketAddr>()`; with hyper, a
+/// [`PeerAddr`](crate::identity::PeerAddr) in the extensions; tonic provides it. Without it, all
+/// unauthenticated callers share one counter, and a warning is logged once. Behind a proxy, the peer
+/// address is that of the proxy; configure
+/// [`trusted_proxies`](RateLimitLayerBuilder::trusted_proxies).
 ///
-/// # What it does not do
+/// # Limitations
 ///
-/// It never looks at a body, and does not shed load: requests that are allowed run all at once.
+/// The layer does not read bodies, and it does not limit concurrency.
 #[derive(Clone)]
 pub struct RateLimitLayer {
     pipeline: Arc<RequestPipeline>,
 }
 
 impl RateLimitLayer {
-    /// A layer for this policy, or for this one quota per caller, counted in memory.
+    /// Creates a layer with a policy, or with one quota per caller, that counts in memory.
     pub fn new(policy: impl IntoPolicy) -> Result<Self, ValidationErrors> {
         Self::builder(policy).build()
     }
 
-    /// A layer with settings.
+    /// Returns a builder.
     pub fn builder(policy: impl IntoPolicy) -> RateLimitLayerBuilder {
         RateLimitLayerBuilder::new(policy.into_policy())
     }
 }
 
-/// While it runs. All clones share what is changed.
+/// Changes at run time. All clones share them.
 impl RateLimitLayer {
-    /// Puts another policy in place, for the next request on. No count is lost: counters are
-    /// found by the names of their rules, by window and by algorithm. If the policy is wrong, nothing
-    /// changes.
+    /// Replaces the policy, from the next request on. Counters are kept if the name of the rule, the
+    /// window and the algorithm are the same. If the policy is invalid, nothing changes.
     ///
     /// ```
     /// use tollgate::RateLimitLayer;
@@ -119,8 +116,7 @@ impl RateLimitLayer {
         self.pipeline.replace(policy.into_policy())
     }
 
-    /// Reads the policy again from the file that it came from. If the file is wrong, nothing
-    /// changes.
+    /// Reads the policy again from its file. If the file is invalid, nothing changes.
     pub fn reload(&self) -> Result<PolicyStatus, ReloadError> {
         self.pipeline.reload()
     }
@@ -130,14 +126,14 @@ impl RateLimitLayer {
         &self.pipeline
     }
 
-    /// Which policy is in force, and whether the last attempt to replace it failed.
+    /// Returns the version of the policy, and the error of the last failed replacement.
     #[must_use]
     pub fn policy_status(&self) -> PolicyStatus {
         self.pipeline.policy_status()
     }
 
-    /// Sets another limit for one subject under one rule, in the store: for all who share it,
-    /// within a second.
+    /// Sets the limit of one subject under one rule, in the store. It reaches all processes that share
+    /// the store within a second.
     ///
     /// ```
     /// use tollgate::{Override, RateLimitLayer};
@@ -154,8 +150,7 @@ impl RateLimitLayer {
         self.pipeline.set_override(new)
     }
 
-    /// Removes the limits that were set for a subject under a rule, and says whether there were
-    /// any.
+    /// Removes the limits that were set for a subject under a rule. Returns whether there were any.
     pub fn remove_override<'a>(
         &self,
         subject: impl Into<Subject<'a>>,
@@ -164,15 +159,14 @@ impl RateLimitLayer {
         self.pipeline.remove_override(subject.into(), rule)
     }
 
-    /// The limits that were set at run time and still apply.
+    /// Returns the overrides that apply.
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
         self.pipeline.overrides()
     }
 
-    /// Switches all limits off until then, in the store: for all who share it, within a second.
-    /// They come back by themselves, and each request that is let through uncounted leaves an
-    /// event for the audit.
+    /// Switches all limits off until `until`, in the store. This reaches all processes that share the
+    /// store within a second. An audit event reports requests that pass uncounted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -193,24 +187,24 @@ impl RateLimitLayer {
         self.pipeline.start_maintenance(until)
     }
 
-    /// Switches the limits on again, and says whether they were off by
-    /// [`start_maintenance`](Self::start_maintenance). What the policy says
-    /// ([`maintenance_until`](crate::policy::PolicyBuilder::maintenance_until)) stays.
+    /// Ends the maintenance that [`start_maintenance`](Self::start_maintenance) has started. Returns
+    /// whether there was one. The maintenance of the policy
+    /// ([`maintenance_until`](crate::policy::PolicyBuilder::maintenance_until)) is not affected.
     pub fn end_maintenance(&self) -> StoreFuture<bool, Error> {
         self.pipeline.end_maintenance()
     }
 
-    /// Until when all limits are off, if they are: by the policy, or at run time.
+    /// Returns the end of the maintenance that is active, by the policy or at run time.
     #[must_use]
     pub fn maintenance_until(&self) -> Option<Timestamp> {
         self.pipeline.maintenance_until().map(|(until, _)| until)
     }
 }
 
-/// For those who watch.
+/// Statistics and alerts.
 impl RateLimitLayer {
-    /// What has been decided so far: how much, by which endpoints and quotas, who was turned
-    /// away most often, which alerts are firing. See [`Statistics`].
+    /// Returns the statistics of this process: decisions by endpoint and quota, the callers with the
+    /// most denials, firing alerts. See [`Statistics`].
     ///
     /// ```
     /// use tollgate::RateLimitLayer;
@@ -228,14 +222,13 @@ impl RateLimitLayer {
         self.pipeline.statistics()
     }
 
-    /// Tells a callback of every [`Alert`]: once when it begins, once when it is over. Those that
-    /// are already firing are told at once.
+    /// Calls a callback for every [`Alert`] when it begins and when it ends. Alerts that are firing are
+    /// delivered first.
     ///
-    /// This is a future, which does nothing until it runs; spawn it where your callback can do
-    /// what it has to. It looks once a second, also when there are no requests, and ends when
-    /// the layer is gone. (Without it, alerts are still told as events, when there are
-    /// requests.) No request ever waits for the callback: while it is busy, alerts are kept for
-    /// it, up to a thousand. If it panics, it is called again for the next.
+    /// The returned future does nothing until it is polled: spawn it. It evaluates alerts once a second,
+    /// also without requests, and completes when the layer is dropped. Without it, alerts are logged
+    /// as events, but only while there are requests. Requests do not wait for the callback. While it
+    /// runs, up to a thousand alerts are queued. After a panic, it is called for the next alert.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -251,7 +244,7 @@ impl RateLimitLayer {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use = "a future does nothing until it runs: spawn it"]
+    #[must_use = "the future does nothing until it is polled: spawn it"]
     pub fn on_alert<F, R>(&self, callback: F) -> impl Future<Output = ()> + Send + use<F, R>
     where
         F: FnMut(Alert) -> R + Send + 'static,

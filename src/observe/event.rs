@@ -7,8 +7,8 @@ mod told {
 
     use tracing::Level;
 
-    use crate::observe::shorten::{MAX_METHOD, MAX_TEXT, shorten};
-    use crate::observe::thin::Untold;
+    use crate::observe::log_sampler::Suppressed;
+    use crate::observe::truncate::{MAX_METHOD, MAX_TEXT, truncate};
     use crate::observe::{
         Alert, Exceeded, Quota, Rejected, ReloadError, RequestHead, StoreError, Timestamp,
     };
@@ -23,28 +23,28 @@ mod told {
     }
 
     pub(in crate::observe) fn unknown_tier(name: &str) {
-        let tier = &*shorten(name, MAX_TEXT);
+        let tier = &*truncate(name, MAX_TEXT);
         tracing::warn!(target: "tollgate", tier, "unknown tier, taken for the default one");
     }
 
     /// Whether anybody listens to what is told of denials, so that it is worth thinning.
-    pub(in crate::observe) fn hears_denials() -> bool {
+    pub(in crate::observe) fn logs_denials() -> bool {
         tracing::enabled!(target: "tollgate", Level::WARN)
     }
 
     /// Whether anybody listens to warnings, and to what rules would do that are tried out.
-    pub(in crate::observe) fn hears_warnings() -> bool {
+    pub(in crate::observe) fn logs_warnings() -> bool {
         tracing::enabled!(target: "tollgate", Level::INFO)
     }
 
     /// Returns whether anything listens to audit events.
-    pub(in crate::observe) fn hears_audit() -> bool {
+    pub(in crate::observe) fn logs_audit() -> bool {
         tracing::enabled!(target: "tollgate::audit", Level::INFO)
     }
 
     /// Whether anybody listens to what is told of every request.
     #[inline]
-    pub(in crate::observe) fn hears_everything() -> bool {
+    pub(in crate::observe) fn logs_allowed() -> bool {
         tracing::enabled!(target: "tollgate", Level::DEBUG)
     }
 
@@ -55,8 +55,8 @@ mod told {
             tracing::$level!(
                 target: "tollgate",
                 policy = exceeded.policy,
-                endpoint = &*shorten(exceeded.endpoint, MAX_TEXT),
-                method = &*shorten(exceeded.head.method().as_str(), MAX_METHOD),
+                endpoint = &*truncate(exceeded.endpoint, MAX_TEXT),
+                method = &*truncate(exceeded.head.method().as_str(), MAX_METHOD),
                 limit = exceeded.limit,
                 used = exceeded.used,
                 window = exceeded.window,
@@ -74,7 +74,7 @@ mod told {
     pub(in crate::observe) fn exceeded<'a>(
         exceeded: impl FnOnce() -> Exceeded<'a>,
         identity: &str,
-        untold: Untold,
+        untold: Suppressed,
     ) {
         tell_of_limit!(warn, "rate_limit_exceeded", exceeded, identity, untold);
     }
@@ -88,19 +88,23 @@ mod told {
     pub(in crate::observe) fn would_exceed<'a>(
         exceeded: impl FnOnce() -> Exceeded<'a>,
         identity: &str,
-        untold: Untold,
+        untold: Suppressed,
     ) {
         tell_of_limit!(info, "rate_limit_dry_run", exceeded, identity, untold);
     }
 
     /// Reports a request that is rejected before anything is counted.
     #[cold]
-    pub(in crate::observe) fn rejected(rejected: &Rejected<'_>, identity: &str, untold: Untold) {
+    pub(in crate::observe) fn rejected(
+        rejected: &Rejected<'_>,
+        identity: &str,
+        untold: Suppressed,
+    ) {
         tracing::warn!(
             target: "tollgate",
             reason = rejected.reason,
-            endpoint = &*shorten(rejected.head.path(), MAX_TEXT),
-            method = &*shorten(rejected.head.method().as_str(), MAX_METHOD),
+            endpoint = &*truncate(rejected.head.path(), MAX_TEXT),
+            method = &*truncate(rejected.head.method().as_str(), MAX_METHOD),
             request_id = rejected.request_id,
             identity,
             untold = untold.same,
@@ -110,12 +114,12 @@ mod told {
     }
 
     /// A request was let through that comes close to a limit.
-    pub(in crate::observe) fn warned(exceeded: &Exceeded<'_>, identity: &str, untold: Untold) {
+    pub(in crate::observe) fn warned(exceeded: &Exceeded<'_>, identity: &str, untold: Suppressed) {
         tracing::info!(
             target: "tollgate",
             policy = exceeded.policy,
-            endpoint = &*shorten(exceeded.endpoint, MAX_TEXT),
-            method = &*shorten(exceeded.head.method().as_str(), MAX_METHOD),
+            endpoint = &*truncate(exceeded.endpoint, MAX_TEXT),
+            method = &*truncate(exceeded.head.method().as_str(), MAX_METHOD),
             limit = exceeded.limit,
             used = exceeded.used,
             remaining = exceeded.limit.saturating_sub(exceeded.used),
@@ -132,8 +136,8 @@ mod told {
         tracing::debug!(
             target: "tollgate",
             policy = exceeded.policy,
-            endpoint = &*shorten(exceeded.endpoint, MAX_TEXT),
-            method = &*shorten(exceeded.head.method().as_str(), MAX_METHOD),
+            endpoint = &*truncate(exceeded.endpoint, MAX_TEXT),
+            method = &*truncate(exceeded.head.method().as_str(), MAX_METHOD),
             limit = exceeded.limit,
             used = exceeded.used,
             remaining = exceeded.limit.saturating_sub(exceeded.used),
@@ -151,8 +155,8 @@ mod told {
         untold: u64,
         head: &RequestHead<'_>,
     ) {
-        let endpoint = LazyCell::new(|| shorten(head.path(), MAX_TEXT));
-        let method = LazyCell::new(|| shorten(head.method().as_str(), MAX_METHOD));
+        let endpoint = LazyCell::new(|| truncate(head.path(), MAX_TEXT));
+        let method = LazyCell::new(|| truncate(head.method().as_str(), MAX_METHOD));
         if is_audited {
             tracing::info!(
                 target: "tollgate::audit",

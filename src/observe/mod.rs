@@ -1,4 +1,4 @@
-//! Watching what is decided: events, figures, statistics, alerts.
+//! TelemetrySettings what is decided: events, figures, statistics, alerts.
 //!
 //! - **Events** for `tracing`: who was turned away, by which quota; what
 //!   comes close to a limit; who was exempt; how the store is. Callers are in them by a keyed
@@ -15,17 +15,17 @@
 //! means, and what to do at three in the morning.
 
 mod alert;
+mod counters;
 mod event;
-mod look;
+mod log_sampler;
 mod metric;
 mod pseudonym;
-mod ring;
-mod shorten;
+mod report;
 mod statistics;
-mod tally;
-mod tell;
-mod thin;
-mod trouble;
+mod step_ring;
+mod store_failures;
+mod tick;
+mod truncate;
 mod violations;
 
 use std::collections::HashSet;
@@ -40,56 +40,57 @@ use crate::head::RequestHead;
 use crate::quota::Quota;
 use crate::sync::Mutex;
 
-use self::alert::Alarm;
-use self::tally::Often;
-use self::thin::Thinning;
-use self::trouble::Troubles;
-use self::violations::{Violations, Waiting};
+use self::alert::AlertEvaluator;
+use self::counters::StripedCounter;
+use self::log_sampler::LogSampler;
+use self::store_failures::StoreFailures;
+use self::violations::{RetryTracker, Violations};
 
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
+pub(crate) use self::counters::{CounterRegistry, DecisionCounters};
 pub use self::metric::{METRICS, Metric, MetricKind};
 pub(crate) use self::pseudonym::Pseudonyms;
-#[cfg(feature = "admin")]
-pub(crate) use self::shorten::{MAX_TEXT, shorten};
+pub(crate) use self::report::{Allowed, Denied, Exceeded, Rejected};
 pub use self::statistics::{
-    Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Span, Statistics, Totals,
+    Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics, TimeBucket,
+    Totals,
 };
-pub(crate) use self::tally::{Tallies, Tally};
-pub(crate) use self::tell::{Allowed, Denied, Exceeded, Rejected};
+#[cfg(feature = "admin")]
+pub(crate) use self::truncate::{MAX_TEXT, truncate};
 
 /// What a layer's builder says about watching.
 #[derive(Debug, Default)]
-pub(crate) struct Watching {
+pub(crate) struct TelemetrySettings {
     pub(crate) alerts: Alerts,
     pub(crate) names: Pseudonyms,
     pub(crate) is_off: bool,
 }
 
 /// Everything that a layer remembers of what it has decided.
-pub(crate) struct Watch {
+pub(crate) struct Telemetry {
     since: Timestamp,
     /// Whether decisions are counted at all.
     counts: bool,
-    endpoints: Tallies,
-    policies: Tallies,
-    exempt: Often,
-    uncounted: Often,
+    endpoints: CounterRegistry,
+    policies: CounterRegistry,
+    exempt: StripedCounter,
+    uncounted: StripedCounter,
     unavailable: AtomicU64,
     invalid_credentials: AtomicU64,
     /// When to look next, in microseconds.
-    looks_at: AtomicU64,
+    next_tick_at: AtomicU64,
     /// Gives callers numbers that nobody can foresee.
     hasher: RandomState,
     violations: Mutex<Violations>,
-    waiting: Waiting,
-    alarm: Mutex<Alarm>,
+    waiting: RetryTracker,
+    alarm: Mutex<AlertEvaluator>,
     names: Pseudonyms,
-    denials: Thinning,
-    warnings: Thinning,
-    trials: Thinning,
-    maintenance: Thinning,
-    rejections: Thinning,
-    troubles: Troubles,
+    denials: LogSampler,
+    warnings: LogSampler,
+    trials: LogSampler,
+    maintenance: LogSampler,
+    rejections: LogSampler,
+    store_failures: StoreFailures,
     metrics: metric::OfLayer,
     /// What the store had to let go of when it was last looked at.
     evicted: AtomicU64,
@@ -97,7 +98,7 @@ pub(crate) struct Watch {
     unknown_tiers: Mutex<HashSet<Box<str>>>,
 }
 
-impl Watch {
+impl Telemetry {
     /// The same denial is told of so often.
     const TELLS_OF_DENIALS_EVERY: Duration = Duration::from_secs(10);
 
@@ -107,28 +108,28 @@ impl Watch {
     /// Requests during maintenance leave one event in this time.
     const MAINTENANCE_EVENT_EVERY: Duration = Duration::from_secs(10);
 
-    pub(crate) fn new(watching: Watching, now: Timestamp) -> Self {
+    pub(crate) fn new(watching: TelemetrySettings, now: Timestamp) -> Self {
         Self {
             since: now,
             counts: !watching.is_off,
-            endpoints: Tallies::default(),
-            policies: Tallies::default(),
-            exempt: Often::default(),
-            uncounted: Often::default(),
+            endpoints: CounterRegistry::default(),
+            policies: CounterRegistry::default(),
+            exempt: StripedCounter::default(),
+            uncounted: StripedCounter::default(),
             unavailable: AtomicU64::new(0),
             invalid_credentials: AtomicU64::new(0),
-            looks_at: AtomicU64::new(0),
+            next_tick_at: AtomicU64::new(0),
             hasher: RandomState::new(),
             violations: Mutex::new(Violations::new(now)),
-            waiting: Waiting::default(),
-            alarm: Mutex::new(Alarm::new(watching.alerts)),
+            waiting: RetryTracker::default(),
+            alarm: Mutex::new(AlertEvaluator::new(watching.alerts)),
             names: watching.names,
-            denials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
-            warnings: Thinning::new(Self::TELLS_OF_WARNINGS_EVERY),
-            trials: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
-            maintenance: Thinning::new(Self::MAINTENANCE_EVENT_EVERY),
-            rejections: Thinning::new(Self::TELLS_OF_DENIALS_EVERY),
-            troubles: Troubles::default(),
+            denials: LogSampler::new(Self::TELLS_OF_DENIALS_EVERY),
+            warnings: LogSampler::new(Self::TELLS_OF_WARNINGS_EVERY),
+            trials: LogSampler::new(Self::TELLS_OF_DENIALS_EVERY),
+            maintenance: LogSampler::new(Self::MAINTENANCE_EVENT_EVERY),
+            rejections: LogSampler::new(Self::TELLS_OF_DENIALS_EVERY),
+            store_failures: StoreFailures::default(),
             metrics: metric::OfLayer::default(),
             evicted: AtomicU64::new(0),
             no_peer_address: AtomicBool::new(false),
@@ -136,20 +137,20 @@ impl Watch {
         }
     }
 
-    /// The tallies of endpoints, by their routes.
-    pub(crate) const fn endpoints(&self) -> &Tallies {
+    /// The counters of endpoints, by their routes.
+    pub(crate) const fn endpoints(&self) -> &CounterRegistry {
         &self.endpoints
     }
 
-    /// The tallies of quotas, by the names that callers see.
-    pub(crate) const fn policies(&self) -> &Tallies {
+    /// The counters of quotas, by the names that callers see.
+    pub(crate) const fn policies(&self) -> &CounterRegistry {
         &self.policies
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch")
+        f.debug_struct("Telemetry")
             .field("since", &self.since)
             .finish_non_exhaustive()
     }

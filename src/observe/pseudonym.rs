@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use sha2::{Digest, Sha256};
 
-use super::shorten::{MAX_TEXT, shorten};
+use super::truncate::{MAX_TEXT, truncate};
 use crate::key::{Subject, Value};
 
 /// How callers are called where people read logs.
@@ -52,7 +52,7 @@ impl Pseudonyms {
         if name.is_empty() {
             name.push_str("all");
         }
-        match shorten(&name, MAX_TEXT) {
+        match truncate(&name, MAX_TEXT) {
             Cow::Borrowed(_) => name,
             Cow::Owned(cut) => cut,
         }

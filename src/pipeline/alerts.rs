@@ -7,7 +7,7 @@ use std::task::Poll;
 use super::RequestPipeline;
 use crate::catch_panic::catch_panic;
 use crate::clock::{self, Clock};
-use crate::observe::{Alert, Watch};
+use crate::observe::{Alert, Telemetry};
 
 impl RequestPipeline {
     /// Evaluates alerts once a second and delivers them, until the pipeline is dropped.
@@ -45,7 +45,7 @@ async fn next(
     clock: &dyn Clock,
     known: u64,
 ) -> Option<(Vec<Alert>, u64)> {
-    clock.sleep_until(Watch::looks_next(clock.now())).await;
+    clock.sleep_until(Telemetry::next_tick(clock.now())).await;
     let pipeline = pipeline.upgrade()?;
     pipeline.tick(clock::now(clock));
     Some(pipeline.watch.alerts_after(known))

@@ -34,7 +34,7 @@ use self::context::{CountedIn, RequestContext};
 use self::reload::Reloads;
 use crate::clock::{self, Clock, Timestamp};
 use crate::error::ValidationErrors;
-use crate::observe::{Watch, Watching};
+use crate::observe::{Telemetry, TelemetrySettings};
 use crate::policy::Policy;
 use crate::response::Render;
 use crate::store::{MemoryStore, OverrideStore, Overrides, Store, TimeSource};
@@ -61,9 +61,9 @@ pub(crate) struct RequestPipeline {
     time: TimeSource,
     resolver: Option<TierResolver>,
     renderer: Arc<dyn Render>,
-    /// Whether handlers receive the decision.
-    extends_requests: bool,
-    watch: Arc<Watch>,
+    /// Whether decision and charge are inserted into the extensions of requests.
+    inserts_extensions: bool,
+    watch: Arc<Telemetry>,
     /// Settings from code. A reload keeps them.
     code: LayerOverrides,
     reloads: Reloads,
@@ -89,15 +89,15 @@ pub(crate) struct PipelineConfig {
     pub(crate) file: LayerOverrides,
     pub(crate) resolver: Option<TierResolver>,
     pub(crate) renderer: Arc<dyn Render>,
-    pub(crate) extends_requests: bool,
+    pub(crate) inserts_extensions: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
-    pub(crate) watching: Watching,
+    pub(crate) watching: TelemetrySettings,
 }
 
 impl RequestPipeline {
     pub(crate) fn new(config: PipelineConfig) -> Result<Self, ValidationErrors> {
         let now = clock::now(&*config.clock);
-        let watch = Arc::new(Watch::new(config.watching, now));
+        let watch = Arc::new(Telemetry::new(config.watching, now));
         let snapshot = Snapshot::new(config.policy, &config.code, config.file, None, &watch)?;
         snapshot.failed_auth.use_clock(&config.clock);
         Ok(Self {
@@ -110,14 +110,9 @@ impl RequestPipeline {
             clock: config.clock,
             resolver: config.resolver,
             renderer: config.renderer,
-            extends_requests: config.extends_requests,
+            inserts_extensions: config.inserts_extensions,
             watch,
         })
-    }
-
-    /// Returns whether handlers receive the decision.
-    pub(crate) const fn extends_requests(&self) -> bool {
-        self.extends_requests
     }
 
     /// Returns this process's copy of the overrides, if the store keeps any.

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
-use crate::observe::{Allowed, Exceeded, Statistics, Tally, Watch};
+use crate::observe::{Allowed, DecisionCounters, Exceeded, Statistics, Telemetry};
 use crate::policy::Exemption;
 use crate::response::Denial;
 use crate::store::StoreAdmin;
@@ -61,21 +61,22 @@ impl RequestPipeline {
         };
         let allowed = Allowed {
             endpoint: context.endpoint(snapshot),
-            policy: &metadata.tally,
+            policy: &metadata.counters,
             usage: decision.usage(),
             warns: snapshot.policy.warns(decision.usage()),
             now,
         };
         if self.watch.allowed(&allowed) {
-            self.watch.took(self.now().duration_since(now), false);
+            self.watch
+                .record_duration(self.now().duration_since(now), false);
         }
-        if self.watch.waits_for_somebody() {
+        if self.watch.tracks_retries() {
             let caller = context.caller().known_by();
             let counts = |counter| context.counts_on(snapshot, counter);
-            self.watch.came_back(&caller, counts, now);
+            self.watch.retried(&caller, counts, now);
         }
-        if Watch::hears_of_allowed(allowed.warns) {
-            self.log_allowed(&allowed, &metadata.label, context, head);
+        if Telemetry::logs_allowed(allowed.warns) {
+            self.log_allowed(&allowed, &metadata.name, context, head);
         }
     }
 
@@ -83,22 +84,22 @@ impl RequestPipeline {
     fn log_allowed(
         &self,
         allowed: &Allowed<'_>,
-        label: &QuotaName,
+        name: &QuotaName,
         context: &RequestContext,
         head: &RequestHead<'_>,
     ) {
         let exceeded = Exceeded {
             head: *head,
             endpoint: path_of(allowed.endpoint, head),
-            policy: label.as_str(),
+            policy: name.as_str(),
             limit: allowed.usage.limit(),
             used: allowed.usage.used(),
-            window: label.window().duration().as_secs(),
+            window: name.window().duration().as_secs(),
             retry_after: None,
             request_id: "",
         };
         self.watch
-            .tell_allowed(allowed, &context.caller().known_by(), &exceeded);
+            .log_allowed(allowed, &context.caller().known_by(), &exceeded);
     }
 
     /// Reports the dry runs that would have denied an admitted request.
@@ -139,16 +140,16 @@ impl RequestPipeline {
         let binding = decision.binding().and_then(|index| {
             let index = first + index;
             let metadata = context.metadata(snapshot, index).ok()?;
-            Some((context.label(snapshot, index).ok()?, metadata))
+            Some((context.quota_name(snapshot, index).ok()?, metadata))
         });
-        let Some((label, metadata)) = binding else {
+        let Some((name, metadata)) = binding else {
             return;
         };
         let decision = decision.on_wall(self.wall_offset(context.counted_in));
-        let standing = QuotaUsage::new(label, *decision.usage());
-        let denial = Denial::limited(*head, standing, decision.at());
+        let usage = QuotaUsage::new(name, *decision.usage());
+        let denial = Denial::limited(*head, usage, decision.at());
         let caller = context.caller().known_by();
-        self.watch.would_deny(&metadata.tally, &caller, now, || {
+        self.watch.would_deny(&metadata.counters, &caller, now, || {
             exceeded(&denial, context.endpoint(snapshot))
         });
     }
@@ -156,10 +157,10 @@ impl RequestPipeline {
     /// Updates statistics, alerts and gauges. Called about once a second.
     #[cold]
     pub(crate) fn tick(&self, now: Timestamp) {
-        self.watch.look(now);
+        self.watch.tick(now);
         if cfg!(feature = "metrics") {
             let in_memory = self.store.admin().and_then(StoreAdmin::memory_stats);
-            self.watch.look_around(
+            self.watch.record_surroundings(
                 self.store.health().is_healthy(),
                 in_memory.map(|figures| figures.counters()),
                 in_memory.map(|figures| figures.evicted()),
@@ -177,7 +178,7 @@ impl RequestPipeline {
 }
 
 /// Returns the fields of events about a denial.
-pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Exceeded<'a> {
+pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a DecisionCounters) -> Exceeded<'a> {
     let head = denial.head();
     Exceeded {
         head,
@@ -195,7 +196,7 @@ pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Excee
 
 /// Returns the name of an endpoint in events: the path of its route, so that events can be grouped and
 /// ids do not show; or the path of the request if no route matches.
-fn path_of<'a>(endpoint: &'a Tally, head: &RequestHead<'a>) -> &'a str {
+fn path_of<'a>(endpoint: &'a DecisionCounters, head: &RequestHead<'a>) -> &'a str {
     let name = &**endpoint.name();
     let route = name.split_once(' ').map_or(name, |(_, path)| path);
     if route.starts_with('/') {

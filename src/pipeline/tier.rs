@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
 use crate::identity_types::Identity;
-use crate::observe::Watch;
+use crate::observe::Telemetry;
 use crate::policy::{TierOf, TierTable};
 use crate::tier::TierAnswer;
 
@@ -50,7 +50,7 @@ impl RequestPipeline {
 
 impl Snapshot {
     /// Returns the index of a tier; the default tier for names that the policy does not have.
-    pub(super) fn tier(&self, name: Option<&str>, watch: &Watch) -> usize {
+    pub(super) fn tier(&self, name: Option<&str>, watch: &Telemetry) -> usize {
         let Some(name) = name else {
             return TierTable::DEFAULT;
         };

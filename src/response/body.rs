@@ -1,14 +1,13 @@
-//! Bodies that a denial can have: [`DenialBody`].
+//! Body types of denials: [`DenialBody`].
 
 use bytes::Bytes;
 use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
 use http_body_util::{BodyExt, Either, Full};
 
-/// A body type of responses that can hold a rendered denial.
+/// Response body type that can hold a rendered denial.
 ///
-/// The layer changes neither the body nor the error type of the service it is around, so it
-/// must be able to make such a body from bytes. Implemented for the usual ones; for your own it
-/// is three lines:
+/// The layer does not change the body type of the inner service, so it creates a body of that type
+/// from bytes. Implemented for common body types. For your own:
 ///
 /// ```
 /// use bytes::Bytes;
@@ -24,9 +23,9 @@ use http_body_util::{BodyExt, Either, Full};
 /// }
 /// ```
 ///
-/// Not for `String`: a renderer may make bytes that are no text.
+/// Not implemented for `String`: a renderer can return bytes that are not UTF-8.
 pub trait DenialBody {
-    /// A body of these bytes.
+    /// Creates a body from bytes.
     fn from_bytes(bytes: Bytes) -> Self;
 }
 
@@ -62,7 +61,7 @@ impl<E: 'static> DenialBody for UnsyncBoxBody<Bytes, E> {
     }
 }
 
-/// The left one.
+/// Creates the left variant.
 impl<L: DenialBody, R> DenialBody for Either<L, R> {
     fn from_bytes(bytes: Bytes) -> Self {
         Self::Left(L::from_bytes(bytes))

@@ -1,19 +1,20 @@
-//! What a request that was turned away is told.
+//! Responses to rejected requests.
 //!
-//! A [`Denial`] is what is known; a [`Render`]er makes a response of it; [`finish`] sees to the
-//! headers that every denial should have. Nothing here reads a clock, waits, or shows who asked.
+//! A [`Denial`] has the data, a [`Render`]er turns it into a response, and [`finish`] adds the headers
+//! that every denial has. Renderers neither read a clock nor wait, and they do not get the identity of
+//! the caller.
 //!
-//! | renderer | answers with |
+//! | renderer | response |
 //! |---|---|
 //! | [`Auto`] (the default) | [`Grpc`] to gRPC requests, else [`JsonEnvelope`] |
 //! | [`JsonEnvelope`] | 429 and `{"error":{"code":"RATE_LIMIT_EXCEEDED",…}}` |
 //! | [`ProblemJson`] | 429 and `application/problem+json` (RFC 9457) |
 //! | [`Grpc`] | 200 and `grpc-status: 8` (`RESOURCE_EXHAUSTED`) |
-//! | [`render_with`] | whatever your closure makes |
+//! | [`render_with`] | that of your closure |
 //!
-//! # Your own
+//! # Write a renderer
 //!
-//! A closure is enough, and can be tested without a server:
+//! A closure is enough. It can be tested without a server:
 //!
 //! ```
 //! use http::{Request, Response};
@@ -21,17 +22,17 @@
 //! use tollgate::response::{Denial, Render, finish, render_with};
 //! use tollgate::{Counter, RequestHead, Outcome, Quota, Timestamp, Usage};
 //!
-//! // A webhook whose sender would come back for ever unless the answer is 200.
+//! // The sender of a webhook retries until the status is 200.
 //! let webhook = render_with(|_denial| Response::new(r#"{"ok":true}"#));
 //!
 //! let counter = Counter::new("updates", Quota::per_hour(20)?)?;
-//! let label = QuotaName::new("user", &counter, counter.quota())?;
+//! let name = QuotaName::new("user", &counter, counter.quota())?;
 //! let at = Timestamp::from_secs(1_761_829_944);
 //! let reset_at = Timestamp::from_secs(1_761_832_800);
-//! let standing = QuotaUsage::new(&label, Usage::new(20, 20, reset_at, Outcome::Denied));
+//! let usage = QuotaUsage::new(&name, Usage::new(20, 20, reset_at, Outcome::Denied));
 //! let request = Request::post("/webhook").body(()).unwrap();
 //!
-//! let denial = Denial::limited(RequestHead::of(&request), standing, at);
+//! let denial = Denial::limited(RequestHead::of(&request), usage, at);
 //! assert_eq!(denial.message(), "Rate limit exceeded. Please try again in 48 minutes.");
 //! let mut response = webhook.render(&denial);
 //! finish(&mut response, &denial);
@@ -42,21 +43,22 @@
 
 mod body;
 mod denial;
+mod denial_kind;
 mod envelope;
 mod finish;
 mod grpc;
 mod json;
 mod message;
 mod problem;
-mod rejection;
 mod render;
 mod request_id;
 mod template;
 pub(crate) mod words;
 
 pub use self::body::DenialBody;
-pub(crate) use self::denial::Terms;
-pub use self::denial::{Denial, DenialKind};
+pub use self::denial::Denial;
+pub(crate) use self::denial::DenialContext;
+pub use self::denial_kind::DenialKind;
 pub use self::envelope::JsonEnvelope;
 pub use self::finish::finish;
 pub use self::grpc::Grpc;

@@ -1,4 +1,4 @@
-//! Who makes responses of denials: [`Render`].
+//! Rendering of denials: [`Render`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use super::grpc::{Dialect, Grpc};
 use super::{Denial, JsonEnvelope, finish};
 use crate::headers::{HeaderStyle, Report, annotate};
 
-/// Makes a response of a denial.
+/// Renders denials as responses.
 ///
-/// Called once for each request that is turned away, on the path that an attacker chooses to
-/// take: it should not wait, lock or log. [`finish`] adds what every denial
-/// should say and the renderer did not; rate limit headers come on top.
+/// Called once for each rejected request. An attacker can cause any number of them, so a renderer
+/// should not block, lock or log. [`finish`] adds the headers of every denial that the renderer has
+/// not set; rate-limit headers are added afterwards.
 ///
-/// Usually a closure is enough: [`render_with`].
+/// A closure is a renderer, too: [`render_with`].
 pub trait Render: fmt::Debug + Send + Sync + 'static {
-    /// The response to a request that was turned away.
+    /// Returns the response to a rejected request.
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes>;
 
     /// Returns the response with all its headers: those that [`finish`] adds, and the rate limit
@@ -35,7 +35,7 @@ pub trait Render: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A renderer that is shared.
+/// Forwards to the shared renderer.
 impl<R: Render + ?Sized> Render for Arc<R> {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         (**self).render(denial)
@@ -46,7 +46,7 @@ impl<R: Render + ?Sized> Render for Arc<R> {
     }
 }
 
-/// A renderer from a closure; the body can be a text, a vector or [`Bytes`].
+/// Creates a renderer from a closure. The body is a string, a vector or [`Bytes`].
 ///
 /// ```
 /// use http::Response;
@@ -67,7 +67,7 @@ where
     RenderFn(render)
 }
 
-/// A closure as a renderer: [`render_with`].
+/// Renderer that calls a closure: [`render_with`].
 #[derive(Clone, Copy)]
 pub struct RenderFn<F>(F);
 
@@ -87,8 +87,8 @@ impl<F> fmt::Debug for RenderFn<F> {
     }
 }
 
-/// Answers gRPC requests with [`Grpc`], known by their content type, and all others with
-/// another renderer: the default.
+/// Default renderer: renders denials of gRPC requests, recognised by their content type, with
+/// [`Grpc`], and all others with another renderer.
 ///
 /// ```
 /// use http::Request;
@@ -111,7 +111,7 @@ pub struct Auto<R = JsonEnvelope> {
 }
 
 impl Auto {
-    /// [`JsonEnvelope`] to all that is not gRPC.
+    /// Creates a renderer that uses [`JsonEnvelope`] for requests that are not gRPC.
     #[must_use]
     pub const fn new() -> Self {
         Self::or(JsonEnvelope)
@@ -119,7 +119,7 @@ impl Auto {
 }
 
 impl<R> Auto<R> {
-    /// `otherwise` to all that is not gRPC.
+    /// Creates a renderer that uses `otherwise` for requests that are not gRPC.
     #[must_use]
     pub const fn or(otherwise: R) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl<R> Auto<R> {
         }
     }
 
-    /// gRPC in another way than the usual one.
+    /// Sets the renderer of gRPC requests.
     #[must_use]
     pub fn with_grpc(mut self, grpc: Grpc) -> Self {
         self.grpc = grpc;

@@ -32,7 +32,7 @@ impl CompletionHook {
     pub(super) fn run<T: StoreReply>(self, result: &Result<T, StoreError>) {
         let usages = result.as_ref().ok().and_then(StoreReply::usages);
         match self {
-            Self::CircuitBreaker(call) => call.report(result),
+            Self::CircuitBreaker(mut call) => call.report(result),
             Self::Invalidate(guard) => drop(guard),
             Self::DenyCache(miss) => {
                 if let Some(usages) = usages {

@@ -21,6 +21,7 @@ use serde_json::Value;
 use self::process::{Example, ended};
 use crate::curl;
 use crate::layer::Answer;
+use crate::redis::Server;
 use crate::wire::{Client, Version};
 
 /// Those that serve, and all they have in common.
@@ -102,6 +103,29 @@ async fn a_wrong_redis_is_refused_by_name_and_without_its_password() {
         let end = ended(name, &[url]).await;
         assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{name}");
         assert!(!end.stderr.contains("hush"), "{name}: {}", end.stderr);
+    }
+}
+
+/// A wrong choice of TLS and a wrong password look like an outage otherwise, and the program would run
+/// without shared limits.
+#[tokio::test]
+async fn redis_that_rejects_the_configuration_ends_them_with_code_2() {
+    let secure = Server::start_on_tls_with(&[]);
+    let plain = Server::start_on_tcp_with(&["--requirepass", "word"]);
+    let cases = [
+        (format!("redis://{}", secure.address()), "use rediss://"),
+        (
+            format!("redis://:hush@{}", plain.address()),
+            "check user and password",
+        ),
+    ];
+    for name in SERVERS.iter().filter(|name| **name != "quickstart") {
+        for (url, advice) in &cases {
+            let end = ended(name, &[("REDIS_URL", url)]).await;
+            assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{name}");
+            assert!(end.stderr.contains(advice), "{name}: {}", end.stderr);
+            assert!(!end.stderr.contains("hush"), "{name}: {}", end.stderr);
+        }
     }
 }
 

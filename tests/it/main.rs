@@ -29,6 +29,7 @@ mod routing;
 mod sockets;
 mod store_contract;
 mod stores;
+mod style;
 mod support;
 mod tier;
 mod vectors;

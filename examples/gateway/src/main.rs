@@ -77,7 +77,7 @@ fn api() -> Router {
 }
 
 /// Builds the layer from the policy file, and watches the file.
-fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
+async fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/gateway.toml");
     let file = env::var_os("TOLLGATE_CONFIG").unwrap_or_else(|| beside.into());
     let config = Config::from_file(&file).unwrap_or_else(|problems| {
@@ -98,7 +98,7 @@ fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
         None => limits,
     };
     // While Redis is unavailable, this process counts by itself.
-    let limits = limits.store(common::store("gateway", Duration::from_millis(50)));
+    let limits = limits.store(common::store("gateway", Duration::from_millis(50)).await);
     let limits = limits.build()?;
     limits.watch()?;
     Ok(limits)
@@ -160,7 +160,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         |text| tokens(text).build().ok().map(|_| text.to_owned()),
     );
     let token = admin_token();
-    let limits = limits(tokens(&secret).build()?)?;
+    let limits = limits(tokens(&secret).build()?).await?;
     // The API is merged last: axum keeps the fallback of the later router, and requests for unknown
     // paths must be counted.
     let app = monitoring(&limits, &token)?

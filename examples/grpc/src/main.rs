@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .endpoint("POST /grpc.health.v1.Health/Check", check);
     // tonic provides the peer address in the extensions.
     let limits = RateLimitLayer::builder(policy)
-        .store(common::store("grpc", Duration::from_millis(50)))
+        .store(common::store("grpc", Duration::from_millis(50)).await)
         .build()?;
 
     let (_, health) = tonic_health::server::health_reporter();

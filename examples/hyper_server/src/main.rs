@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .endpoint("GET /items/{id}", Rule::new("5/minute").name("items"))
         .exempt_route("GET /health");
     let limits = RateLimitLayer::builder(policy)
-        .store(common::store("hyper-server", Duration::from_millis(50)))
+        .store(common::store("hyper-server", Duration::from_millis(50)).await)
         .build()?;
 
     let server = auto::Builder::new(TokioExecutor::new());

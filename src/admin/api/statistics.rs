@@ -8,8 +8,8 @@ use crate::admin::instant::Instant;
 use crate::admin::reply;
 use crate::admin::subject::Dimensions;
 use crate::observe::{
-    Alert, Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Span, Statistics,
-    Totals,
+    Alert, Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics,
+    TimeBucket, Totals,
 };
 use crate::pipeline::RequestPipeline;
 use crate::policy::dimensions;
@@ -116,8 +116,8 @@ struct ToldSpan {
     denied: u64,
 }
 
-impl From<&Span> for ToldSpan {
-    fn from(of: &Span) -> Self {
+impl From<&TimeBucket> for ToldSpan {
+    fn from(of: &TimeBucket) -> Self {
         Self {
             from: Instant(of.from()),
             allowed: of.allowed(),

@@ -6,13 +6,15 @@ mod value;
 
 use std::sync::Arc;
 
-use self::target::{Missing, Step, find};
-use super::conceal::is_variable_name;
-use super::nearest::plain;
-use super::problem::{ConfigProblem, Findings, Told};
-use super::shape;
-use super::surroundings::Surroundings;
-use super::tree::{Key, Node, Path, Place, Table, Value, Variable};
+use self::target::{PathStep, UnknownVariable, find};
+use super::context::ReadContext;
+use super::problem::{ConfigProblem, ProblemReport};
+use super::redact::is_variable_name;
+use super::suggest::plain;
+use super::table::{FILE, ValueKind};
+use super::tree::{
+    ConfigKey, ConfigNode, ConfigPath, ConfigTable, ConfigValue, SourceSpan, Variable,
+};
 
 const PREFIX: &str = "TOLLGATE_";
 
@@ -21,33 +23,33 @@ const RESERVED: &str = "CONFIG";
 
 /// Puts the values of variables into the tree, as if the file had said them. What names
 /// nothing, or no value that can be there, is told.
-pub(super) fn apply(root: &mut Node, surroundings: &Surroundings, findings: &mut Findings) {
-    let mut overrides: Vec<(Vec<Step>, Node)> = Vec::new();
-    for variable in ours(surroundings, findings) {
+pub(super) fn apply(root: &mut ConfigNode, context: &ReadContext, report: &mut ProblemReport) {
+    let mut overrides: Vec<(Vec<PathStep>, ConfigNode)> = Vec::new();
+    for variable in ours(context, report) {
         let variable = Arc::new(variable);
         let name = &variable.name[PREFIX.len()..];
         let (steps, kind) = match find(name, root) {
             Ok(found) => found,
             Err(missing) => {
-                findings.push(unknown(&variable, missing));
+                report.push(unknown(&variable, missing));
                 continue;
             }
         };
         let path = path(&steps);
         // Also if one sets a part of what the other sets.
-        let overlaps = |other: &[Step]| other.starts_with(&steps) || steps.starts_with(other);
+        let overlaps = |other: &[PathStep]| other.starts_with(&steps) || steps.starts_with(other);
         if let Some((_, first)) = overrides.iter().find(|(other, _)| overlaps(other)) {
-            findings.push(twice(&variable, path, first));
+            report.push(twice(&variable, &path, first));
             continue;
         }
         match value::read(&variable, kind) {
             Ok(mut node) => {
                 if is_misplaced_secret(&steps, &variable) {
-                    node.place = Place::of_variable(&variable.name);
+                    node.span = SourceSpan::of_variable(&variable.name);
                 }
                 overrides.push((steps, node));
             }
-            Err(told) => findings.push(ConfigProblem::new(Told { path, ..*told })),
+            Err(problem) => report.push(problem.with_path(&path)),
         }
     }
     // After all of them were found: names are those of the file.
@@ -57,9 +59,9 @@ pub(super) fn apply(root: &mut Node, surroundings: &Surroundings, findings: &mut
 }
 
 /// The variables that are meant for us, by name.
-fn ours(surroundings: &Surroundings, findings: &mut Findings) -> Vec<Variable> {
+fn ours(context: &ReadContext, report: &mut ProblemReport) -> Vec<Variable> {
     let mut ours = Vec::new();
-    for (name, value) in surroundings.variables() {
+    for (name, value) in context.variables() {
         let Some(name) = name.to_str() else {
             continue;
         };
@@ -72,12 +74,12 @@ fn ours(surroundings: &Surroundings, findings: &mut Findings) -> Vec<Variable> {
         let name = name.to_owned();
         match value.into_string() {
             Ok(value) => ours.push(Variable { name, value }),
-            Err(_) => findings.push(ConfigProblem::new(Told {
-                message: "its value is not UTF-8".to_owned(),
-                expected: Some("text in UTF-8".to_owned()),
-                place: Some(Place::of_variable(&name)),
-                ..Told::default()
-            })),
+            Err(_) => {
+                let problem = ConfigProblem::new("the value is not UTF-8")
+                    .with_expected("text in UTF-8")
+                    .with_span(SourceSpan::of_variable(&name));
+                report.push(problem);
+            }
         }
     }
     ours
@@ -108,47 +110,43 @@ fn is_reserved(rest: &str) -> bool {
 }
 
 /// Whether it is most likely the secret itself, where the name of another variable belongs.
-fn is_misplaced_secret(steps: &[Step], variable: &Variable) -> bool {
-    let names_secret = matches!(steps.last(), Some(Step::Key(key)) if key == "secret_env");
+fn is_misplaced_secret(steps: &[PathStep], variable: &Variable) -> bool {
+    let names_secret = matches!(steps.last(), Some(PathStep::Key(key)) if key == "secret_env");
     names_secret && !is_variable_name(variable.value.trim())
 }
 
 /// The way to what a variable sets.
-fn path(steps: &[Step]) -> Path {
-    steps.iter().fold(Path::default(), |path, step| match step {
-        Step::Key(name) => path.key(name),
-        Step::Item(index) => path.item(*index),
-    })
+fn path(steps: &[PathStep]) -> ConfigPath {
+    steps
+        .iter()
+        .fold(ConfigPath::default(), |path, step| match step {
+            PathStep::Key(name) => path.key(name),
+            PathStep::Item(index) => path.item(*index),
+        })
 }
 
 /// Sets the value there, in tables that are made where the file has none.
-fn put(node: &mut Node, steps: &[Step], value: Node) {
+fn put(node: &mut ConfigNode, steps: &[PathStep], value: ConfigNode) {
     let Some((step, rest)) = steps.split_first() else {
         *node = value;
         return;
     };
     match (step, &mut node.value) {
-        (Step::Item(index), Value::List(items)) => {
+        (PathStep::Item(index), ConfigValue::List(items)) => {
             if let Some(item) = items.get_mut(*index) {
                 put(item, rest, value);
             }
         }
-        (Step::Key(name), Value::Table(table)) => {
+        (PathStep::Key(name), ConfigValue::Table(table)) => {
             let known = table.entries.iter().position(|(key, _)| key.name == *name);
             let at = known.unwrap_or_else(|| {
-                let place = value.place.clone();
-                let key = Key {
+                let span = value.span.clone();
+                let key = ConfigKey {
                     name: name.clone(),
-                    place: place.clone(),
+                    span: span.clone(),
                 };
-                let empty = Value::Table(Table::default());
-                table.entries.push((
-                    key,
-                    Node {
-                        place,
-                        value: empty,
-                    },
-                ));
+                let empty = ConfigValue::Table(ConfigTable::default());
+                table.entries.push((key, ConfigNode { span, value: empty }));
                 table.entries.len() - 1
             });
             put(&mut table.entries[at].1, rest, value);
@@ -159,47 +157,38 @@ fn put(node: &mut Node, steps: &[Step], value: Node) {
 }
 
 /// A variable that names nothing. Its value is not shown: nobody knows what it is.
-fn unknown(variable: &Variable, missing: Missing) -> ConfigProblem {
+fn unknown(variable: &Variable, missing: UnknownVariable) -> ConfigProblem {
     let help = missing.meant.or_else(|| {
         let meant = known_as(&variable.name[PREFIX.len()..])?;
         Some(format!(
             "did you mean `{PREFIX}{meant}`? Between tables and keys are two underscores"
         ))
     });
-    ConfigProblem::new(Told {
-        message: missing.message,
-        expected: Some(missing.expected),
-        help,
-        place: Some(Place::of_variable(&variable.name)),
-        ..Told::default()
-    })
+    ConfigProblem::new(missing.message)
+        .with_expected(missing.expected)
+        .with_help(help)
+        .with_span(SourceSpan::of_variable(&variable.name))
 }
 
-fn twice(variable: &Arc<Variable>, path: Path, first: &Node) -> ConfigProblem {
-    ConfigProblem::new(Told {
-        path,
-        message: "two variables set the same".to_owned(),
-        expected: Some("one of them".to_owned()),
-        place: Some(Place::in_variable(variable)),
-        also: vec![(first.place.clone(), "the other".to_owned())],
-        ..Told::default()
-    })
+fn twice(variable: &Arc<Variable>, path: &ConfigPath, first: &ConfigNode) -> ConfigProblem {
+    ConfigProblem::new("two variables set the same key")
+        .with_path(path)
+        .with_expected("one of them")
+        .with_span(SourceSpan::in_variable(variable))
+        .with_other(first.span.clone(), "the other one")
 }
 
 /// A key whose variable is written like this but for underscores.
 fn known_as(rest: &str) -> Option<String> {
     let squeezed = |text: &str| plain(text).replace('_', "");
     let written = squeezed(rest);
-    let tables = shape::FILE
-        .fields
-        .iter()
-        .filter_map(|field| match field.kind {
-            shape::Kind::Table(table) => Some((field.key, table)),
-            _ => None,
-        });
-    let mut names = tables.flat_map(|(owner, table)| {
-        let names = table.fields.iter().map(move |field| (owner, field.key));
-        names.map(|(owner, key)| format!("{owner}__{key}").to_ascii_uppercase())
+    let mut names = FILE.keys().flat_map(|owner| {
+        let keys = match owner.kind {
+            ValueKind::Table(table) => table.names(),
+            _ => Vec::new(),
+        };
+        let name = |key| format!("{}__{key}", owner.key).to_ascii_uppercase();
+        keys.into_iter().map(name).collect::<Vec<_>>()
     });
     names.find(|name| squeezed(name) == written)
 }

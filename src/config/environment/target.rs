@@ -1,19 +1,18 @@
 //! Which part of a file a variable names.
 
-use crate::config::check::is_quota_table;
-use crate::config::nearest::{nearest, plain};
-use crate::config::shape::{self, Kind, Table};
-use crate::config::tree::{Node, Spot, Value};
+use crate::config::suggest::{nearest, plain};
+use crate::config::table::{FILE, QUOTA, RULE, TableSpec, ValueKind, is_quota_table};
+use crate::config::tree::{ConfigNode, ConfigValue, Setting};
 
 /// A part of the way from the root to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Item(usize),
 }
 
 /// Why a variable names nothing.
-pub(super) struct Missing {
+pub(super) struct UnknownVariable {
     pub(super) message: String,
     pub(super) expected: String,
     pub(super) meant: Option<String>,
@@ -24,10 +23,13 @@ pub(super) struct Missing {
 /// Keys of the file are found whatever their case, and `_` stands for whatever in them is
 /// neither letter nor digit. Keys that the file's author has chosen have to be there, as have
 /// items of lists.
-pub(super) fn find(name: &str, root: &Node) -> Result<(Vec<Step>, Kind), Missing> {
-    let mut here = Here {
-        spot: Some(Spot::root(root)),
-        kind: Kind::Table(&shape::FILE),
+pub(super) fn find(
+    name: &str,
+    root: &ConfigNode,
+) -> Result<(Vec<PathStep>, ValueKind), UnknownVariable> {
+    let mut here = VariableLookup {
+        setting: Some(Setting::root(root)),
+        kind: ValueKind::Table(&FILE),
         steps: Vec::new(),
         said: String::new(),
     };
@@ -35,15 +37,15 @@ pub(super) fn find(name: &str, root: &Node) -> Result<(Vec<Step>, Kind), Missing
         here = here.step(part)?;
     }
     match here.kind {
-        Kind::Table(table) => {
-            let keys = table.fields.iter().map(|field| field.key);
-            Err(Missing {
+        ValueKind::Table(table) => {
+            let keys = table.names().into_iter();
+            Err(UnknownVariable {
                 message: format!("`{}` is a table", here.said),
                 expected: format!("one of its keys: {}", listed(keys)),
                 meant: None,
             })
         }
-        Kind::Tables(_) => Err(Missing {
+        ValueKind::Tables(_) => Err(UnknownVariable {
             message: format!("`{}` is a list of tables", here.said),
             expected: "a number or a name, and a key".to_owned(),
             meant: None,
@@ -53,37 +55,32 @@ pub(super) fn find(name: &str, root: &Node) -> Result<(Vec<Step>, Kind), Missing
 }
 
 /// On the way.
-struct Here<'a> {
+struct VariableLookup<'a> {
     /// What the file has here, if it has.
-    spot: Option<Spot<'a>>,
-    kind: Kind,
-    steps: Vec<Step>,
+    setting: Option<Setting<'a>>,
+    kind: ValueKind,
+    steps: Vec<PathStep>,
     /// What was gone so far, as it was written.
     said: String,
 }
 
-impl<'a> Here<'a> {
-    fn step(self, part: &str) -> Result<Self, Missing> {
+impl<'a> VariableLookup<'a> {
+    fn step(self, part: &str) -> Result<Self, UnknownVariable> {
         match self.kind {
-            Kind::Table(table) => self.key(part, table),
-            Kind::Tables(table) => self.table_in_list(part, table),
-            Kind::RuleOrQuotas if self.has_table() => {
-                let is_quota = self.spot.as_ref().is_some_and(is_quota_table);
-                self.key(
-                    part,
-                    if is_quota {
-                        &shape::QUOTA
-                    } else {
-                        &shape::RULE
-                    },
-                )
+            ValueKind::Table(table) => self.key(part, table),
+            ValueKind::Tables(table) => self.table_in_list(part, table),
+            ValueKind::RuleOrQuotas if self.has_table() => {
+                let is_quota = self.setting.as_ref().is_some_and(is_quota_table);
+                self.key(part, if is_quota { &QUOTA } else { &RULE })
             }
-            Kind::Quota | Kind::Quotas if self.has_table() => self.key(part, &shape::QUOTA),
-            Kind::Quotas | Kind::RuleOrQuotas => self.item(part, Kind::Quota),
-            Kind::Texts(what) | Kind::TextOrTexts(what) => self.item(part, Kind::Text(what)),
-            Kind::Choices(choices) => self.item(part, Kind::Choice(choices)),
-            Kind::Outcomes => self.item(part, Kind::Outcomes),
-            _ => Err(Missing {
+            ValueKind::Quota | ValueKind::Quotas if self.has_table() => self.key(part, &QUOTA),
+            ValueKind::Quotas | ValueKind::RuleOrQuotas => self.item(part, ValueKind::Quota),
+            ValueKind::Texts(what) | ValueKind::TextOrTexts(what) => {
+                self.item(part, ValueKind::Text(what))
+            }
+            ValueKind::Choices(choices) => self.item(part, ValueKind::Choice(choices)),
+            ValueKind::Outcomes => self.item(part, ValueKind::Outcomes),
+            _ => Err(UnknownVariable {
                 message: format!("`{}` has no parts", self.said),
                 expected: format!("nothing after `{}`", self.said),
                 meant: None,
@@ -92,15 +89,15 @@ impl<'a> Here<'a> {
     }
 
     fn has_table(&self) -> bool {
-        self.spot
+        self.setting
             .as_ref()
-            .is_some_and(|spot| spot.table().is_some())
+            .is_some_and(|setting| setting.table().is_some())
     }
 
-    fn then(mut self, part: &str, step: Step, kind: Kind) -> Self {
-        self.spot = self.spot.and_then(|spot| match &step {
-            Step::Key(name) => spot.get(name),
-            Step::Item(index) => spot.item(*index),
+    fn then(mut self, part: &str, step: PathStep, kind: ValueKind) -> Self {
+        self.setting = self.setting.and_then(|setting| match &step {
+            PathStep::Key(name) => setting.get(name),
+            PathStep::Item(index) => setting.item(*index),
         });
         if !self.said.is_empty() {
             self.said.push_str("__");
@@ -112,37 +109,37 @@ impl<'a> Here<'a> {
     }
 
     /// A key of a table: one with a meaning, or one that the file has.
-    fn key(self, part: &str, table: &'static Table) -> Result<Self, Missing> {
+    fn key(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
         let written = plain(part);
-        let fields = table
-            .fields
-            .iter()
-            .filter(|field| !field.key.starts_with('$'));
-        let own = fields.clone().find(|field| plain(field.key) == written);
+        let keys = table.keys().filter(|key| !key.key.starts_with('$'));
+        let own = keys.clone().find(|field| plain(field.key) == written);
         if let Some(field) = own {
-            return Ok(self.then(part, Step::Key(field.key.to_owned()), field.kind));
+            return Ok(self.then(part, PathStep::Key(field.key.to_owned()), field.kind));
         }
-        let chosen: Vec<&'a str> = match (&table.others, &self.spot) {
-            (Some(_), Some(spot)) => spot.entries().map(|(key, _)| key.name.as_str()).collect(),
+        let chosen: Vec<&'a str> = match (&table.chosen, &self.setting) {
+            (Some(_), Some(setting)) => setting
+                .entries()
+                .map(|(key, _)| key.name.as_str())
+                .collect(),
             _ => Vec::new(),
         };
         let mut same = chosen.iter().filter(|name| plain(name) == written);
-        match (&table.others, same.next(), same.next()) {
+        match (&table.chosen, same.next(), same.next()) {
             (Some(others), Some(name), None) => {
-                Ok(self.then(part, Step::Key((*name).to_owned()), others.kind))
+                Ok(self.then(part, PathStep::Key((*name).to_owned()), others.kind))
             }
             (_, Some(one), Some(other)) => Err(ambiguous(part, one, other)),
             _ => {
-                let names: Vec<&str> = fields.map(|field| field.key).chain(chosen).collect();
-                let noun = table.others.as_ref().map_or("key", |others| others.noun);
+                let names: Vec<&str> = keys.map(|key| key.key).chain(chosen).collect();
+                let noun = table.chosen.as_ref().map_or("key", |others| others.noun);
                 Err(self.missing(part, noun, &names))
             }
         }
     }
 
     /// A table in a list, by its number, or by the name that it has.
-    fn table_in_list(self, part: &str, table: &'static Table) -> Result<Self, Missing> {
-        let items: Vec<Spot<'_>> = self.spot.iter().flat_map(Spot::items).collect();
+    fn table_in_list(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
+        let items: Vec<Setting<'_>> = self.setting.iter().flat_map(Setting::items).collect();
         let names: Vec<Option<&str>> = items.iter().map(|item| item.get("name")?.text()).collect();
         let by_number = part.parse().ok();
         let index = by_number.or_else(|| {
@@ -162,7 +159,7 @@ impl<'a> Here<'a> {
             return Err(ambiguous(part, one, other));
         }
         if let Some(index) = index.filter(|index| *index < items.len()) {
-            return Ok(self.then(part, Step::Item(index), Kind::Table(table)));
+            return Ok(self.then(part, PathStep::Item(index), ValueKind::Table(table)));
         }
         let names: Vec<&str> = names.into_iter().flatten().collect();
         let expected = match items.len() {
@@ -170,27 +167,27 @@ impl<'a> Here<'a> {
             1 => "`0`, or a name that the file has".to_owned(),
             count => format!("`0` to `{}`, or a name that the file has", count - 1),
         };
-        Err(Missing {
+        Err(UnknownVariable {
             expected,
             ..self.missing(part, "item", &names)
         })
     }
 
     /// An item of a list, by its number.
-    fn item(self, part: &str, kind: Kind) -> Result<Self, Missing> {
-        let count = match self.spot.as_ref().map(|spot| &spot.node.value) {
-            Some(Value::List(items)) => items.len(),
+    fn item(self, part: &str, kind: ValueKind) -> Result<Self, UnknownVariable> {
+        let count = match self.setting.as_ref().map(|setting| &setting.node.value) {
+            Some(ConfigValue::List(items)) => items.len(),
             _ => 0,
         };
         match part.parse::<usize>() {
-            Ok(index) if index < count => Ok(self.then(part, Step::Item(index), kind)),
+            Ok(index) if index < count => Ok(self.then(part, PathStep::Item(index), kind)),
             _ => {
                 let expected = match count {
                     0 => "nothing after it: the file has no list there".to_owned(),
                     1 => "`0`".to_owned(),
                     count => format!("`0` to `{}`", count - 1),
                 };
-                Err(Missing {
+                Err(UnknownVariable {
                     expected,
                     ..self.missing(part, "item", &[])
                 })
@@ -198,13 +195,13 @@ impl<'a> Here<'a> {
         }
     }
 
-    fn missing(&self, part: &str, noun: &str, names: &[&str]) -> Missing {
-        let place = match self.said.as_str() {
+    fn missing(&self, part: &str, noun: &str, names: &[&str]) -> UnknownVariable {
+        let span = match self.said.as_str() {
             "" => String::new(),
             said => format!(" in `{said}`"),
         };
-        Missing {
-            message: format!("there is no {noun} `{part}`{place}"),
+        UnknownVariable {
+            message: format!("there is no {noun} `{part}`{span}"),
             expected: listed(names.iter().copied()),
             meant: nearest(part, names.iter().copied())
                 .map(|name| format!("did you mean `{}`?", plain(name).to_ascii_uppercase())),
@@ -212,8 +209,8 @@ impl<'a> Here<'a> {
     }
 }
 
-fn ambiguous(part: &str, one: &str, other: &str) -> Missing {
-    Missing {
+fn ambiguous(part: &str, one: &str, other: &str) -> UnknownVariable {
+    UnknownVariable {
         message: format!("`{part}` may be `{one}` or `{other}`"),
         expected: "names that differ in more than `-` and `_`".to_owned(),
         meant: None,

@@ -1,15 +1,15 @@
 //! What an operator should be told at once: [`Alert`].
 
-mod alarm;
-mod settings;
+mod evaluator;
+mod thresholds;
 
 use std::fmt;
 
 use crate::clock::Timestamp;
 use crate::key::{OwnedSubject, Subject};
 
-pub(super) use self::alarm::Alarm;
-pub use self::settings::Alerts;
+pub(super) use self::evaluator::AlertEvaluator;
+pub use self::thresholds::Alerts;
 
 /// What an alert is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,14 +2,14 @@
 
 mod figures;
 mod offender;
-mod span;
+mod time_bucket;
 
 use crate::clock::Timestamp;
 use crate::observe::alert::Alert;
 
 pub use self::figures::{Distinct, EndpointStatistics, PolicyStatistics, Retries, Totals};
 pub use self::offender::Offender;
-pub use self::span::Span;
+pub use self::time_bucket::TimeBucket;
 
 /// What a layer has decided so far, as of one instant.
 ///
@@ -34,8 +34,8 @@ pub struct Statistics {
     pub(in crate::observe) at: Timestamp,
     pub(in crate::observe) since: Timestamp,
     pub(in crate::observe) totals: Totals,
-    pub(in crate::observe) last_hour: Vec<Span>,
-    pub(in crate::observe) last_day: Vec<Span>,
+    pub(in crate::observe) last_hour: Vec<TimeBucket>,
+    pub(in crate::observe) last_day: Vec<TimeBucket>,
     pub(in crate::observe) denied_the_day_before: Option<u64>,
     pub(in crate::observe) endpoints: Vec<EndpointStatistics>,
     pub(in crate::observe) policies: Vec<PolicyStatistics>,
@@ -90,26 +90,26 @@ impl Statistics {
     /// Denials are exact. What was allowed is exact altogether; a request at the turn of a
     /// minute may be found in the one next to it.
     #[must_use]
-    pub fn last_hour(&self) -> &[Span] {
+    pub fn last_hour(&self) -> &[TimeBucket] {
         &self.last_hour
     }
 
     /// The present quarter of an hour and the ninety-five before it, the oldest first.
     #[must_use]
-    pub fn last_day(&self) -> &[Span] {
+    pub fn last_day(&self) -> &[TimeBucket] {
         &self.last_day
     }
 
     /// How many requests were turned away within [the last hour](Self::last_hour).
     #[must_use]
     pub fn denied_last_hour(&self) -> u64 {
-        self.last_hour.iter().map(Span::denied).sum()
+        self.last_hour.iter().map(TimeBucket::denied).sum()
     }
 
     /// How many requests were turned away within [the last day](Self::last_day).
     #[must_use]
     pub fn denied_last_day(&self) -> u64 {
-        self.last_day.iter().map(Span::denied).sum()
+        self.last_day.iter().map(TimeBucket::denied).sum()
     }
 
     /// How many were turned away in the day before that; `None` if there was no counting yet at

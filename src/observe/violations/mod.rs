@@ -1,23 +1,23 @@
 //! What is kept of requests that were turned away. Of fixed size, whatever comes.
 
-mod distinct;
+mod distinct_counter;
 mod endpoint;
 mod offenders;
-mod retries;
+mod retry_tracker;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::distinct::Different;
+use self::distinct_counter::DistinctCounter;
 use self::endpoint::Endpoint;
 use self::offenders::Offenders;
-use super::ring::Ring;
+use super::counters::DecisionCounters;
 use super::statistics::{Distinct, Offender};
-use super::tally::Tally;
+use super::step_ring::StepRing;
 use crate::clock::Timestamp;
 use crate::key::Subject;
 
-pub(super) use self::retries::Waiting;
+pub(super) use self::retry_tracker::RetryTracker;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const QUARTER: Duration = Duration::from_mins(15);
@@ -29,23 +29,23 @@ const DAY: usize = 96;
 /// steps, a fraction of what it takes to write the answer.
 #[derive(Debug)]
 pub(super) struct Violations {
-    denied: Ring<60>,
-    allowed: Ring<60>,
-    denied_by_quarter: Ring<{ 2 * DAY }>,
-    allowed_by_quarter: Ring<DAY>,
+    denied: StepRing<60>,
+    allowed: StepRing<60>,
+    denied_by_quarter: StepRing<{ 2 * DAY }>,
+    allowed_by_quarter: StepRing<DAY>,
     offenders: Offenders,
-    callers: Different,
-    addresses: Different,
-    /// By the numbers of their tallies.
+    callers: DistinctCounter,
+    addresses: DistinctCounter,
+    /// By the numbers of their counters.
     endpoints: Vec<Endpoint>,
     /// How many were allowed when it was last looked, and when that was.
     allowed_before: u64,
-    looked_at: Timestamp,
+    ticked_at: Timestamp,
 }
 
 /// One request that was turned away.
 pub(super) struct Violation<'a> {
-    pub(super) endpoint: &'a Tally,
+    pub(super) endpoint: &'a DecisionCounters,
     pub(super) policy: &'a Arc<str>,
     pub(super) caller: &'a Subject<'a>,
     pub(super) caller_hash: u64,
@@ -59,16 +59,16 @@ impl Violations {
 
     pub(super) fn new(now: Timestamp) -> Self {
         Self {
-            denied: Ring::new(MINUTE),
-            allowed: Ring::new(MINUTE),
-            denied_by_quarter: Ring::new(QUARTER),
-            allowed_by_quarter: Ring::new(QUARTER),
+            denied: StepRing::new(MINUTE),
+            allowed: StepRing::new(MINUTE),
+            denied_by_quarter: StepRing::new(QUARTER),
+            allowed_by_quarter: StepRing::new(QUARTER),
             offenders: Offenders::default(),
-            callers: Different::default(),
-            addresses: Different::default(),
+            callers: DistinctCounter::default(),
+            addresses: DistinctCounter::default(),
             endpoints: Vec::new(),
             allowed_before: 0,
-            looked_at: now,
+            ticked_at: now,
         }
     }
 
@@ -98,15 +98,15 @@ impl Violations {
 
     /// Takes note of how many were allowed so far. What has come since the last time came then:
     /// whoever comes first in a new second looks before it is counted.
-    pub(super) fn look(&mut self, endpoints: &[Arc<Tally>], now: Timestamp) {
-        let allowed: u64 = endpoints.iter().map(|tally| tally.allowed()).sum();
+    pub(super) fn tick(&mut self, endpoints: &[Arc<DecisionCounters>], now: Timestamp) {
+        let allowed: u64 = endpoints.iter().map(|counters| counters.allowed()).sum();
         let more = allowed - self.allowed_before;
-        self.allowed.add(self.looked_at, more);
-        self.allowed_by_quarter.add(self.looked_at, more);
-        (self.allowed_before, self.looked_at) = (allowed, now);
+        self.allowed.add(self.ticked_at, more);
+        self.allowed_by_quarter.add(self.ticked_at, more);
+        (self.allowed_before, self.ticked_at) = (allowed, now);
         self.offenders.forget(now);
-        for (number, tally) in endpoints.iter().enumerate() {
-            self.endpoint(number).look(tally, now);
+        for (number, counters) in endpoints.iter().enumerate() {
+            self.endpoint(number).tick(counters, now);
         }
     }
 }
@@ -178,12 +178,16 @@ impl Violations {
     }
 
     /// Of an endpoint: denials within an hour, within a day, and how much its callers had left.
-    pub(super) fn of_endpoint(&self, tally: &Tally, now: Timestamp) -> (u64, u64, Option<f64>) {
-        match self.endpoints.get(tally.number()) {
+    pub(super) fn of_endpoint(
+        &self,
+        counters: &DecisionCounters,
+        now: Timestamp,
+    ) -> (u64, u64, Option<f64>) {
+        match self.endpoints.get(counters.number()) {
             Some(endpoint) => (
                 endpoint.denied_last_hour(now),
                 endpoint.denied_last_day(now),
-                endpoint.average_remaining(tally, now),
+                endpoint.average_remaining(counters, now),
             ),
             None => (0, 0, None),
         }

@@ -8,8 +8,8 @@ use crate::clock::Timestamp;
 use crate::hashed::ByHash;
 use crate::identity_types::Identity;
 use crate::key::{OwnedSubject, Subject, Value};
+use crate::observe::report::address_of;
 use crate::observe::statistics::Offender;
-use crate::observe::tell::address_of;
 
 /// Counts the denials of the last hour by caller, for as many callers as there are places: the
 /// "space saving" sketch of Metwally, Agrawal and El Abbadi, made to forget.

@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::error::StoreError;
 use crate::store::StoreHealth;
 use crate::store::breaker::BreakerState;
@@ -20,6 +20,8 @@ pub(super) struct Breaker {
     /// Whether calls other than probes are rejected, readable without the lock. Written while it
     /// is held.
     is_open: AtomicBool,
+    /// Pending calls that the store has answered.
+    answers: AtomicU64,
     state: Mutex<BreakerState<StoreError>>,
 }
 
@@ -33,6 +35,7 @@ impl Breaker {
             clock,
             is_failing: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
+            answers: AtomicU64::new(0),
             state: Mutex::new(BreakerState::new(failure_threshold, probe_interval)),
         }
     }
@@ -48,7 +51,13 @@ impl Breaker {
         Ok(AdmittedCall {
             breaker: Arc::clone(self),
             is_probe,
+            pending: None,
         })
+    }
+
+    /// Counts a call that the store has answered before its deadline, be it with an error.
+    pub(super) fn count_answer(&self) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
     }
 
     #[cold]
@@ -104,17 +113,49 @@ impl fmt::Debug for Breaker {
     }
 }
 
+/// Error of a call without an answer.
+pub(super) fn no_answer(deadline: Duration) -> StoreError {
+    StoreError::new(format!("the store has not answered within {deadline:?}"))
+}
+
 /// A call that the breaker has admitted. If a probe is dropped without a report, the next call may
 /// become the probe.
 pub(in crate::store) struct AdmittedCall {
     breaker: Arc<Breaker>,
     is_probe: bool,
+    /// Set while the call waits for an answer with a deadline.
+    pending: Option<PendingCall>,
+}
+
+struct PendingCall {
+    since: Timestamp,
+    deadline: Duration,
+    /// [`Breaker::answers`] when the call was started.
+    answers: u64,
+}
+
+impl PendingCall {
+    /// Returns whether a call that is dropped now counts as a failure.
+    fn is_failure(&self, breaker: &Breaker) -> bool {
+        let waited = breaker.clock.now().duration_since(self.since);
+        waited >= self.deadline / 2 && breaker.answers.load(Ordering::Relaxed) == self.answers
+    }
 }
 
 impl AdmittedCall {
+    /// Counts the call as a failure if it is dropped without an answer, after half of the deadline.
+    pub(super) fn watch(&mut self, now: Timestamp, deadline: Duration) {
+        self.pending = Some(PendingCall {
+            since: now,
+            deadline,
+            answers: self.breaker.answers.load(Ordering::Relaxed),
+        });
+    }
+
     /// Reports the result of the call.
     #[inline]
-    pub(in crate::store) fn report<T>(&self, result: &Result<T, StoreError>) {
+    pub(in crate::store) fn report<T>(&mut self, result: &Result<T, StoreError>) {
+        self.pending = None;
         match result {
             Ok(_) => self.breaker.succeeded(),
             Err(error) => self.breaker.failed(error),
@@ -124,6 +165,11 @@ impl AdmittedCall {
 
 impl Drop for AdmittedCall {
     fn drop(&mut self) {
+        if let Some(call) = self.pending.take()
+            && call.is_failure(&self.breaker)
+        {
+            self.breaker.failed(&no_answer(call.deadline / 2));
+        }
         if self.is_probe {
             lock(&self.breaker.state).end_probe();
         }

@@ -14,7 +14,7 @@ use super::hook::{CompletionHook, StoreReply};
 use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::error::{StoreError, ValidationError};
+use crate::error::ValidationError;
 use crate::usage::Usages;
 
 /// Decorator that puts a deadline and a circuit breaker around a store.
@@ -35,6 +35,9 @@ use crate::usage::Usages;
 ///
 /// - **Deadline.** A call without a reply after 50 ms fails. It is not repeated, because the store
 ///   may have charged it.
+/// - **Abandoned calls.** A pending call that its caller drops after half of the deadline is a failure,
+///   unless the store has answered another call meanwhile. Otherwise callers with less patience than
+///   the deadline would keep a hanging store in use.
 /// - **Circuit breaker.** After three consecutive failures, calls fail without reaching the store.
 ///   One half-open probe goes through every 250 to 500 ms, at random. Its success closes the
 ///   breaker. Calls are not queued meanwhile.
@@ -84,30 +87,46 @@ impl CircuitBreaker {
         &self,
         call: impl FnOnce(&dyn Store) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
-        match self.breaker.admit() {
-            Ok(admitted) => self
-                .with_deadline(call(&*self.store))
-                .with_hook(CompletionHook::CircuitBreaker(admitted)),
-            Err(open) => StoreFuture::ready(Err(open)),
-        }
-    }
-
-    fn with_deadline<T: Unpin + Send + 'static>(&self, call: StoreFuture<T>) -> StoreFuture<T> {
-        let Some(deadline) = self.deadline else {
-            return call;
+        let mut admitted = match self.breaker.admit() {
+            Ok(admitted) => admitted,
+            Err(open) => return StoreFuture::ready(Err(open)),
         };
-        let pending = match call.try_ready() {
-            Ok(result) => return StoreFuture::ready(result),
+        let pending = match call(&*self.store).try_ready() {
+            Ok(result) => {
+                admitted.report(&result);
+                return StoreFuture::ready(result);
+            }
             Err(pending) => pending,
         };
-        let clock = self.breaker.clock();
-        let expired = clock.sleep_until(clock.now().saturating_add(deadline));
+        let call = match self.deadline {
+            Some(deadline) => {
+                let now = self.breaker.clock().now();
+                admitted.watch(now, deadline);
+                self.with_deadline(pending, now, deadline)
+            }
+            None => pending,
+        };
+        call.with_hook(CompletionHook::CircuitBreaker(admitted))
+    }
+
+    fn with_deadline<T: Unpin + Send + 'static>(
+        &self,
+        call: StoreFuture<T>,
+        now: Timestamp,
+        deadline: Duration,
+    ) -> StoreFuture<T> {
+        let expired = self
+            .breaker
+            .clock()
+            .sleep_until(now.saturating_add(deadline));
+        let breaker = Arc::clone(&self.breaker);
         StoreFuture::pending(async move {
-            match select(pending, expired).await {
-                Either::Left((result, _)) => result,
-                Either::Right(_) => Err(StoreError::new(format!(
-                    "the store has not answered within {deadline:?}"
-                ))),
+            match select(call, expired).await {
+                Either::Left((result, _)) => {
+                    breaker.count_answer();
+                    result
+                }
+                Either::Right(_) => Err(breaker::no_answer(deadline)),
             }
         })
     }

@@ -274,7 +274,7 @@ impl Cluster {
             };
             Arc::new(Node {
                 endpoint: endpoint.clone(),
-                queue: self.settings.start(Source::Server(address), Some(route)),
+                queue: self.settings.start(Source::server(address), Some(route)),
             })
         };
         Arc::clone(nodes.entry(endpoint.clone()).or_insert_with(new))

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -12,8 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 use super::address::{Address, Endpoint};
+use super::tls::Tls;
+use super::tls_probe::TlsProbe;
 
 /// TCP keepalive. Calls without a reply notice a dead peer much earlier.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
@@ -23,39 +26,111 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// Calls that may wait to be written. Larger than the number of calls in flight.
 const WRITE_QUEUE: usize = 1_024;
 
-/// Kind of the error if a certificate is not trusted. No other error of connecting has it.
-pub(super) const NOT_TRUSTED: ErrorKind = ErrorKind::Client;
+/// A TLS handshake without a reply for this long may be one with a server that does not use TLS.
+const HANDSHAKE_SILENCE: Duration = Duration::from_millis(150);
+
+/// Why a connection could not be opened.
+#[derive(Clone, Debug)]
+pub(super) enum ConnectError {
+    /// The server uses TLS, the URL does not.
+    TlsExpected,
+    /// The URL uses TLS, the server does not.
+    PlainExpected,
+    /// The handshake failed, for example because the certificate is not trusted.
+    Handshake(RedisError),
+    /// The network failed, or the server replied with an error.
+    Failed(RedisError),
+}
+
+impl From<RedisError> for ConnectError {
+    fn from(error: RedisError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
 
 /// Does the I/O of a connection. It ends when the connection does.
 pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Opens a connection. The caller sets the deadline.
-pub(super) async fn open(address: &Address) -> Result<(MultiplexedConnection, Driver), RedisError> {
-    match &address.endpoint {
+pub(super) async fn open(
+    address: &Address,
+    probe: &mut TlsProbe,
+) -> Result<(MultiplexedConnection, Driver), ConnectError> {
+    let opened = match &address.endpoint {
         Endpoint::Tcp { host, port } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await?;
             prepare(&stream)?;
             match &address.login.tls {
                 Some(tls) => {
-                    let stream = tls.secure(host, stream).await.map_err(not_trusted)?;
-                    authenticate(address, stream).await
+                    let stream = secure(tls, (host, *port), stream, probe).await?;
+                    authenticate(address, stream).await.map_err(after_handshake)
                 }
-                None => authenticate(address, stream).await,
+                None => match authenticate(address, stream).await {
+                    Err(error) if is_no_reply(&error) && probe.expects_tls(host, *port).await => {
+                        Err(ConnectError::TlsExpected)
+                    }
+                    opened => opened.map_err(ConnectError::Failed),
+                },
             }
         }
         #[cfg(unix)]
-        Endpoint::Unix(path) => authenticate(address, UnixStream::connect(path).await?).await,
+        Endpoint::Unix(path) => {
+            let stream = UnixStream::connect(path).await?;
+            authenticate(address, stream)
+                .await
+                .map_err(ConnectError::Failed)
+        }
         #[cfg(not(unix))]
         Endpoint::Unix(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
-    }
+    }?;
+    probe.reset();
+    Ok(opened)
 }
 
-/// Distinguishes an untrusted certificate from a network failure.
-fn not_trusted(error: io::Error) -> RedisError {
-    if error.kind() == io::ErrorKind::InvalidData {
-        return RedisError::from((NOT_TRUSTED, "no secure connection", error.to_string()));
+/// Does the TLS handshake. Distinguishes an untrusted certificate, and a server without TLS, from a
+/// network failure.
+async fn secure(
+    tls: &Tls,
+    (host, port): (&str, u16),
+    stream: TcpStream,
+    probe: &mut TlsProbe,
+) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ConnectError> {
+    let mut handshake = pin!(tls.secure(host, stream));
+    let early = timeout(HANDSHAKE_SILENCE, &mut handshake).await;
+    if let Ok(Ok(stream)) = early {
+        return Ok(stream);
     }
-    error.into()
+    if probe.expects_plain(host, port).await {
+        return Err(ConnectError::PlainExpected);
+    }
+    let done = match early {
+        Ok(done) => done,
+        Err(_) => handshake.await,
+    };
+    done.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => ConnectError::Handshake(error.into()),
+        _ => error.into(),
+    })
+}
+
+/// With TLS 1.3 the server rejects a client without a certificate after the client's part of the
+/// handshake.
+fn after_handshake(error: RedisError) -> ConnectError {
+    if error.is_io_error() && error.to_string().contains("fatal alert") {
+        return ConnectError::Handshake(error);
+    }
+    ConnectError::Failed(error)
+}
+
+/// Returns whether the server closed the connection, or replied with bytes that are no reply.
+fn is_no_reply(error: &RedisError) -> bool {
+    error.is_io_error() || error.kind() == ErrorKind::Parse
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {

@@ -18,6 +18,7 @@ use super::liveness::Liveness;
 use super::queue::QueueSettings;
 use super::source::Source;
 use crate::clock::SystemClock;
+use crate::error::StoreErrorKind;
 
 /// A connection that replied and lasted this long resets the back-off.
 const STABLE_AFTER: Duration = Duration::from_secs(2);
@@ -129,7 +130,9 @@ impl ConnectionTask {
                 Err(error) => error,
             };
             wait = backoff.next((self.random)());
-            let state = if wait.is_zero() {
+            // Waiting for another attempt does not help against a wrong configuration.
+            let is_worth_waiting = error.kind() == StoreErrorKind::Unavailable;
+            let state = if wait.is_zero() && is_worth_waiting {
                 State::Opening
             } else {
                 State::Closed(error)

@@ -5,9 +5,9 @@ mod display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 
-use super::connect::NOT_TRUSTED;
+use super::connect::ConnectError;
 use super::redirect::Redirect;
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -34,10 +34,18 @@ enum Cause {
     Unsent(Duration),
     /// The queue is full. Nothing was sent.
     QueueFull,
-    /// The certificate of the server is not trusted.
-    NotTrusted(RedisError),
+    /// The server uses TLS, the URL does not.
+    TlsExpected,
+    /// The URL uses TLS, the server does not.
+    PlainExpected,
+    /// The TLS handshake failed, for example because the certificate is not trusted.
+    Handshake(RedisError),
     /// The server rejects user or password.
     Refused(RedisError),
+    /// The memory of the server is full.
+    OutOfMemory(RedisError),
+    /// The server rejects writes because it cannot save its data, for example on a full disk.
+    NotPersisted(RedisError),
     /// The user lacks a permission.
     Forbidden(RedisError),
     /// The server is a replica, perhaps since a failover.
@@ -67,13 +75,13 @@ impl RedisStoreError {
     }
 
     /// A connection could not be opened.
-    pub(super) fn connecting(place: &Arc<str>, error: RedisError) -> Self {
-        let cause = if is_authentication_error(&error) {
-            Cause::Refused(error)
-        } else if error.kind() == NOT_TRUSTED {
-            Cause::NotTrusted(error)
-        } else {
-            Cause::Unreachable(error)
+    pub(super) fn connecting(place: &Arc<str>, error: ConnectError) -> Self {
+        let cause = match error {
+            ConnectError::TlsExpected => Cause::TlsExpected,
+            ConnectError::PlainExpected => Cause::PlainExpected,
+            ConnectError::Handshake(error) => Cause::Handshake(error),
+            ConnectError::Failed(error) if is_authentication_error(&error) => Cause::Refused(error),
+            ConnectError::Failed(error) => Cause::Unreachable(error),
         };
         Self::new(place, cause)
     }
@@ -82,10 +90,14 @@ impl RedisStoreError {
     pub(super) fn calling(place: &Arc<str>, error: RedisError) -> Self {
         let cause = if is_authentication_error(&error) {
             Cause::Refused(error)
-        } else if is_code(&error, ServerErrorKind::NoPerm, "NOPERM") {
+        } else if is_code(&error, "NOPERM") {
             Cause::Forbidden(error)
-        } else if is_code(&error, ServerErrorKind::ReadOnly, "READONLY") {
+        } else if is_code(&error, "READONLY") {
             Cause::ReadOnly(error)
+        } else if is_code(&error, "OOM") {
+            Cause::OutOfMemory(error)
+        } else if is_code(&error, "MISCONF") {
+            Cause::NotPersisted(error)
         } else if let Some(redirect) = Redirect::from_error(&error) {
             Cause::Redirected(redirect, error)
         } else if error.is_io_error() {
@@ -141,24 +153,28 @@ impl RedisStoreError {
         matches!(self.cause, Cause::ReadOnly(_) | Cause::Refused(_))
     }
 
-    /// A server that is full, loading or busy with a script is unavailable. Every other error reply
-    /// is permanent: it concerns the request, the user or the configuration.
+    /// A server that is loading or busy with a script is unavailable, a full one is exhausted. Every
+    /// other error reply is permanent: it concerns the request, the user or the configuration.
     pub(super) fn kind(&self) -> StoreErrorKind {
         match &self.cause {
-            Cause::NotTrusted(_)
+            Cause::TlsExpected
+            | Cause::PlainExpected
+            | Cause::Handshake(_)
             | Cause::Refused(_)
             | Cause::Forbidden(_)
             | Cause::UnknownPrimary(_)
             | Cause::UnexpectedReply
             | Cause::NoRuntime => StoreErrorKind::Refused,
             Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Refused,
+            Cause::QueueFull | Cause::OutOfMemory(_) | Cause::NotPersisted(_) => {
+                StoreErrorKind::Exhausted
+            }
             Cause::Unreachable(_)
             | Cause::Lost(_)
             | Cause::ClosedByServer
             | Cause::Late(_)
             | Cause::NotConnected(_)
             | Cause::Unsent(_)
-            | Cause::QueueFull
             | Cause::ReadOnly(_)
             | Cause::Demoted
             | Cause::Redirected(..)
@@ -192,7 +208,11 @@ impl RedisStoreError {
                 matches!(error.code(), Some("CLUSTERDOWN" | "MASTERDOWN" | "LOADING"))
             }
             Cause::QueueFull
-            | Cause::NotTrusted(_)
+            | Cause::OutOfMemory(_)
+            | Cause::NotPersisted(_)
+            | Cause::TlsExpected
+            | Cause::PlainExpected
+            | Cause::Handshake(_)
             | Cause::Refused(_)
             | Cause::Forbidden(_)
             | Cause::UnknownPrimary(_)
@@ -212,12 +232,13 @@ impl RedisStoreError {
         Self::new(&self.place, cause)
     }
 
-    /// Joins the failures of several servers for a health report. It is permanent if one of them is.
+    /// Joins the failures of several servers for a health report. Its kind is that of the first one
+    /// that does not pass by itself.
     pub(super) fn into_one(errors: impl Iterator<Item = Self>) -> StoreError {
         let (mut kind, mut messages) = (StoreErrorKind::Unavailable, Vec::new());
         for error in errors {
-            if error.kind() == StoreErrorKind::Refused {
-                kind = StoreErrorKind::Refused;
+            if kind == StoreErrorKind::Unavailable {
+                kind = error.kind();
             }
             messages.push(error.to_string());
         }
@@ -225,22 +246,28 @@ impl RedisStoreError {
     }
 }
 
-fn is_authentication_error(error: &RedisError) -> bool {
+pub(super) fn is_authentication_error(error: &RedisError) -> bool {
     error.kind() == ErrorKind::AuthenticationFailed
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
 }
 
-/// Returns whether it is this error. Servers before Redis 7 wrap an error inside of a script in `ERR`.
-fn is_code(error: &RedisError, kind: ServerErrorKind, code: &str) -> bool {
-    error.kind() == ErrorKind::Server(kind)
-        || error.detail().is_some_and(|detail| detail.contains(code))
+/// Returns whether it is this error. The code is the first word of the reply, or a later one if a
+/// script failed on a server before Redis 7, which wraps the error in `ERR`.
+fn is_code(error: &RedisError, code: &str) -> bool {
+    let is_reply = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
+    let detail = error.detail().unwrap_or_default();
+    let words = detail.split(|c: char| !c.is_ascii_uppercase());
+    is_reply
+        && error
+            .code()
+            .into_iter()
+            .chain(words)
+            .any(|word| word == code)
 }
 
-/// Returns whether an error passes by itself. Its code is the first word, or a later one if a script
-/// failed on a server before Redis 7.
+/// Returns whether an error passes by itself.
 fn is_temporary(error: &RedisError) -> bool {
-    const TEMPORARY: [&str; 11] = [
-        "OOM",
+    const TEMPORARY: [&str; 9] = [
         "LOADING",
         "BUSY",
         "MOVED",
@@ -248,16 +275,12 @@ fn is_temporary(error: &RedisError) -> bool {
         "TRYAGAIN",
         "CLUSTERDOWN",
         "MASTERDOWN",
-        "MISCONF",
         "NOREPLICAS",
         "NOSCRIPT",
     ];
     match error.kind() {
         ErrorKind::Server(_) | ErrorKind::Extension => {
-            let detail = error.detail().unwrap_or_default();
-            let words = detail.split(|c: char| !c.is_ascii_uppercase());
-            let mut words = error.code().into_iter().chain(words);
-            words.any(|word| TEMPORARY.contains(&word))
+            TEMPORARY.iter().any(|code| is_code(error, code))
         }
         ErrorKind::Parse
         | ErrorKind::UnexpectedReturnType
@@ -273,7 +296,9 @@ impl From<RedisStoreError> for StoreError {
         match error.cause {
             Cause::Unreachable(error)
             | Cause::Lost(error)
-            | Cause::NotTrusted(error)
+            | Cause::Handshake(error)
+            | Cause::OutOfMemory(error)
+            | Cause::NotPersisted(error)
             | Cause::Refused(error)
             | Cause::Forbidden(error)
             | Cause::ReadOnly(error)
@@ -284,6 +309,8 @@ impl From<RedisStoreError> for StoreError {
             | Cause::NotConnected(_)
             | Cause::Unsent(_)
             | Cause::QueueFull
+            | Cause::TlsExpected
+            | Cause::PlainExpected
             | Cause::Demoted
             | Cause::UnknownPrimary(_)
             | Cause::NoOwner(_)

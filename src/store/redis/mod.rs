@@ -28,6 +28,7 @@ mod source;
 mod stack;
 #[cfg_attr(not(feature = "redis-tls"), path = "no_tls.rs")]
 mod tls;
+mod tls_probe;
 mod topology;
 mod upkeep;
 mod url;

@@ -265,6 +265,14 @@ impl RequestQueue {
         self.status.borrow().is_connected
     }
 
+    /// Completes when the server is connected, or an attempt to connect has failed.
+    pub(super) async fn first_attempt(&self) {
+        let mut status = self.status.clone();
+        let has_ended = |status: &ServerStatus| status.is_connected || status.failing.is_some();
+        // An error means that the dispatcher has ended, together with its runtime.
+        let _ = status.wait_for(has_ended).await;
+    }
+
     /// Returns since when the server fails, and why.
     pub(super) fn failing(&self) -> Option<(Timestamp, RedisStoreError)> {
         self.status.borrow().failing.clone()

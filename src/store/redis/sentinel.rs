@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, RedisError, Value};
+use redis::{RedisError, Value};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::address::{Address, Endpoint, Login};
-use super::connect::{self, Driver};
-use super::error::RedisStoreError;
+use super::connect::{self, ConnectError, Driver};
+use super::error::{RedisStoreError, is_authentication_error};
 use super::source::connect_to;
+use super::tls_probe::TlsProbe;
 
 /// Time that one sentinel has to reply. There are others.
 const WITHIN: Duration = Duration::from_millis(300);
@@ -29,6 +30,8 @@ pub(super) struct Sentinels {
     current: usize,
     connection: Option<SentinelConnection>,
     primary: Option<Endpoint>,
+    sentinel_probe: TlsProbe,
+    primary_probe: TlsProbe,
 }
 
 /// A connection to a sentinel.
@@ -57,6 +60,8 @@ impl Sentinels {
             current: 0,
             connection: None,
             primary: None,
+            sentinel_probe: TlsProbe::default(),
+            primary_probe: TlsProbe::default(),
         }
     }
 
@@ -72,7 +77,8 @@ impl Sentinels {
         let found = self.find_primary().await?;
         let primary = Address::new(found.clone(), Arc::clone(&self.login));
         let place: Arc<str> = format!("{primary} ({})", self.name).into();
-        let (mut connection, driver) = connect_to(&primary, &place).await?;
+        let (mut connection, driver) =
+            connect_to(&primary, &place, &mut self.primary_probe).await?;
         let mut driving = Driving(tokio::spawn(driver));
         let role = async {
             let role: Vec<Value> = redis::cmd("ROLE").query_async(&mut connection).await?;
@@ -125,16 +131,13 @@ impl Sentinels {
     }
 
     /// Asks one sentinel, first without credentials: most sentinels have none.
-    async fn ask(&mut self, address: &Address) -> Result<Option<Endpoint>, RedisError> {
+    async fn ask(&mut self, address: &Address) -> Result<Option<Endpoint>, ConnectError> {
         let anonymous = Address::new(
             address.endpoint.clone(),
             Arc::new(address.login.without_password()),
         );
         match self.ask_as(&anonymous).await {
-            Err(error)
-                if error.kind() == ErrorKind::AuthenticationFailed
-                    || error.code() == Some("NOAUTH") =>
-            {
+            Err(ConnectError::Failed(error)) if is_authentication_error(&error) => {
                 self.connection = None;
                 self.ask_as(address).await
             }
@@ -142,11 +145,11 @@ impl Sentinels {
         }
     }
 
-    async fn ask_as(&mut self, address: &Address) -> Result<Option<Endpoint>, RedisError> {
+    async fn ask_as(&mut self, address: &Address) -> Result<Option<Endpoint>, ConnectError> {
         let line = match &mut self.connection {
             Some(line) => line,
             none => {
-                let (connection, driver) = connect::open(address).await?;
+                let (connection, driver) = connect::open(address, &mut self.sentinel_probe).await?;
                 none.insert(SentinelConnection {
                     connection,
                     _driving: Driving(tokio::spawn(driver)),

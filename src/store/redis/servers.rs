@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::{Cmd, FromRedisValue};
+use tokio::time::timeout;
 
 use super::call::ScriptCall;
 use super::cluster::Cluster;
@@ -14,6 +16,9 @@ use super::sentinel::Sentinels;
 use super::source::Source;
 use super::url::Target;
 use crate::clock::Timestamp;
+
+/// How long the first attempt to connect is waited for.
+const FIRST_ATTEMPT: Duration = Duration::from_secs(2);
 
 /// One server, or a cluster.
 #[derive(Clone, Debug)]
@@ -26,7 +31,7 @@ impl Servers {
     /// Starts to connect.
     pub(super) fn start(target: Target, settings: QueueSettings) -> Self {
         match target {
-            Target::One(address) => Self::One(settings.start(Source::Server(address), None)),
+            Target::One(address) => Self::One(settings.start(Source::server(address), None)),
             Target::Sentinels {
                 sentinels,
                 name,
@@ -60,6 +65,22 @@ impl Servers {
             Self::One(queue) => queue.failing().into_iter().collect(),
             Self::Cluster(cluster) => cluster.failing(),
         }
+    }
+
+    /// Waits until the first attempt to connect has ended, up to [`FIRST_ATTEMPT`]. Returns the
+    /// failures.
+    pub(super) async fn first_attempt(&self) -> Vec<RedisStoreError> {
+        let attempt = async {
+            let queues = self.primaries(FIRST_ATTEMPT).await?;
+            join_all(queues.iter().map(RequestQueue::first_attempt)).await;
+            Ok(())
+        };
+        let mut errors = Vec::new();
+        if let Ok(Err(error)) = timeout(FIRST_ATTEMPT, attempt).await {
+            errors.push(error);
+        }
+        errors.extend(self.failing().into_iter().map(|(_, error)| error));
+        errors
     }
 
     /// Sends a decision to the server of its first key. The other keys must have the same slot.

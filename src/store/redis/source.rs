@@ -11,11 +11,12 @@ use super::address::Address;
 use super::connect::{self, Driver};
 use super::error::RedisStoreError;
 use super::sentinel::Sentinels;
+use super::tls_probe::TlsProbe;
 
 /// A fixed server, or the primary that sentinels name.
 #[derive(Debug)]
 pub(super) enum Source {
-    Server(Address),
+    Server(Address, TlsProbe),
     Primary(Sentinels),
 }
 
@@ -23,10 +24,15 @@ impl Source {
     /// Time limit of one attempt.
     const ATTEMPT: Duration = Duration::from_secs(1);
 
+    /// A fixed server.
+    pub(super) fn server(address: Address) -> Self {
+        Self::Server(address, TlsProbe::default())
+    }
+
     /// Text for error messages.
     pub(super) fn place(&self) -> Arc<str> {
         match self {
-            Self::Server(address) => address.place(),
+            Self::Server(address, _) => address.place(),
             Self::Primary(sentinels) => sentinels.place(),
         }
     }
@@ -36,7 +42,7 @@ impl Source {
         &mut self,
     ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
         match self {
-            Self::Server(address) => connect_to(address, &address.place()).await,
+            Self::Server(address, probe) => connect_to(address, &address.place(), probe).await,
             Self::Primary(sentinels) => sentinels.open().await,
         }
     }
@@ -44,7 +50,7 @@ impl Source {
     /// Completes when another server has become the primary.
     pub(super) async fn has_moved(&mut self) -> RedisStoreError {
         match self {
-            Self::Server(_) => pending().await,
+            Self::Server(..) => pending().await,
             Self::Primary(sentinels) => sentinels.has_moved().await,
         }
     }
@@ -54,8 +60,9 @@ impl Source {
 pub(super) async fn connect_to(
     address: &Address,
     place: &Arc<str>,
+    probe: &mut TlsProbe,
 ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
-    match timeout(Source::ATTEMPT, connect::open(address)).await {
+    match timeout(Source::ATTEMPT, connect::open(address, probe)).await {
         Ok(opened) => opened.map_err(|error| RedisStoreError::connecting(place, error)),
         Err(_) => Err(RedisStoreError::not_connected(place, Source::ATTEMPT)),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RedisStore, RedisStoreBuilder};
-use crate::error::ValidationError;
+use crate::error::{Error, StoreErrorKind, ValidationError};
 use crate::store::{DenyCache, Store};
 
 impl RedisStore {
@@ -51,5 +51,23 @@ impl RedisStoreBuilder {
     /// ```
     pub fn connect(self) -> Result<Arc<dyn Store>, ValidationError> {
         Ok(Arc::new(DenyCache::new(self.build()?)))
+    }
+
+    /// Builds the stack of [`connect`](Self::connect), and waits up to 2 seconds for the result of
+    /// the first attempt to connect. Use it to end a program with a wrong configuration at its start.
+    ///
+    /// # Errors
+    ///
+    /// Invalid settings, and errors that only a change of the configuration ends: the wrong choice
+    /// between `redis://` and `rediss://`, an untrusted certificate, wrong credentials. A server that
+    /// is down or does not reply is no error; the store connects when it is up.
+    pub async fn connect_and_verify(self) -> Result<Arc<dyn Store>, Error> {
+        let store = self.build()?;
+        let failing = store.shared.servers.first_attempt().await;
+        let mut errors = failing.into_iter();
+        if let Some(error) = errors.find(|error| error.kind() == StoreErrorKind::Refused) {
+            return Err(Error::Store(error.into()));
+        }
+        Ok(Arc::new(DenyCache::new(store)))
     }
 }

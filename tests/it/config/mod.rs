@@ -3,7 +3,6 @@
 mod everything;
 mod hostile;
 mod order;
-mod print;
 mod schema;
 mod secrets;
 mod shown_error;

@@ -81,11 +81,7 @@ fn good_files_are_accepted() {
     let judge = Judge::new();
     let gateway = include_str!("../../../examples/gateway/gateway.toml");
     let json: Value = serde_json::from_str(include_str!("spec.json")).unwrap();
-    let tomls = [
-        include_str!("spec.toml"),
-        include_str!("spec.printed.toml"),
-        gateway,
-    ];
+    let tomls = [include_str!("spec.toml"), gateway];
     for value in tomls.iter().filter_map(|text| as_json(text)).chain([json]) {
         assert_eq!(judge.accepts(&value), Ok(()));
     }
@@ -202,12 +198,5 @@ proptest! {
             }
             Err(_) => {}
         }
-    }
-
-    #[test]
-    fn whatever_is_printed_is_accepted(policy in super::print::policies()) {
-        thread_local!(static JUDGE: Judge = Judge::new());
-        let value = as_json(&policy.to_toml().unwrap()).unwrap();
-        prop_assert_eq!(JUDGE.with(|judge| judge.accepts(&value)), Ok(()), "{:#}", value);
     }
 }

@@ -211,7 +211,7 @@ async fn wrong_credentials_are_told_and_right_ones_are_taken() {
             .deadline(DEADLINE)
             .build()
             .unwrap();
-        fails_with(&store, "refuses us").await;
+        fails_with(&store, "rejects the credentials").await;
         // In between, a connection that is being given up may be found broken.
         let error = fails_with(&store, "check user and password").await;
         assert!(!error.contains("wrong-word"), "{error}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tollgate::{RedisStore, RedisStoreBuilder};
 
-use super::{PATIENCE, Server};
+use super::{PATIENCE, Server, counter, take, user};
 
 const SLOTS: usize = 16_384;
 
@@ -158,6 +158,24 @@ impl Nodes {
         for server in [target, source] {
             server.run::<String>(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
         }
+    }
+
+    /// Returns 24 callers, by the node that has their counters.
+    pub(super) async fn callers_by_node(&self, store: &RedisStore) -> [Vec<String>; 3] {
+        let scout = counter("scout", "1000/day");
+        let mut callers = [const { Vec::new() }; 3];
+        for number in 0..24 {
+            let name = format!("caller-{number}");
+            let keys = || [0, 1, 2].map(|node| self.servers[node].keys().len());
+            let before = keys();
+            take(store, &user(&name), &scout).await.unwrap();
+            let node = keys()
+                .iter()
+                .zip(before)
+                .position(|(after, before)| *after > before);
+            callers[node.unwrap()].push(name);
+        }
+        callers
     }
 
     pub(super) fn assert_that_every_key_ends(&self) {

@@ -58,31 +58,13 @@ async fn burst(stores: &[Arc<RedisStore>], name: &str, counter: &Counter, count:
     admitted
 }
 
-/// Callers by the node that has their counters.
-async fn callers_by_node(nodes: &Nodes, store: &RedisStore) -> [Vec<String>; 3] {
-    let scout = counter("scout", "1000/day");
-    let mut callers = [const { Vec::new() }; 3];
-    for number in 0..24 {
-        let name = format!("caller-{number}");
-        let keys = || [0, 1, 2].map(|node| nodes.servers[node].keys().len());
-        let before = keys();
-        take(store, &user(&name), &scout).await.unwrap();
-        let node = keys()
-            .iter()
-            .zip(before)
-            .position(|(after, before)| *after > before);
-        callers[node.unwrap()].push(name);
-    }
-    callers
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_master_affects_only_its_own_callers() {
     const LIMIT: u64 = 10;
     let nodes = Nodes::start();
     let stores = [(); 2].map(|()| Arc::new(nodes.store().deadline(DEADLINE).build().unwrap()));
     let limited = counter("limited", "10/day, fixed-window");
-    let callers = callers_by_node(&nodes, &stores[0]).await;
+    let callers = nodes.callers_by_node(&stores[0]).await;
     for name in callers.iter().flatten() {
         take(&stores[1], &user(name), &counter("scout", "1000/day"))
             .await

@@ -240,7 +240,10 @@ async fn passwords_are_for_the_primary_and_for_sentinels_that_want_one() {
             .build()
             .unwrap();
         let error = take(&store, &user("alice"), &many()).await.unwrap_err();
-        assert!(error.to_string().contains("refuses us"), "{error}");
+        assert!(
+            error.to_string().contains("rejects the credentials"),
+            "{error}"
+        );
     }
 }
 

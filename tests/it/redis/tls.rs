@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use tollgate::{Counter, RedisStore, RedisStoreBuilder};
+use tokio::time::sleep;
+use tollgate::{Counter, RedisStore, RedisStoreBuilder, StoreErrorKind};
 
 use super::nodes::Nodes;
 use super::server::{certificate, tls_settings};
@@ -35,7 +36,10 @@ async fn a_server_is_talked_to_by_name_and_by_address() {
     let url = format!("rediss://:wrong@localhost:{port}");
     let store = trusting(&url, "authority.pem").build().unwrap();
     let error = take(&store, &user("alice"), &many()).await.unwrap_err();
-    assert!(error.to_string().contains("refuses us"), "{error}");
+    assert!(
+        error.to_string().contains("rejects the credentials"),
+        "{error}"
+    );
 }
 
 /// Neither one that somebody else has signed, nor one that nobody of the system's has, nor one that
@@ -56,29 +60,75 @@ async fn a_certificate_that_proves_nothing_is_told() {
     for store in stores {
         let error = take(&store, &user("alice"), &many()).await.unwrap_err();
         let error = error.to_string();
-        assert!(error.contains("cannot prove who it is"), "{error}");
+        assert!(error.contains("the TLS handshake"), "{error}");
         assert!(error.contains("root_certificates"), "{error}");
     }
     assert!(server.keys().is_empty());
 }
 
-/// Clear text where TLS is expected, and the other way round, is an error in time.
+/// A wrong choice between `redis://` and `rediss://` is a wrong configuration, and no outage.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_wrong_kind_of_connection_is_an_error_in_time() {
+async fn tls_mismatch_is_named_and_is_no_outage() {
     let secure = Server::start_on_tls_with(&[]);
-    let open = Server::start_on_tcp();
-    let deadline = Duration::from_millis(200);
-    for (url, server) in [("redis", &secure), ("rediss", &open)] {
-        let url = format!("{url}://{}", server.address());
+    let plain = Server::start_on_tcp();
+    let cases = [
+        ("redis", &secure, "use rediss://"),
+        ("rediss", &plain, "use redis://"),
+        ("redis+cluster", &secure, "use rediss://"),
+        ("rediss+cluster", &plain, "use redis://"),
+    ];
+    for (scheme, server, advice) in cases {
+        let url = format!("{scheme}://{}", server.address());
         let store = trusting(&url, "authority.pem")
-            .deadline(deadline)
+            .deadline(Duration::from_secs(2))
             .build()
             .unwrap();
         let started = Instant::now();
-        take(&store, &user("alice"), &many()).await.unwrap_err();
-        assert!(started.elapsed() < deadline + Duration::from_secs(2));
+        // Longer than one interval of the probe.
+        while started.elapsed() < Duration::from_secs(2) {
+            let error = take(&store, &user("alice"), &many()).await.unwrap_err();
+            assert!(error.to_string().contains("TLS"), "{url}: {error}");
+            assert!(error.to_string().contains(advice), "{url}: {error}");
+            assert_eq!(error.kind(), StoreErrorKind::Refused, "{url}: {error}");
+            sleep(Duration::from_millis(10)).await;
+        }
         assert!(!store.is_connected());
+        let verified = trusting(&url, "authority.pem").connect_and_verify().await;
+        let error = verified.unwrap_err().to_string();
+        assert!(error.contains(advice), "{url}: {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_client_certificate_is_no_outage() {
+    let server = Server::start_on_tls_with(&["--tls-auth-clients", "yes"]);
+    let url = format!("rediss://localhost:{}", server.address().port());
+    let store = trusting(&url, "authority.pem").build().unwrap();
+    let error = take(&store, &user("alice"), &many()).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("TLS handshake"), "{error}");
+}
+
+/// Other errors at the start of a program: a wrong password ends it, an outage does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn verification_distinguishes_configuration_errors_from_outages() {
+    let server = Server::start_on_tls_with(&["--requirepass", "word"]);
+    let port = server.address().port();
+    let verify = async |url: String, authority: &str| {
+        let verified = trusting(&url, authority).connect_and_verify().await;
+        verified.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let url = |password: &str| format!("rediss://:{password}@localhost:{port}");
+    assert_eq!(verify(url("word"), "authority.pem").await, Ok(()));
+    let error = verify(url("wrong"), "authority.pem").await.unwrap_err();
+    assert!(error.contains("check user and password"), "{error}");
+    let error = verify(url("word"), "stranger.pem").await.unwrap_err();
+    assert!(error.contains("root_certificates"), "{error}");
+    let absent = Server::free_port();
+    let unreachable = format!("rediss://localhost:{absent}");
+    assert_eq!(verify(unreachable, "authority.pem").await, Ok(()));
+    server.signal("STOP");
+    assert_eq!(verify(url("wrong"), "authority.pem").await, Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

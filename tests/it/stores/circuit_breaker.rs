@@ -10,6 +10,7 @@ use tollgate::{
 };
 
 use super::faulty::{Faulty, Mood};
+use super::held::Held;
 use super::{Counted, counter, user};
 use crate::support::store_ext::StoreExt as _;
 
@@ -176,6 +177,70 @@ fn a_probe_that_nobody_looks_at_does_not_keep_it_closed_for_good() {
     bench.clock.advance(PROBE);
     assert_eq!(bench.take(), Ok(1));
     assert!(bench.store.health().is_healthy());
+}
+
+/// Callers that wait for less than the deadline kept a hanging store in use: 0 of 361 requests were
+/// served in 6 s, and the store was reported as healthy.
+#[test]
+fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
+    let bench = bench();
+    bench.inner.is(Mood::Silent);
+    for _ in 0..3 {
+        let mut call = bench.ask();
+        assert!(poll(&mut call).is_pending());
+        bench.clock.advance(DEADLINE / 2);
+    }
+    assert!(!bench.store.health().is_healthy());
+    let calls = bench.inner.calls();
+    assert_eq!(calls, 3);
+    for _ in 0..100 {
+        let error = bench.ask().wait().unwrap_err().to_string();
+        assert_eq!(error, "the store has not answered within 25ms");
+    }
+    assert_eq!(bench.inner.calls(), calls, "the breaker is open");
+    // A probe that is abandoned keeps it open, one that is answered closes it.
+    bench.clock.advance(PROBE);
+    let mut probe = bench.ask();
+    assert!(poll(&mut probe).is_pending());
+    bench.clock.advance(DEADLINE / 2);
+    drop(probe);
+    assert!(!bench.store.health().is_healthy());
+    bench.inner.is(Mood::Well);
+    bench.clock.advance(PROBE);
+    assert_eq!(bench.take(), Ok(1));
+    assert!(bench.store.health().is_healthy());
+}
+
+#[test]
+fn calls_abandoned_before_half_of_the_deadline_are_no_failures() {
+    let bench = bench();
+    bench.inner.is(Mood::Silent);
+    for _ in 0..100 {
+        let mut call = bench.ask();
+        assert!(poll(&mut call).is_pending());
+        bench.clock.advance(DEADLINE / 2 - Duration::from_micros(1));
+    }
+    assert!(bench.store.health().is_healthy());
+}
+
+/// The store works, and one call is slow: that its caller gives up proves nothing.
+#[test]
+fn abandoned_calls_are_no_failures_if_the_store_answers_others() {
+    let (clock, inner) = (ManualClock::new(), Held::new());
+    let store = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
+    let store = store.build().unwrap();
+    let (alice, many) = (user("alice"), counter("rule", "1000/hour"));
+    let ask = || store.decide_one(&Check::new(&alice, &many), clock.now());
+    for _ in 0..10 {
+        let mut slow = ask();
+        inner.answers(false);
+        assert!(poll(&mut slow).is_pending());
+        inner.answers(true);
+        assert!(ask().wait().is_ok());
+        clock.advance(DEADLINE / 2);
+        drop(slow);
+    }
+    assert!(store.health().is_healthy());
 }
 
 /// From the outage to the first shared count: however the chance falls, within two seconds.

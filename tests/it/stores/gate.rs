@@ -51,7 +51,7 @@ async fn what_is_refused_goes_on_only_if_it_is_counted() {
 #[tokio::test]
 async fn who_is_blocked_is_blocked_without_the_store() {
     let store = Faulty::default();
-    let blocked = Rule::new("blocked").name("shut").without_global();
+    let blocked = Rule::new("blocked").name("shut").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")
         .on_store_failure(OnStoreFailure::Allow)
@@ -150,4 +150,34 @@ async fn a_store_that_is_back_is_told_of_once() {
     }
     let told = log.about("rate_limit_store_recovered");
     assert_eq!(told.len(), 1, "{told:?}");
+}
+
+/// 242 events in 10 seconds were seen of a store that failed and recovered with every other request.
+#[tokio::test]
+async fn events_of_a_flapping_store_are_rate_limited_across_recoveries() {
+    let (log, _listening) = Log::listen();
+    let (clock, store) = (ManualClock::new(), Faulty::default());
+    let layer = RateLimitLayer::builder("1000000/hour")
+        .store(store.clone())
+        .clock(clock.clone());
+    let app = echo().layer(layer.build().unwrap());
+    for _ in 0..240 {
+        for mood in [Mood::Down, Mood::Well] {
+            store.is(mood);
+            assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+        }
+        clock.advance(Duration::from_micros(1_000_000 / 24));
+    }
+    let [failed, recovered] = ["rate_limit_store_failed", "rate_limit_store_recovered"];
+    assert_eq!(log.about(failed).len(), 1);
+    assert_eq!(log.about(recovered).len(), 1);
+    // An outage that lasts is reported, with the number of failures that were not.
+    store.is(Mood::Down);
+    clock.advance(Duration::from_secs(1));
+    for _ in 0..3 {
+        assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    }
+    let failed = log.about(failed);
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert!(failed[1].contains("untold=239"), "{failed:?}");
 }

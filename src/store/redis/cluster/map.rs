@@ -80,7 +80,7 @@ impl Cluster {
             let queue = known.map_or_else(
                 || {
                     let address = self.seeds[0].with_endpoint(endpoint.clone());
-                    self.settings.start(Source::Server(address), None)
+                    self.settings.start(Source::server(address), None)
                 },
                 |node| node.queue.clone(),
             );

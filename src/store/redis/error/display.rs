@@ -26,14 +26,33 @@ impl fmt::Display for RedisStoreError {
                  not sent"
             ),
             Cause::QueueFull => write!(f, "the request queue of Redis at {place} is full"),
-            Cause::NotTrusted(error) => write!(
+            Cause::TlsExpected => write!(
                 f,
-                "Redis at {place} cannot prove who it is: {error}; check its certificate, and whether \
-                 `root_certificates` has the one that it was signed with"
+                "Redis at {place} expects TLS; use rediss:// instead of redis:// in the URL"
+            ),
+            Cause::PlainExpected => write!(
+                f,
+                "Redis at {place} does not use TLS on this port; use redis:// instead of rediss:// \
+                 in the URL, or the TLS port of the server"
+            ),
+            Cause::Handshake(error) => write!(
+                f,
+                "the TLS handshake with Redis at {place} failed: {error}; check the certificate of \
+                 the server, and whether `root_certificates` contains its issuer"
+            ),
+            Cause::OutOfMemory(error) => write!(
+                f,
+                "Redis at {place} has no memory for more counters: {error}; raise `maxmemory`, or \
+                 limit the callers that create counters"
+            ),
+            Cause::NotPersisted(error) => write!(
+                f,
+                "Redis at {place} rejects writes because it cannot save its data: {error}; check \
+                 the disk and the log of the server"
             ),
             Cause::Refused(error) => write!(
                 f,
-                "Redis at {place} refuses us: {error}; check user and password in the URL"
+                "Redis at {place} rejects the credentials: {error}; check user and password in the URL"
             ),
             Cause::Forbidden(error) => write!(
                 f,

@@ -272,8 +272,7 @@ async fn a_missing_admin_token_is_random_and_printed() {
         let mut example = Example::start("gateway", &OWN).await;
         let token = loop {
             let line = example.line().await;
-            if let Some((_, token)) =
-                line.split_once("ADMIN_TOKEN is not set. Until this ends, it is ")
+            if let Some((_, token)) = line.split_once("ADMIN_TOKEN is not set. Token of this run: ")
             {
                 break token.to_owned();
             }

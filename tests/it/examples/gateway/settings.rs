@@ -22,8 +22,8 @@ fn file(name: &str, text: &str) -> PathBuf {
 async fn wrong_values_are_refused_by_name() {
     const NETWORKS: &str = "networks or addresses, separated by commas";
     let wrong = [
-        ("JWT_SECRET", "", "neither empty nor a PEM text"),
-        ("JWT_SECRET", "-----BEGIN PUBLIC KEY-----", "nor a PEM text"),
+        ("JWT_SECRET", "", "not empty and not a PEM text"),
+        ("JWT_SECRET", "-----BEGIN PUBLIC KEY-----", "not a PEM text"),
         ("TRUSTED_PROXIES", "localhost", NETWORKS),
         ("TRUSTED_PROXIES", "10.0.0.0/8,10.0.0.0/33", NETWORKS),
         ("TRUSTED_PROXIES", "127.0.0.1;10.0.0.1", NETWORKS),
