@@ -16,7 +16,7 @@ pub enum Outcome {
     /// There is none now, but there will be.
     Denied,
     /// There never will be: the cost is over the limit, or everything is blocked.
-    Never,
+    ExceedsCapacity,
 }
 
 /// How one counter stands.
@@ -47,7 +47,7 @@ impl Usage {
 
     /// What a blocked quota says to everything.
     pub(crate) const fn blocked(now: Timestamp) -> Self {
-        Self::new(0, 0, now, Outcome::Never)
+        Self::new(0, 0, now, Outcome::ExceedsCapacity)
     }
 
     /// What quotas say that count nothing: `blocked` and `unlimited`.
@@ -104,7 +104,7 @@ impl Usage {
         match self.reset_and_outcome >> OUTCOME_AT {
             0 => Outcome::Allowed,
             1 => Outcome::Denied,
-            _ => Outcome::Never,
+            _ => Outcome::ExceedsCapacity,
         }
     }
 

@@ -147,11 +147,11 @@ impl Limiter {
     /// let limiter = Limiter::builder().quota("10/minute").quota("100/hour").build()?;
     /// limiter.check("alice").wait()?;
     /// let left: Vec<u64> =
-    ///     limiter.standing("alice").wait()?.usages().iter().map(|usage| usage.remaining()).collect();
+    ///     limiter.usages("alice").wait()?.usages().iter().map(|usage| usage.remaining()).collect();
     /// assert_eq!(left, [9, 99]);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn standing<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<Usages, Error> {
+    pub fn usages<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<Usages, Error> {
         let (subject, now) = (key.into(), self.now());
         let quotas = self.effective_quotas(&subject, now);
         let offset = self.inner.wall_offset();

@@ -52,7 +52,7 @@ impl Faulty {
             mood if mood == Mood::Well as u8 => well(&self.shared.memory),
             mood if mood == Mood::Down as u8 => fails(StoreErrorKind::Unavailable, "it is down"),
             mood if mood == Mood::Refusing as u8 => {
-                fails(StoreErrorKind::Refused, "wrong password; check the URL")
+                fails(StoreErrorKind::Permanent, "wrong password; check the URL")
             }
             _ => StoreFuture::pending(pending()),
         }
