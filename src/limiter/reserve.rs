@@ -62,7 +62,8 @@ impl<'a> Reserve<'a> {
     fn send(&self) -> StoreFuture<Reservation, Error> {
         let Self(check) = self;
         let now = check.limiter().now();
-        let quotas = match check.effective_quotas(now) {
+        let mut first = None;
+        let quotas = match check.effective_quotas(now, &mut first) {
             Ok(quotas) => quotas,
             Err(invalid) => return StoreFuture::ready(Err(invalid.into())),
         };

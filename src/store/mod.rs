@@ -148,19 +148,19 @@ pub(crate) fn expect_len(usages: &Usages, checks: usize) -> Result<(), StoreErro
     if answered == checks {
         return Ok(());
     }
-    Err(StoreError::refused(format!(
+    Err(StoreError::permanent(format!(
         "asked about {checks} counters, the store answered for {answered}"
     )))
 }
 
 /// Error of a store that keeps no overrides.
 pub(crate) fn no_overrides() -> StoreError {
-    StoreError::refused("this store keeps no overrides")
+    StoreError::permanent("this store keeps no overrides")
 }
 
 /// Error of a store without [`StoreAdmin`].
 pub(crate) fn no_admin() -> StoreError {
-    StoreError::refused("this store has no operations for operators")
+    StoreError::permanent("this store has no operations for operators")
 }
 
 /// Returns the epoch of a store; a constant if it has none. See [`StoreAdmin::epoch`].

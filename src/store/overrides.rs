@@ -31,7 +31,7 @@ pub struct Overrides {
     len: AtomicUsize,
     filter: ValueFilter,
     /// End of maintenance, in microseconds. Copied from the table because each request reads it.
-    rests_until: AtomicU64,
+    maintenance_until: AtomicU64,
     /// The next instant at which an override ends, in microseconds; [`u64::MAX`] if none does.
     next_end: AtomicU64,
     table: ArcSwap<Table>,
@@ -85,7 +85,7 @@ impl Overrides {
         Self {
             len: AtomicUsize::new(0),
             filter: ValueFilter::default(),
-            rests_until: AtomicU64::new(0),
+            maintenance_until: AtomicU64::new(0),
             next_end: AtomicU64::new(u64::MAX),
             table: ArcSwap::default(),
             version: AtomicU64::new(0),
@@ -102,8 +102,8 @@ impl Overrides {
 
     /// Returns until when maintenance lasts, if that is after `now`, which is wall-clock time.
     #[inline]
-    pub(crate) fn rests_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let until = Timestamp::from_micros(self.rests_until.load(Ordering::Acquire));
+    pub(crate) fn maintenance_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = Timestamp::from_micros(self.maintenance_until.load(Ordering::Acquire));
         (now < until).then_some(until)
     }
 
@@ -146,7 +146,7 @@ impl Overrides {
     /// Drops the overrides that have ended at `now`, which is wall-clock time.
     pub(crate) fn sweep(&self, now: Timestamp) {
         if self.next_end.load(Ordering::Acquire) <= now.as_micros() {
-            self.change(|table| table.retain(|known| !known.is_over(now)));
+            self.change(|table| table.retain(|known| !known.is_expired(now)));
         }
     }
 
@@ -184,7 +184,9 @@ impl Overrides {
         now: Timestamp,
     ) -> Option<Quota> {
         let table = self.table.load();
-        let mut known = table.of(subject, rule).filter(|known| !known.is_over(now));
+        let mut known = table
+            .of(subject, rule)
+            .filter(|known| !known.is_expired(now));
         known.find_map(|known| known.applied_to(quota))
     }
 
@@ -193,12 +195,15 @@ impl Overrides {
         let mut table = Table::clone(&self.table.load());
         change(&mut table);
         let len = table.len();
-        let nobody = Override::nobody();
-        let until = table.of(&nobody, Override::MAINTENANCE).next();
-        let until = until.and_then(|known| known.ends()).unwrap_or_default();
-        self.rests_until.store(until.as_micros(), Ordering::Release);
+        let subject = Override::maintenance_subject();
+        let until = table.of(&subject, Override::MAINTENANCE).next();
+        let until = until
+            .and_then(|known| known.expires_at())
+            .unwrap_or_default();
+        self.maintenance_until
+            .store(until.as_micros(), Ordering::Release);
         let ends = table.by_hash.values().flatten();
-        let next_end = ends.filter_map(|known| known.ends()).min();
+        let next_end = ends.filter_map(|known| known.expires_at()).min();
         let next_end = next_end.map_or(u64::MAX, Timestamp::as_micros);
         self.next_end.store(next_end, Ordering::Release);
         let known = table.by_hash.values().flatten();

@@ -29,7 +29,7 @@ impl From<&Override> for Told {
             counter: dimensions(&of.subject()),
             rule: of.rule().to_owned(),
             limit: of.quota().to_string(),
-            until: of.ends().map(Instant),
+            until: of.expires_at().map(Instant),
         }
     }
 }

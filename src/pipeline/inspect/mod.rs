@@ -125,7 +125,8 @@ impl LimitStatus {
     /// When the window ends or the quota is whole again; if it is used up, when the next request
     /// is admitted. `None` if that is never.
     pub(crate) fn reset_at(&self) -> Option<Timestamp> {
-        let helps = self.usage.outcome() != Outcome::Never && !self.quota.counts_nothing();
+        let helps =
+            self.usage.outcome() != Outcome::ExceedsCapacity && !self.quota.counts_nothing();
         helps.then(|| self.usage.reset_at())
     }
 }

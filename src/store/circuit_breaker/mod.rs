@@ -48,7 +48,7 @@ use crate::usage::Usages;
 /// Calls return a [`StoreError`]. The rules of the policy decide what happens to the request
 /// ([`OnStoreFailure`](crate::policy::OnStoreFailure)). Default: requests are counted in the memory
 /// of each process, with [a share](crate::policy::PolicyBuilder::local_share) of the limits. A
-/// permanent error ([`StoreErrorKind::Refused`](crate::StoreErrorKind::Refused)), such as a wrong
+/// permanent error ([`StoreErrorKind::Permanent`](crate::StoreErrorKind::Permanent)), such as a wrong
 /// password, never lets a request pass uncounted.
 ///
 /// Deadline and breaker apply to `decide`, `peek`, `record` and `refund`. The operations of

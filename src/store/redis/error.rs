@@ -164,8 +164,8 @@ impl RedisStoreError {
             | Cause::Forbidden(_)
             | Cause::UnknownPrimary(_)
             | Cause::UnexpectedReply
-            | Cause::NoRuntime => StoreErrorKind::Refused,
-            Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Refused,
+            | Cause::NoRuntime => StoreErrorKind::Permanent,
+            Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Permanent,
             Cause::QueueFull | Cause::OutOfMemory(_) | Cause::NotPersisted(_) => {
                 StoreErrorKind::Exhausted
             }

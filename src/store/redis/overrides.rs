@@ -118,7 +118,7 @@ impl Shared {
 /// Writes an override: expiry, rule, quota and the dimensions of the subject.
 fn written(this: &Override) -> String {
     let plain = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let ends = this.ends().map(|ends| ends.as_micros().to_string());
+    let ends = this.expires_at().map(|ends| ends.as_micros().to_string());
     let quota = plain(&this.quota().to_string());
     let mut text = ends.unwrap_or_else(|| "-".to_owned());
     let _ = write!(text, " {} {quota}", plain(this.rule()));

@@ -97,7 +97,7 @@ fn decode(bytes: &[u8], limit: u64) -> Option<Usage> {
     let outcome = match outcome {
         0 => Outcome::Allowed,
         1 => Outcome::Denied,
-        2 => Outcome::Never,
+        2 => Outcome::ExceedsCapacity,
         _ => return None,
     };
     let reset_at = Timestamp::end(decode_number(reset_at));

@@ -89,7 +89,7 @@ async fn tls_mismatch_is_named_and_is_no_outage() {
             let error = take(&store, &user("alice"), &many()).await.unwrap_err();
             assert!(error.to_string().contains("TLS"), "{url}: {error}");
             assert!(error.to_string().contains(advice), "{url}: {error}");
-            assert_eq!(error.kind(), StoreErrorKind::Refused, "{url}: {error}");
+            assert_eq!(error.kind(), StoreErrorKind::Permanent, "{url}: {error}");
             sleep(Duration::from_millis(10)).await;
         }
         assert!(!store.is_connected());
@@ -105,7 +105,7 @@ async fn missing_client_certificate_is_no_outage() {
     let url = format!("rediss://localhost:{}", server.address().port());
     let store = trusting(&url, "authority.pem").build().unwrap();
     let error = take(&store, &user("alice"), &many()).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Permanent, "{error}");
     assert!(error.to_string().contains("TLS handshake"), "{error}");
 }
 

@@ -175,7 +175,7 @@ async fn what_all_meet_with_is_told_to_each() {
     server.signal("CONT");
     for task in asked.into_iter().flatten() {
         let error = task.await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Refused, "{error}");
+        assert_eq!(error.kind(), StoreErrorKind::Permanent, "{error}");
         // As Redis says it, and as Valkey does.
         let told = error.to_string();
         assert!(

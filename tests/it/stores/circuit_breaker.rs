@@ -269,14 +269,14 @@ fn what_is_refused_is_told_as_such() {
     bench.inner.follow(Script::Refused);
     for _ in 0..10 {
         let error = bench.ask().wait().unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Refused);
+        assert_eq!(error.kind(), StoreErrorKind::Permanent);
         assert_eq!(error.to_string(), "wrong password; check the URL");
     }
     assert_eq!(bench.inner.calls(), 3);
     let StoreHealth::Degraded { kind, .. } = bench.store.health() else {
         panic!("it is open");
     };
-    assert_eq!(kind, StoreErrorKind::Refused);
+    assert_eq!(kind, StoreErrorKind::Permanent);
 }
 
 /// Operators are let through, and neither open nor close it.

@@ -213,7 +213,7 @@ async fn redis_does_not_take_our_password() {
     let service = Service::on(store).await;
     service.until(false).await;
     let (kind, why) = service.why();
-    assert_eq!(kind, StoreErrorKind::Refused);
+    assert_eq!(kind, StoreErrorKind::Permanent);
     assert!(why.contains("check user and password"), "{why}");
     assert!(
         !format!("{why} {:?}", service.store).contains("wrong"),
