@@ -5,6 +5,7 @@ mod changes;
 mod counting;
 mod credentials;
 mod dropped;
+mod dry_runs;
 mod failing;
 mod hostile;
 mod preflight;
@@ -19,7 +20,6 @@ mod several_credentials;
 mod slow;
 mod tiers;
 mod token_without_user;
-mod trials;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -29,7 +29,7 @@ use tollgate::policy::IntoPolicy;
 use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 use tower::ServiceExt;
 
-/// A router that answers every path with the status that `x-answer` asks for, or 200.
+/// A router that answers every path with the status in `x-answer`, or 200.
 pub(super) fn echo() -> Router {
     let handler = |request: Request<Body>| async move {
         let wanted = request.headers().get("x-answer");
