@@ -229,7 +229,7 @@ impl RateLimitLayerBuilder {
                 problems.push(ValidationError::new("trusted_proxies", found, expected));
             }
             let client_ip = ClientIp::builder().trusted_proxies(self.trusted_proxies);
-            code.client_ip = problems.note(client_ip.build());
+            code.client_ip = problems.note_all(client_ip.build());
         }
         let policy = match self.policy {
             Ok(policy) => problems.or(policy)?,

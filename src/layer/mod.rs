@@ -45,7 +45,7 @@ pub use self::builder::RateLimitLayerBuilder;
 ///     .tiers(Tiers::new("free").tier("team", 5))
 ///     .authenticated("1000/hour")
 ///     .anonymous("100/hour")
-///     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).unscaled());
+///     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).scale(false));
 ///
 /// let limits = RateLimitLayer::builder(policy)
 ///     .identify(Jwt::hs256("a secret of at least 32 characters").tier("app_metadata.plan").build()?)
@@ -211,9 +211,9 @@ impl RateLimitLayer {
     ///
     /// let limits = RateLimitLayer::new("100/minute")?;
     /// let statistics = limits.statistics();
-    /// println!("{} denied within an hour", statistics.denied_last_hour());
-    /// for endpoint in statistics.endpoints().iter().take(10) {
-    ///     println!("{}: {}", endpoint.name(), endpoint.denied_last_day());
+    /// println!("{} denied within an hour", statistics.denied_last_hour);
+    /// for endpoint in statistics.endpoints.iter().take(10) {
+    ///     println!("{}: {}", endpoint.name, endpoint.denied_last_day);
     /// }
     /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```

@@ -91,13 +91,13 @@ impl Snapshot {
             .collect();
         let endpoints: Box<[Arc<DecisionCounters>]> = policy
             .endpoint_names()
-            .map(|name| telemetry.endpoints().of(name))
+            .map(|name| telemetry.endpoint(name))
             .collect();
         let settings = EffectiveSettings::new(code, &file);
         problems.or(Self {
             names: QuotaNames::new(&policy, telemetry),
             endpoints,
-            failed_auth_counters: telemetry.policies().of(failed_auth.name().as_str()),
+            failed_auth_counters: telemetry.policy(failed_auth.name().as_str()),
             policy,
             messages,
             failed_auth,

@@ -67,7 +67,7 @@ async fn only_rules_that_do_not_count_the_response_refund() {
 async fn categories_share_and_stack() {
     let policy = Policy::builder()
         .category("reads", Rule::new("4/hour"))
-        .category("writes", Rule::new("4/hour").stacked())
+        .category("writes", Rule::new("4/hour").stack(true))
         .endpoint("GET /a", Rule::in_category("reads"))
         .endpoint("GET /b", Rule::in_category("reads").cost(2))
         .endpoint("GET /c", Rule::in_category("reads").quota("9/hour"))
@@ -254,7 +254,7 @@ async fn a_missing_dimension_does_not_evade_a_rule() {
             Rule::new("2/hour")
                 .name("tenant")
                 .per(["tenant"])
-                .without_global(),
+                .global(false),
         );
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());

@@ -38,7 +38,7 @@ async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
         1,
         "of the third, and not again so soon: {events:?}"
     );
-    let would_deny = || layer.statistics().totals().would_deny();
+    let would_deny = || layer.statistics().totals.would_deny;
     assert_eq!(would_deny(), 2, "the third and the fourth");
     for part in [
         "policy=\"ip:strict:1h\"",
@@ -75,9 +75,9 @@ async fn dry_runs_are_independent_of_each_other() {
     }
     let statistics = layer.statistics();
     let would_deny = |name: &str| {
-        let mut policies = statistics.policies().iter();
-        let found = policies.find(|policy| policy.name() == name);
-        found.map(tollgate::observe::PolicyStatistics::would_deny)
+        let mut policies = statistics.policies.iter();
+        let found = policies.find(|policy| *policy.name == *name);
+        found.map(|policy| policy.would_deny)
     };
     assert_eq!(would_deny("ip:one:1h"), Some(4));
     assert_eq!(would_deny("ip:three:1h"), Some(2));
@@ -252,7 +252,7 @@ async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
 /// A dry run of an endpoint's own limit must not switch off the enforced limit.
 #[tokio::test]
 async fn a_dry_run_does_not_switch_off_the_global_rule() {
-    let own = Rule::new("1000/hour").name("a").without_global();
+    let own = Rule::new("1000/hour").name("a").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")
         .endpoint("GET /a", own.dry_run());

@@ -103,7 +103,7 @@ async fn whoever_hammers_is_told_of_every_ten_seconds_with_what_was_not() {
     scene.user("GET /", "alice").await;
     let told = log.about("rate_limit_exceeded");
     assert_eq!(number(told.last().unwrap(), "untold"), 99);
-    assert_eq!(scene.limits.statistics().totals().denied(), 302);
+    assert_eq!(scene.limits.statistics().totals.denied, 302);
 }
 
 #[tokio::test]
@@ -187,8 +187,8 @@ async fn what_cannot_be_given_back_is_told_no_more_often_than_other_failures() {
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     assert!(log.about("rate_limit_store_recovered").is_empty());
     let statistics = limits.statistics();
-    assert_eq!(statistics.totals().store_failures(), 5);
-    assert_eq!(statistics.store_failing_since(), None);
+    assert_eq!(statistics.totals.store_failures, 5);
+    assert_eq!(statistics.store.since, None);
 }
 
 #[tokio::test]

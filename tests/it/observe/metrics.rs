@@ -150,17 +150,22 @@ fn every_figure_is_on_the_list_and_described() {
 
     let mut listed: Vec<String> = METRICS
         .iter()
-        .map(|metric| metric.name().to_owned())
+        .map(|metric| metric.name.to_owned())
         .collect();
     for name in figures.names() {
         let (name, labels) = name.split_once('{').unwrap();
-        let metric = METRICS.iter().find(|metric| metric.name() == name);
+        let metric = METRICS.iter().find(|metric| metric.name == name);
         let metric = metric.unwrap_or_else(|| panic!("{name} is not on the list"));
         let labels = labels.trim_end_matches('}').split(',');
         let labels = labels.filter_map(|label| label.split_once('='));
-        let labels: Vec<&str> = labels.map(|(label, _)| label).collect();
-        assert_eq!(labels, metric.labels(), "{name}");
-        let is_counter = metric.kind() == MetricKind::Counter;
+        let labels: Vec<(&str, &str)> = labels.collect();
+        assert_eq!(labels.len(), metric.labels.len(), "{name}");
+        for ((label, value), defined) in labels.into_iter().zip(metric.labels) {
+            assert_eq!(label, defined.name, "{name}");
+            let is_defined = defined.values.is_empty() || defined.values.contains(&value);
+            assert!(is_defined, "{name}: {value}");
+        }
+        let is_counter = metric.kind == MetricKind::Counter;
         assert_eq!(name.ends_with("_total"), is_counter, "{name}");
     }
     listed.sort();

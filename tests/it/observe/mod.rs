@@ -8,6 +8,7 @@ mod events;
 mod figures;
 mod metrics;
 mod ops;
+mod prometheus;
 mod shares;
 mod statistics;
 

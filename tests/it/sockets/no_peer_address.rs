@@ -55,6 +55,6 @@ async fn all_share_one_counter_and_one_warning_is_logged() {
         // All count as one caller, with one warning.
         let denials = log.about("rate_limit_exceeded").len();
         assert_eq!(denials, 1, "{}", log.text());
-        assert_eq!(limits.statistics().totals().denied(), 4);
+        assert_eq!(limits.statistics().totals.denied, 4);
     }
 }
