@@ -188,7 +188,7 @@ impl RequestPipeline {
         let (snapshot, now) = (self.snapshot.load(), self.now());
         let address = snapshot.client_ip().locate(head);
         if address.is_none() {
-            self.watch.no_peer_address();
+            self.telemetry.no_peer_address();
         }
         // The status endpoint is no endpoint of the policy.
         let elsewhere = snapshot.endpoints.len() - 1;
@@ -212,7 +212,7 @@ impl RequestPipeline {
         let now = self.now();
         let tier = match self.look_up_tier(&snapshot, asker.identity.as_ref(), now) {
             TierLookup::Known(tier) => tier,
-            TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.watch),
+            TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.telemetry),
         };
         let mut found = Inspector {
             pipeline: self,
@@ -229,7 +229,7 @@ impl RequestPipeline {
                 verdicts
             }
             Err(error) => {
-                self.watch.store_failed(&error, now);
+                self.telemetry.store_failed(&error, now);
                 found.degraded = true;
                 told = found.told();
                 // Memory does not fail; if it did, no limits would be listed.
