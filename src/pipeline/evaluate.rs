@@ -48,6 +48,9 @@ impl RequestPipeline {
     ) -> Evaluation {
         // The local shares of a fallback include the overrides.
         if context.counted_in == CountedIn::Store {
+            if let Some(loading) = self.loading_overrides() {
+                return pending(snapshot, context, now, WaitsFor::Overrides(loading));
+            }
             context.apply_overrides(snapshot, self.override_table(), || self.wall_at(now));
         }
         let store = self.store_of(&context);
@@ -124,6 +127,7 @@ impl RequestPipeline {
                     waiting.context.tier = waiting.snapshot.tier(name.as_deref(), &self.watch);
                     None
                 }
+                WaitsFor::Overrides(loading) => ready!(Pin::new(loading).poll(cx)).err().map(Err),
                 WaitsFor::Store(future) => Some(ready!(Pin::new(future).poll(cx))),
             };
             let Some(waiting) = pending.take() else {

@@ -52,6 +52,13 @@ pub trait OverrideStore: Send + Sync {
     /// second.
     fn table(&self) -> &Overrides;
 
+    /// Waits until [`table`](Self::table) has been loaded for the first time. Called while
+    /// [`Overrides::is_loading`] returns `true`. An error leads to the failure mode of the rules of a
+    /// request. A store that keeps no copy needs no implementation.
+    fn loaded(&self) -> StoreFuture<()> {
+        StoreFuture::ready(Ok(()))
+    }
+
     /// Sets a limit for one subject under one rule.
     fn set(&self, new: Override) -> StoreFuture<()>;
 

@@ -45,6 +45,11 @@ impl OverrideStore for RedisStore {
         &self.shared.overrides
     }
 
+    fn loaded(&self) -> StoreFuture<()> {
+        let shared = Arc::clone(&self.shared);
+        StoreFuture::pending(async move { shared.wait_for_overrides(shared.deadline).await })
+    }
+
     fn set(&self, new: Override) -> StoreFuture<()> {
         self.spawn_change(Arc::clone(&self.shared).set_override(new))
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::key::Prefix;
-use super::overrides::Seen;
+use super::overrides::OverrideCopy;
 use super::queue::QueueSettings;
 use super::servers::Servers;
 use super::slot_queues::CoalescingLimits;
 use super::tls::Tls;
 use super::url::Target;
 use super::{RedisStore, Shared};
-use crate::clock::SystemClock;
+use crate::clock::{Clock as _, SystemClock};
 use crate::error::ValidationError;
 use crate::store::Overrides;
 use crate::store::chance::chance;
@@ -29,6 +29,7 @@ pub struct RedisStoreBuilder {
     deadline: Duration,
     by_callers_clock: bool,
     coalescing: bool,
+    max_overrides: usize,
     #[cfg(feature = "redis-tls")]
     roots: Option<Vec<u8>>,
 }
@@ -62,6 +63,7 @@ impl RedisStoreBuilder {
             deadline: Duration::from_millis(50),
             by_callers_clock: false,
             coalescing: true,
+            max_overrides: 100_000,
             #[cfg(feature = "redis-tls")]
             roots: None,
         }
@@ -102,6 +104,16 @@ impl RedisStoreBuilder {
     /// for scripts of a quarter of a millisecond.
     pub fn coalescing(mut self, on: bool) -> Self {
         self.coalescing = on;
+        self
+    }
+
+    /// Sets the maximum number of [overrides](crate::Override). Default: 100,000. Another one is
+    /// rejected with an error. Every process keeps a copy, of about 300 bytes each.
+    ///
+    /// A process that finds more at its start does not know which callers are blocked: its requests
+    /// follow the failure mode of their rules, and [`Store::health`](crate::Store::health) is degraded.
+    pub fn max_overrides(mut self, max: usize) -> Self {
+        self.max_overrides = max;
         self
     }
 
@@ -157,6 +169,7 @@ impl RedisStoreBuilder {
             clock: clock.clone(),
             random: chance,
         };
+        let started_at = clock.now();
         let shared = Arc::new(Shared {
             servers: Servers::start(target, settings),
             clock,
@@ -164,9 +177,9 @@ impl RedisStoreBuilder {
             deadline: self.deadline,
             by_callers_clock: self.by_callers_clock,
             wall: WallTime::default(),
-            overrides: Overrides::new(),
+            overrides: Overrides::loading(),
             epoch: Epoch::default(),
-            seen: Seen::default(),
+            copy: OverrideCopy::new(started_at, self.max_overrides),
         });
         runtime.spawn(Shared::follow_overrides(Arc::downgrade(&shared)));
         Ok(RedisStore { shared, runtime })

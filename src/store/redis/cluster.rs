@@ -171,6 +171,26 @@ impl Cluster {
         self.now().saturating_add(within)
     }
 
+    /// Returns the queue of the primary of the slot of `key`.
+    pub(super) async fn queue(
+        &self,
+        key: &str,
+        within: Duration,
+    ) -> Result<RequestQueue, RedisStoreError> {
+        Ok(self.owner(slot_of(key), within).await?.queue.clone())
+    }
+
+    /// Opens another connection to the primary of the slot of `key`. It follows no redirects.
+    pub(super) async fn dedicated(
+        &self,
+        key: &str,
+        within: Duration,
+    ) -> Result<RequestQueue, RedisStoreError> {
+        let node = self.owner(slot_of(key), within).await?;
+        let address = self.seeds[0].with_endpoint(node.endpoint.clone());
+        Ok(self.settings.start(Source::server(address), None))
+    }
+
     fn send(&self, command: Command, slot: u16, due: (Timestamp, Duration)) -> PendingReply {
         let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
         self.route(request);

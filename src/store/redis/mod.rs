@@ -43,7 +43,7 @@ use tokio::runtime::Handle;
 
 use self::error::RedisStoreError;
 use self::key::Prefix;
-use self::overrides::Seen;
+use self::overrides::OverrideCopy;
 use self::request::{Reading, Request};
 use self::script::Verb;
 use self::servers::Servers;
@@ -78,7 +78,11 @@ pub use self::builder::RedisStoreBuilder;
 /// - **One key per subject**, `prefix:v2:{tag}`, with all its counters, and one per sliding log or
 ///   sliding-bucket counter, `prefix:v2:{tag}:id`. Every key has a time to live that covers its
 ///   counters; a key that lost it gets it back with the next decision. Keys of version 1 are ignored.
-///   [Overrides](crate::Override) have a key of their own, which every process polls twice a second.
+/// - **Overrides.** [Overrides](crate::Override) have a key of their own, whose version every process
+///   polls twice a second. Changes are read from a log; a process that has missed more than 1,000
+///   reads all overrides in pages, over another connection. Until the first load is done, requests
+///   wait up to the deadline and then follow the failure mode of their rules. At most 100,000:
+///   [`max_overrides`](RedisStoreBuilder::max_overrides).
 /// - **Never twice.** A call whose reply is lost may have been charged. It is not repeated.
 /// - **Coalesced.** Up to 64 decisions that wait at the same time share one call. Each is decided on
 ///   its own, in the order of arrival. See [`coalescing`](RedisStoreBuilder::coalescing).
@@ -150,7 +154,7 @@ pub use self::builder::RedisStoreBuilder;
 /// Under a `maxmemory` with an eviction policy, counters are lost when the server is full, and their
 /// callers start again at zero. A failover may lose writes that were not replicated.
 ///
-/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hset +hdel +hgetall +pttl
+/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hmget +hset +hdel +hgetall +hscan +pttl
 /// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for
 /// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len); in a cluster `+cluster|slots +asking`,
 /// behind sentinels `+role`.
@@ -175,7 +179,7 @@ struct Shared {
     wall: WallTime,
     overrides: Overrides,
     epoch: Epoch,
-    seen: Seen,
+    copy: OverrideCopy,
 }
 
 impl RedisStore {
@@ -294,7 +298,10 @@ impl Store for RedisStore {
 
     /// Degraded while a server of the store fails; the message names each of them.
     fn health(&self) -> StoreHealth {
-        let failing = self.shared.servers.failing();
+        let mut failing = self.shared.servers.failing();
+        if failing.is_empty() {
+            failing.extend(self.shared.failing_load());
+        }
         let Some(since) = failing.iter().map(|(since, _)| *since).min() else {
             return StoreHealth::Healthy;
         };

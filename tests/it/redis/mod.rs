@@ -8,6 +8,7 @@ mod fleet;
 mod full;
 mod keys;
 mod logs;
+mod many_overrides;
 mod nodes;
 mod overrides;
 mod proxy;

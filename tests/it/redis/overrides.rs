@@ -117,8 +117,10 @@ async fn overrides_end_by_themselves() {
         let ends_in: u64 = server.run(&["TTL", key]);
         assert!((left - 30..=left).contains(&ends_in), "{ends_in}");
     }
-    // Who was over when another came is gone: two, and the version.
-    assert_eq!(server.run::<u64>(&["HLEN", key]), 3);
+    // The override that had ended was removed by a later change.
+    let fields: Vec<String> = server.run(&["HKEYS", key]);
+    let is_override = |name: &&String| !name.starts_with("log:") && *name != "head";
+    assert_eq!(fields.iter().filter(is_override).count(), 2, "{fields:?}");
     let for_good = Override::new("dora", "api", "unlimited").unwrap();
     store.set_override(for_good.clone()).await.unwrap();
     assert_eq!(server.run::<i64>(&["TTL", key]), -1);
