@@ -123,10 +123,10 @@ impl CircuitBreaker {
         StoreFuture::pending(async move {
             match select(call, expired).await {
                 Either::Left((result, _)) => {
-                    breaker.count_answer();
+                    breaker.count_reply();
                     result
                 }
-                Either::Right(_) => Err(breaker::no_answer(deadline)),
+                Either::Right(_) => Err(breaker::no_reply(deadline)),
             }
         })
     }

@@ -17,7 +17,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::error::ValidationError;
 use crate::usage::Usages;
 
-/// Decorator that caches denials, so that a blocked caller who keeps sending causes no store calls.
+/// Decorator that caches denials, so that a blocked caller that keeps sending causes no store calls.
 ///
 /// ```
 /// use tollgate::store::DenyCache;

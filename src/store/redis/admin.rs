@@ -10,25 +10,25 @@ use crate::store::{Override, OverrideStore, Overrides, StoreAdmin, StoreFuture};
 
 impl StoreAdmin for RedisStore {
     fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.forget(batch)
+        self.reset_checks(batch)
     }
 
     fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.forget_subject(subject)
+        self.reset_all_of(subject)
     }
 
     fn clear(&self) -> StoreFuture<()> {
-        self.forget_everything()
+        self.clear_all()
     }
 
     fn len(&self) -> StoreFuture<usize> {
-        self.count()
+        self.count_all()
     }
 
     /// Redis removes expired counters itself, except under the caller's clock.
     fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        if self.shared.by_callers_clock {
-            self.drop_expired(self.shared.wall.at(now))
+        if self.shared.use_client_clock {
+            self.sweep_expired(self.shared.wall.at(now))
         } else {
             StoreFuture::ready(Ok(0))
         }

@@ -27,7 +27,7 @@ pub struct RedisStoreBuilder {
     url: String,
     prefix: String,
     deadline: Duration,
-    by_callers_clock: bool,
+    use_client_clock: bool,
     coalescing: bool,
     max_overrides: usize,
     #[cfg(feature = "redis-tls")]
@@ -61,7 +61,7 @@ impl RedisStoreBuilder {
             url: url.to_owned(),
             prefix: "tollgate".to_owned(),
             deadline: Duration::from_millis(50),
-            by_callers_clock: false,
+            use_client_clock: false,
             coalescing: true,
             max_overrides: 100_000,
             #[cfg(feature = "redis-tls")]
@@ -77,7 +77,7 @@ impl RedisStoreBuilder {
     }
 
     /// Sets the deadline of a decision. Default: 50 ms. After that the result is an error, and it is
-    /// unknown whether the decision was charged, unless the message says that it was not sent.
+    /// unknown whether the decision was charged, unless the message states that it was not sent.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
@@ -90,8 +90,8 @@ impl RedisStoreBuilder {
     /// clocks of the processes, because monotonic time cannot be compared between machines. The
     /// clocks of the processes have to agree: a counter uses the one that is furthest ahead, and a
     /// key is deleted a minute after its last window ends.
-    pub fn by_callers_clock(mut self) -> Self {
-        self.by_callers_clock = true;
+    pub fn use_client_clock(mut self) -> Self {
+        self.use_client_clock = true;
         self
     }
 
@@ -110,7 +110,7 @@ impl RedisStoreBuilder {
     /// Sets the maximum number of [overrides](crate::Override). Default: 100,000. Another one is
     /// rejected with an error. Every process keeps a copy, of about 300 bytes each.
     ///
-    /// A process that finds more at its start does not know which callers are blocked: its requests
+    /// A process that finds more at its start cannot tell which callers are blocked. Its requests
     /// follow the failure mode of their rules, and [`Store::health`](crate::Store::health) is degraded.
     pub fn max_overrides(mut self, max: usize) -> Self {
         self.max_overrides = max;
@@ -175,7 +175,7 @@ impl RedisStoreBuilder {
             clock,
             prefix,
             deadline: self.deadline,
-            by_callers_clock: self.by_callers_clock,
+            use_client_clock: self.use_client_clock,
             wall: WallTime::default(),
             overrides: Overrides::loading(),
             epoch: Epoch::default(),
@@ -192,7 +192,7 @@ impl std::fmt::Debug for RedisStoreBuilder {
         f.debug_struct("RedisStoreBuilder")
             .field("prefix", &self.prefix)
             .field("deadline", &self.deadline)
-            .field("by_callers_clock", &self.by_callers_clock)
+            .field("use_client_clock", &self.use_client_clock)
             .field("coalescing", &self.coalescing)
             .finish_non_exhaustive()
     }

@@ -1,6 +1,6 @@
 //! A cluster: a request queue per primary, and a map from slots to primaries.
 //!
-//! The map may be outdated. A server that is asked for a slot of another server runs nothing, and
+//! The map may be outdated. A server that receives a request for a slot of another server runs nothing, and
 //! names the other one; following such a redirect charges nothing twice. When a server redirects or
 //! fails, the map is reloaded in the background.
 
@@ -145,7 +145,7 @@ impl Cluster {
 
     /// Sends a decision about one key to the primary of its slot. It is sent even if the future is
     /// dropped.
-    pub(super) fn ask(
+    pub(super) fn decision(
         &self,
         request: Request,
         due: Timestamp,

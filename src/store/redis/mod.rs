@@ -122,11 +122,11 @@ pub use self::builder::RedisStoreBuilder;
 /// `valkey://localhost:6379` or `valkeys+cluster://host,host`. The characters `/ ? # @ : %` in a
 /// password are written as `%2F %3F %23 %40 %3A %25`.
 ///
-/// **Sentinel.** The sentinels are asked for the primary of this name, and once a second whether it
-/// has changed. The primary must also report that role itself. User and password are for the primary,
+/// **Sentinel.** The store queries the sentinels for the primary of this name, and once a second whether
+/// it has changed. The primary must also report that role itself. User and password are for the primary,
 /// and for sentinels that require them.
 ///
-/// **Cluster.** The hosts are asked first. All other nodes are discovered, also after a failover.
+/// **Cluster.** The hosts are queried first. All other nodes are discovered, also after a failover.
 /// Nodes are addressed as they announce themselves: these addresses must be reachable, and for TLS in
 /// their certificates.
 ///
@@ -174,8 +174,8 @@ struct Shared {
     clock: SystemClock,
     prefix: Prefix,
     deadline: Duration,
-    by_callers_clock: bool,
-    /// Wall-clock time of the callers, for `by_callers_clock`.
+    use_client_clock: bool,
+    /// Wall-clock time of the callers, for `use_client_clock`.
     wall: WallTime,
     overrides: Overrides,
     epoch: Epoch,
@@ -195,28 +195,28 @@ impl RedisStore {
     }
 
     /// Sends a batch, and reads the reply with `read`. It is sent even if the future is dropped.
-    /// `unasked` is the result if no check of the batch has a counter.
-    fn ask<T: Send + 'static>(
+    /// `unsent` is the result if no check of the batch has a counter.
+    fn send<T: Send + 'static>(
         &self,
         verb: Verb,
         batch: &Batch<'_>,
         (now, charged_at): (Timestamp, Timestamp),
         read: impl FnOnce(&Reading, &[u8]) -> Option<T> + Send + 'static,
-        unasked: impl FnOnce(&Reading) -> T,
+        unsent: impl FnOnce(&Reading) -> T,
     ) -> StoreFuture<T> {
         let shared = &self.shared;
         // Monotonic clocks of different machines cannot be compared, wall clocks can.
         let now = shared.wall.at(now);
-        let clock = shared.by_callers_clock.then_some(now);
+        let clock = shared.use_client_clock.then_some(now);
         let (request, reading) = Request::new(verb, batch, clock, charged_at, &shared.prefix);
         if request.keys.is_empty() {
-            return StoreFuture::ready(Ok(unasked(&reading)));
+            return StoreFuture::ready(Ok(unsent(&reading)));
         }
         let read = move |reply: &Bytes| read(&reading, reply);
         match &shared.servers {
             Servers::Cluster(cluster) if request.keys.len() > 1 => {
                 let due = cluster.now().saturating_add(shared.deadline);
-                let reply = multi_slot::ask(cluster, request, due);
+                let reply = multi_slot::decide(cluster, request, due);
                 let place = Arc::clone(cluster.place());
                 // In a task: a dropped future must not leave a part charged.
                 self.spawn(async move {
@@ -231,15 +231,15 @@ impl RedisStore {
         }
     }
 
-    fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+    fn send_usages(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let at = self.shared.wall.at(now);
-        let unasked = move |reading: &Reading| reading.without_asking(at);
-        self.ask(
+        let unsent = move |reading: &Reading| reading.usages_without_counters(at);
+        self.send(
             verb,
             batch,
             (now, Timestamp::EPOCH),
-            Reading::verdict,
-            unasked,
+            Reading::usages,
+            unsent,
         )
     }
 
@@ -275,19 +275,19 @@ impl RedisStore {
 
 impl Store for RedisStore {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask_verdict(Verb::Decide, batch, now)
+        self.send_usages(Verb::Decide, batch, now)
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask_verdict(Verb::Peek, batch, now)
+        self.send_usages(Verb::Peek, batch, now)
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask_verdict(Verb::Record, batch, now)
+        self.send_usages(Verb::Record, batch, now)
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.ask(
+        self.send(
             Verb::Refund,
             batch,
             (now, charged_at),

@@ -37,7 +37,7 @@ enum LoadState {
     /// Attempts of the first load fail since this time.
     Failing(Timestamp, RedisStoreError),
     Loaded,
-    /// It was loaded, and updates fail since this time. The last copy stays in force.
+    /// It was loaded, and updates fail since this time. The last copy stays valid.
     Outdated(Timestamp, RedisStoreError),
 }
 
@@ -103,7 +103,7 @@ impl Shared {
         new: &Override,
         window: &str,
     ) -> Result<i64, RedisStoreError> {
-        let clock = if self.by_callers_clock { "" } else { "server" };
+        let clock = if self.use_client_clock { "" } else { "server" };
         let field = Prefix::hash_of(&new.subject(), new.rule());
         let of = written(&Override::of(new.subject(), new.rule()));
         let random = RandomState::new();

@@ -18,7 +18,7 @@ async fn a_cluster_keeps_the_contract() {
     let number = AtomicU64::new(0);
     let new = async || {
         let prefix = format!("test-{}", number.fetch_add(1, Ordering::SeqCst));
-        let store = nodes.store().prefix(&prefix).by_callers_clock();
+        let store = nodes.store().prefix(&prefix).use_client_clock();
         Arc::new(store.build().unwrap()) as Arc<dyn Store>
     };
     contract::verify(new).await;

@@ -17,9 +17,7 @@ use crate::log::Log;
 /// A service that limits each caller to 10 requests a day, under a rule per failure mode.
 fn service(server: &Server) -> (Router, Arc<dyn Store>) {
     let rule = |name: &str, mode| {
-        let rule = Rule::new("10/day, fixed-window")
-            .name(name)
-            .without_global();
+        let rule = Rule::new("10/day, fixed-window").name(name).global(false);
         rule.on_store_failure(mode)
     };
     let policy = Policy::builder()

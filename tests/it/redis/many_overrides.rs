@@ -154,7 +154,7 @@ async fn gap_in_the_log_is_closed_by_a_load() {
 /// Starts a service with a rule per failure mode on this store.
 fn service(store: Arc<RedisStore>) -> Router {
     let rule = |name: &str, mode| {
-        let rule = Rule::new("10/day").name(name).without_global();
+        let rule = Rule::new("10/day").name(name).global(false);
         rule.on_store_failure(mode)
     };
     let policy = Policy::builder()

@@ -24,7 +24,7 @@ const MANY: u64 = 100_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stack_over_redis_keeps_the_contract() {
     let server = Server::start();
-    let new = async || server.store().by_callers_clock().connect().unwrap();
+    let new = async || server.store().use_client_clock().connect().unwrap();
     contract::verify(new).await;
     server.assert_that_every_key_ends();
 }

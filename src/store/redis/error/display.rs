@@ -65,7 +65,7 @@ impl fmt::Display for RedisStoreError {
             Cause::Demoted => write!(f, "Redis at {place} is no longer the primary"),
             Cause::UnknownPrimary(name) => write!(
                 f,
-                "no sentinel knows a primary `{name}`; check the name after the hosts in the URL"
+                "no sentinel has a primary `{name}`; check the name after the hosts in the URL"
             ),
             Cause::Redirected(_, error) => write!(
                 f,

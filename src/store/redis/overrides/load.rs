@@ -92,7 +92,7 @@ impl Shared {
     }
 
     /// Publishes the result of an attempt. Returns whether one has succeeded. After the first success,
-    /// the last copy stays in force while Redis does not reply.
+    /// the last copy stays valid while Redis does not reply.
     fn report_load(&self, result: Result<(), RedisStoreError>) -> bool {
         let load = &self.copy.load;
         // A clone: a borrowed value would block its replacement.
