@@ -1,29 +1,29 @@
-// One caller: how all their limits stand, why they are blocked, and what can be done about it.
+// Look-up of one caller: its limits, why it is blocked, override and reset.
 
 let shown = null;
 
-/** Looks somebody up who was named elsewhere on the page. */
+/** Looks up a caller that is shown elsewhere on the page. */
 function lookUp(subject) {
   const [dimension, value] = Object.entries(subject)[0] ?? ['user', ''];
   byId('dimension').value = dimension;
   byId('value').value = value;
   byId('request').value = '';
-  // What was chosen for somebody else says nothing of this one.
+  // A tier that was chosen for another caller does not apply.
   byId('tier').value = '';
   byId('lookup').scrollIntoView();
   return find(subject);
 }
 
 async function find(subject) {
-  const whom = { subject };
-  if (byId('tier').value) whom.tier = byId('tier').value;
-  if (byId('request').value.trim()) whom.request = byId('request').value.trim();
+  const body = { subject };
+  if (byId('tier').value) body.tier = byId('tier').value;
+  if (byId('request').value.trim()) body.request = byId('request').value.trim();
   byId('lookup-problem').textContent = '';
   try {
-    showFound(await ask('lookup', whom));
+    showFound(await request('lookup', body));
   } catch (problem) {
     byId('found').replaceChildren();
-    byId('lookup-problem').textContent = problem.message;
+    byId('lookup-problem').textContent = visible(problem.message);
     if (problem.status === 401) signOut(problem.message);
   }
 }
@@ -41,7 +41,7 @@ function showFound(told) {
   const touched = told.limits.filter((limit) => limit.used > 0 || limit.blocked || limit.overridden);
   touched.sort((one, other) => order(other) - order(one));
   const others = told.limits.filter((limit) => !touched.includes(limit));
-  byId('found').replaceChildren(make('div', { class: 'verdict', id: 'verdict', tabindex: -1, role: 'group', 'aria-label': `${who}: ${chip[1]}` },
+  byId('found').replaceChildren(make('div', { class: 'verdict', id: 'verdict', tabindex: -1, role: 'group', 'aria-label': `${isolated(who)}: ${chip[1]}` },
     make('div', { class: 'verdict-head' },
       make('h2', {}, who), make('span', { class: `chip ${chip[0]}` }, chip[1]),
       make('span', { class: 'chip' }, `tier ${told.tier}${told.tier_known ? '' : ', if no other is known'}`),
@@ -54,7 +54,7 @@ function showFound(told) {
     setLimit(told, touched[0] ?? told.limits[0]),
     make('div', { class: 'actions' },
       ...told.overrides.map((of) => removeButton(of, `Remove ${of.limit} for ${of.rule}`)),
-      make('button', { type: 'button', class: 'danger', id: 'reset', on: { click: () => reset(told, who) } }, 'Forget what was counted'))));
+      make('button', { type: 'button', class: 'danger', id: 'reset', on: { click: () => reset(told, who) } }, 'Reset counters'))));
   byId('verdict').focus({ preventScroll: true });
 }
 
@@ -72,7 +72,7 @@ function standing(limit, told) {
     bar(used, kind));
 }
 
-/** The form that sets another limit for the one who is shown. */
+/** Creates the form that sets an override for the caller. */
 function setLimit(told, first) {
   const rules = [...new Set(told.limits.map((limit) => limit.rule))];
   const present = (rule) => told.limits.filter((limit) => limit.rule === rule).map((limit) => limit.quota).join(', ');
@@ -89,11 +89,11 @@ function setLimit(told, first) {
     problem.textContent = '';
     const end = until.value ? new Date(until.value).toISOString() : null;
     try {
-      const set = await ask('overrides', { subject: told.subject, rule: rule.value, limit: limit.value.trim(), until: end });
-      say(`${set.counter} now has ${set.limit} under ${set.rule}.`);
+      const set = await request('overrides', { subject: told.subject, rule: rule.value, limit: limit.value.trim(), until: end });
+      notify(`${isolated(set.counter)} now has ${set.limit} under ${set.rule}.`);
       await Promise.all([find(told.subject), refreshControl()]);
     } catch (refused) {
-      problem.textContent = refused.message;
+      problem.textContent = visible(refused.message);
     }
   };
   return make('form', { class: 'act', id: 'override-form', autocomplete: 'off', on: { submit } },
@@ -101,36 +101,36 @@ function setLimit(told, first) {
     make('div', { class: 'fields' },
       make('p', { class: 'field wide' }, make('label', { for: 'override-rule' }, 'Rule ', hint), rule),
       make('p', { class: 'field wide' }, make('label', { for: 'override-limit' }, 'Limit'), limit),
-      make('p', { class: 'field wide' }, make('label', { for: 'override-until' }, 'Until ', make('span', { class: 'muted' }, '(else for good)')), until),
+      make('p', { class: 'field wide' }, make('label', { for: 'override-until' }, 'Until ', make('span', { class: 'muted' }, '(default: no end)')), until),
       make('p', { class: 'field action' }, make('button', { type: 'submit', class: 'primary' }, 'Set limit'))),
     make('datalist', { id: 'limit-words' }, make('option', { value: 'unlimited' }), make('option', { value: 'blocked' })),
     problem);
 }
 
 async function reset(told, who) {
-  const yes = await confirmed(`Forget everything that was counted for ${who}? Their limits start from nothing.`, 'Forget');
+  const yes = await confirmed(`Reset all counters of ${isolated(who)}? Their limits start at zero.`, 'Reset');
   if (!yes) return;
   try {
-    await ask('reset', { subject: told.subject });
-    say(`What was counted for ${who} is forgotten.`);
+    await request('reset', { subject: told.subject });
+    notify(`The counters of ${isolated(who)} are reset.`);
     await find(told.subject);
   } catch (problem) {
-    say(problem.message);
+    notify(problem.message);
   }
 }
 
 function removeButton(of, text) {
   const remove = async () => {
-    const yes = await confirmed(`Remove the limit ${of.limit} that was set for ${of.counter} under ${of.rule}?`, 'Remove');
+    const yes = await confirmed(`Remove the override ${of.limit} of ${isolated(of.counter)} under ${of.rule}?`, 'Remove');
     if (!yes) return;
     try {
-      await ask('overrides/remove', { subject: of.subject, rule: of.rule });
-      say(`The limit for ${of.counter} under ${of.rule} is removed.`);
+      await request('overrides/remove', { subject: of.subject, rule: of.rule });
+      notify(`The override of ${isolated(of.counter)} under ${of.rule} is removed.`);
       await refreshControl();
       if (shown) await find(shown.subject);
     } catch (problem) {
-      say(problem.message);
+      notify(problem.message);
     }
   };
-  return make('button', { type: 'button', class: text === 'Remove' ? 'small' : null, 'aria-label': `Remove the limit of ${of.counter} under ${of.rule}`, on: { click: remove } }, text);
+  return make('button', { type: 'button', class: text === 'Remove' ? 'small' : null, 'aria-label': `Remove the override of ${isolated(of.counter)} under ${of.rule}`, on: { click: remove } }, text);
 }

@@ -163,7 +163,7 @@ async fn an_operator_looks_up_a_caller_and_sets_an_override() {
         .until("document.querySelector('#confirm').open")
         .await;
     browser.click("#confirm-yes").await;
-    browser.until_says("#said", "is forgotten").await;
+    browser.until_says("#said", "are reset").await;
     assert_eq!(gateway.send(RESEARCH, &alice).await.status, 200);
 
     browser.click("#maintenance-on").await;
@@ -243,9 +243,9 @@ async fn empty_states_and_an_unreachable_server_are_shown() {
         ("#denied-change", "No day before to compare with yet"),
         ("#worst-endpoint", "None"),
         ("#ordinary", "–"),
-        ("#timeline", "Nobody was denied in the past hour."),
+        ("#timeline", "No request was denied in the past hour."),
         ("#endpoints", "No endpoint has denied anybody."),
-        ("#offenders", "Nobody was denied in the past hour."),
+        ("#offenders", "No caller was denied in the past hour."),
         ("#gauges", "No endpoint was asked for in the past hour."),
         ("#overrides", "None. Look somebody up to set one."),
         ("#policy-version", "Version 1"),
@@ -285,7 +285,7 @@ async fn an_unavailable_store_is_shown_at_the_top() {
         .await;
     let mut browser = opened(&gateway, WIDE, "light").await;
     browser
-        .until_says("#banners", "The store does not answer.")
+        .until_says("#banners", "The store is unavailable.")
         .await;
     browser
         .until_says("#banners", "Limits hold in this process only")
