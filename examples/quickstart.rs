@@ -13,7 +13,7 @@ use tollgate::{RateLimitLayer, identity::Jwt};
 const DEVELOPMENT_SECRET: &str = "read yours from the environment";
 
 fn app() -> Result<Router, tollgate::Error> {
-    let reports = Rule::new("3/minute").name("reports").unscaled(); // the same for every tier
+    let reports = Rule::new("3/minute").name("reports").scale(false); // the same for every tier
     let policy = Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5)) // tier `team`: five times the limit
         .authenticated("100/hour") // per user: the claim `sub` of a valid token

@@ -2,35 +2,7 @@
 //!
 //! Calendar windows use integers only, because the Redis scripts compute the same.
 
-use std::fmt;
-
-use serde::ser::{Serialize, Serializer};
-
 pub(crate) const DAY: u64 = 24 * 60 * 60 * 1_000_000;
-
-/// Instant that is written as `2025-10-30T14:00:00.000Z`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rfc3339Millis(jiff::Timestamp);
-
-impl Rfc3339Millis {
-    /// From microseconds since 1970.
-    pub(crate) fn from_micros(micros: u64) -> Self {
-        let millis = i64::try_from(micros / 1_000).unwrap_or(i64::MAX);
-        Self(jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX))
-    }
-}
-
-impl fmt::Display for Rfc3339Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3}", self.0)
-    }
-}
-
-impl Serialize for Rfc3339Millis {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
 
 /// Returns the end of the aligned block of `count` calendar months that contains `now`.
 ///
@@ -40,19 +12,6 @@ pub(crate) const fn months_end(now: u64, count: u32) -> u64 {
     let count = count as u64;
     let month = month_of_day(now / DAY);
     first_day_of_month((month / count + 1) * count) * DAY
-}
-
-/// Returns year, month and day of a day counted from 1970-01-01.
-pub(crate) const fn date(day: u64) -> (u64, u64, u64) {
-    let month = month_of_day(day);
-    let in_month = day - first_day_of_month(month) + 1;
-    (1_970 + month / 12, month % 12 + 1, in_month)
-}
-
-/// Returns the number of a day, counted from 1970-01-01. The year is 1970 or later.
-#[cfg(feature = "config")]
-pub(crate) const fn day(year: u64, month: u64, day: u64) -> u64 {
-    first_day_of_month((year - 1_970) * 12 + month - 1) + day - 1
 }
 
 /// Returns the months since January 1970 of a day counted from 1970-01-01.
@@ -92,8 +51,6 @@ mod tests {
                 u64::try_from(i64::from(day.year() - 1970) * 12 + i64::from(day.month() - 1))
                     .expect("not before 1970");
             assert_eq!(month_of_day(number), month, "{day}");
-            let (y, m, d) = super::date(number);
-            assert_eq!(format!("{y:04}-{m:02}-{d:02}"), day.to_string());
             if day.day() == 1 {
                 assert_eq!(first_day_of_month(month), number, "{day}");
             }

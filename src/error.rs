@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// use tollgate::Quota;
 ///
 /// let refused = Quota::per_hour(0).unwrap_err();
-/// assert_eq!(refused.field(), "quota amount");
+/// assert_eq!(refused.field(), "quota limit");
 /// assert_eq!(refused.value(), "0");
 /// assert!(refused.to_string().contains("blocked"));
 /// ```
@@ -44,7 +44,7 @@ impl ValidationError {
         }
     }
 
-    /// Prefixes the field with the item that it belongs to: `login: quota amount`.
+    /// Prefixes the field with the item that it belongs to: `login: quota limit`.
     #[must_use]
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.field = format!("{place}: {}", self.field).into();
@@ -79,7 +79,7 @@ impl ValidationError {
         self.other.as_deref()
     }
 
-    /// Returns the name of the setting: `quota amount`, `store capacity`, …
+    /// Returns the name of the setting: `quota limit`, `store capacity`, …
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
@@ -150,6 +150,13 @@ impl ValidationErrors {
     /// Returns the value, or adds the error.
     pub(crate) fn note<T>(&mut self, result: Result<T, ValidationError>) -> Option<T> {
         result.map_err(|problem| self.push(problem)).ok()
+    }
+
+    /// The value, or its errors added.
+    pub(crate) fn note_all<T>(&mut self, result: Result<T, Self>) -> Option<T> {
+        result
+            .map_err(|errors| errors.0.into_iter().for_each(|error| self.push(error)))
+            .ok()
     }
 
     /// Returns `value` if there are no errors.

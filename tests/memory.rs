@@ -312,7 +312,7 @@ fn statistics_stay_as_large_as_they_are_whoever_comes() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // What is blocked and what is unlimited takes no place in the store.
     let policy = Policy::builder()
-        .endpoint("GET /open", Rule::new("unlimited").without_global())
+        .endpoint("GET /open", Rule::new("unlimited").global(false))
         .everyone("blocked");
     let clock = ManualClock::new();
     let layer = RateLimitLayer::builder(policy)

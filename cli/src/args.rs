@@ -63,7 +63,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub(crate) ip: Option<IpAddr>,
     /// Time of the request, such as 2026-12-01T06:00:00Z. Default: now.
-    #[arg(long, value_parser = parse_time, value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<Timestamp>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -108,12 +108,4 @@ fn parse_dimension(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("expected a name and a value, such as `api-key=k1`".to_owned()),
     }
-}
-
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    let expected = "expected a date with time and offset, such as `2026-12-01T06:00:00Z`";
-    let time: jiff::Timestamp = text.parse().map_err(|_| expected.to_owned())?;
-    let micros = u64::try_from(time.as_microsecond())
-        .map_err(|_| "expected a time that is not before 1970".to_owned())?;
-    Ok(Timestamp::from_micros(micros))
 }

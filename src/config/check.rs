@@ -1,90 +1,89 @@
-//! A tree against the shape of the file: unknown keys, missing keys, values of another kind.
+//! Compares a file with the descriptions of its tables: unknown keys, missing keys, values of the
+//! wrong kind.
 
-use super::problem::{ConfigProblem, ProblemReport, Told};
-use super::shape::{self, Kind, one_of};
+use super::problem::{ConfigProblem, ProblemReport};
+use super::redact::is_secret;
 use super::suggest::{did_you_mean, nearest};
-use super::tree::{ConfigKey, ConfigValue, Setting};
+use super::table::{FILE, KeySpec, QUOTA, RULE, TableSpec, ValueKind, is_quota_table, quoted_list};
+use super::tree::{ConfigKey, ConfigValue, Setting, shortened};
 
-/// Notes everything in which the file differs from its shape.
+/// Adds every difference between the file and its description to the report.
 pub(super) fn check(root: &Setting<'_>, report: &mut ProblemReport) {
-    check_table(root, &shape::FILE, report);
+    check_table(root, &FILE, report);
 }
 
-/// What a table is to a rule that may also be just its quotas: a quota has a window.
-pub(super) fn is_quota_table(setting: &Setting<'_>) -> bool {
-    setting.get("window").is_some()
-}
-
-fn check_value(setting: &Setting<'_>, kind: Kind, report: &mut ProblemReport) {
+fn check_value(setting: &Setting<'_>, kind: ValueKind, report: &mut ProblemReport) {
     match (kind, &setting.node.value) {
-        (Kind::Table(shape), ConfigValue::Table(_)) => check_table(setting, shape, report),
-        (Kind::Tables(shape), ConfigValue::List(_)) => {
+        (ValueKind::Table(spec), ConfigValue::Table(_)) => check_table(setting, spec, report),
+        (ValueKind::Tables(spec), ConfigValue::List(_)) => {
             for item in setting.items() {
-                check_value(&item, Kind::Table(shape), report);
+                check_value(&item, ValueKind::Table(spec), report);
             }
         }
-        (Kind::Quota | Kind::Quotas, ConfigValue::Table(_)) => {
-            check_table(setting, &shape::QUOTA, report);
+        (ValueKind::Quota | ValueKind::Quotas, ConfigValue::Table(_)) => {
+            check_table(setting, &QUOTA, report);
         }
-        (Kind::RuleOrQuotas, ConfigValue::Table(_)) => {
-            let is_quota = is_quota_table(setting);
-            let shape = if is_quota {
-                &shape::QUOTA
+        (ValueKind::RuleOrQuotas, ConfigValue::Table(_)) => {
+            let spec = if is_quota_table(setting) {
+                &QUOTA
             } else {
-                &shape::RULE
+                &RULE
             };
-            check_table(setting, shape, report);
+            check_table(setting, spec, report);
         }
-        (Kind::Quotas | Kind::RuleOrQuotas, ConfigValue::List(items)) => {
+        (ValueKind::Quotas | ValueKind::RuleOrQuotas, ConfigValue::List(items)) => {
             if items.is_empty() {
-                report.push(wrong_kind(setting, Kind::Quotas, "an empty list"));
+                report.push(wrong_kind(setting, ValueKind::Quotas, "an empty list"));
             }
             for item in setting.items() {
-                check_value(&item, Kind::Quota, report);
+                check_value(&item, ValueKind::Quota, report);
             }
         }
-        (Kind::Texts(what) | Kind::TextOrTexts(what), ConfigValue::List(_)) => {
+        (ValueKind::Texts(what) | ValueKind::TextOrTexts(what), ConfigValue::List(_)) => {
             for item in setting.items() {
-                check_value(&item, Kind::Text(what), report);
+                check_value(&item, ValueKind::Text(what), report);
             }
         }
-        (Kind::Choices(choices), ConfigValue::List(_)) => {
+        (ValueKind::Choices(choices), ConfigValue::List(_)) => {
             for item in setting.items() {
-                check_value(&item, Kind::Choice(choices), report);
+                check_value(&item, ValueKind::Choice(choices), report);
             }
         }
-        (Kind::Outcomes, ConfigValue::List(_)) => {
+        (ValueKind::Outcomes, ConfigValue::List(_)) => {
             for item in setting.items() {
                 if !matches!(
                     item.node.value,
                     ConfigValue::Text(_) | ConfigValue::Whole(_)
                 ) {
-                    let kind =
-                        Kind::Text("a status code such as `429`, or a class such as `\"5xx\"`");
+                    let kind = ValueKind::Text(
+                        "a status code such as `429`, or a class such as `\"5xx\"`",
+                    );
                     report.push(wrong_kind(&item, kind, &item.node.value.shown()));
                 }
             }
         }
-        (Kind::Choice(choices), ConfigValue::Text(text)) if !choices.contains(&text.as_str()) => {
+        (ValueKind::Choice(choices), ConfigValue::Text(text))
+            if !choices.contains(&text.as_str()) =>
+        {
             let problem = wrong_kind(setting, kind, &setting.node.value.shown());
             report.push(problem.with_help(did_you_mean(text, choices.iter().copied())));
         }
         (
-            Kind::Text(_)
-            | Kind::Choice(_)
-            | Kind::TextOrTexts(_)
-            | Kind::Instant
-            | Kind::Outcomes
-            | Kind::Quota
-            | Kind::Quotas
-            | Kind::RuleOrQuotas,
+            ValueKind::Text(_)
+            | ValueKind::Choice(_)
+            | ValueKind::TextOrTexts(_)
+            | ValueKind::Time
+            | ValueKind::Outcomes
+            | ValueKind::Quota
+            | ValueKind::Quotas
+            | ValueKind::RuleOrQuotas,
             ConfigValue::Text(_),
         )
-        | (Kind::Instant, ConfigValue::Instant(_))
-        | (Kind::Whole(_), ConfigValue::Whole(0..))
-        | (Kind::Number(_), ConfigValue::Whole(_) | ConfigValue::Number(_))
-        | (Kind::Outcomes, ConfigValue::Whole(_))
-        | (Kind::Flag, ConfigValue::Flag(_)) => {}
+        | (ValueKind::Time, ConfigValue::Time(_))
+        | (ValueKind::Whole(_), ConfigValue::Whole(0..))
+        | (ValueKind::Number(_), ConfigValue::Whole(_) | ConfigValue::Number(_))
+        | (ValueKind::Outcomes, ConfigValue::Whole(_))
+        | (ValueKind::Flag, ConfigValue::Flag(_)) => {}
         (_, value) => {
             let problem = wrong_kind(setting, kind, &value.shown());
             report.push(problem.with_help(help(kind, value)));
@@ -92,134 +91,117 @@ fn check_value(setting: &Setting<'_>, kind: Kind, report: &mut ProblemReport) {
     }
 }
 
-fn wrong_kind(setting: &Setting<'_>, kind: Kind, found: &str) -> ConfigProblem {
-    ConfigProblem::new(Told {
-        path: setting.path.clone(),
-        message: format!("found {found}"),
-        found: Some(found.to_owned()),
-        expected: Some(kind.expected()),
-        span: Some(setting.node.span.clone()),
-        ..Told::default()
-    })
+fn wrong_kind(setting: &Setting<'_>, kind: ValueKind, found: &str) -> ConfigProblem {
+    ConfigProblem::at(setting, format!("found {found}"))
+        .with_found(found)
+        .with_expected(kind.expected())
 }
 
-/// What may have been meant by a value of the wrong kind.
-fn help(kind: Kind, value: &ConfigValue) -> Option<String> {
+/// Suggests how to write a value of the wrong kind.
+fn help(kind: ValueKind, value: &ConfigValue) -> Option<String> {
     match (kind, value) {
-        (Kind::Quota | Kind::Quotas | Kind::RuleOrQuotas, ConfigValue::Whole(0)) => {
-            Some("write \"blocked\" to refuse everything, or \"unlimited\" to allow it".to_owned())
+        (ValueKind::Quota | ValueKind::Quotas | ValueKind::RuleOrQuotas, ConfigValue::Whole(0)) => {
+            Some("write \"blocked\" to reject everything, or \"unlimited\" to allow it".to_owned())
         }
-        (Kind::Quota | Kind::Quotas | Kind::RuleOrQuotas, ConfigValue::Whole(number)) => {
-            Some(format!(
-                "a number needs a window: \"{number}/hour\", or {{ limit = {number}, window = \"1h\" }}"
-            ))
-        }
-        (Kind::Texts(_) | Kind::Choices(_), ConfigValue::Text(text)) => {
+        (
+            ValueKind::Quota | ValueKind::Quotas | ValueKind::RuleOrQuotas,
+            ConfigValue::Whole(number),
+        ) => Some(format!(
+            "a number needs a window: \"{number}/hour\", or {{ limit = {number}, window = \"1h\" }}"
+        )),
+        (ValueKind::Texts(_) | ValueKind::Choices(_), ConfigValue::Text(text)) => {
             Some(format!("put it in brackets: [{text:?}]"))
         }
-        (Kind::Flag, ConfigValue::Text(text)) if text == "true" || text == "false" => {
+        (ValueKind::Flag, ConfigValue::Text(text)) if text == "true" || text == "false" => {
             Some(format!("write it without quotes: {text}"))
         }
-        (Kind::Whole(_) | Kind::Number(_), ConfigValue::Text(text))
+        (ValueKind::Whole(_) | ValueKind::Number(_), ConfigValue::Text(text))
             if text.parse::<f64>().is_ok() =>
         {
             Some(format!("write it without quotes: {text}"))
         }
-        (Kind::Tables(_), ConfigValue::Table(_)) => {
+        (ValueKind::Tables(_), ConfigValue::Table(_)) => {
             Some("write two pairs of brackets around its name, once for each".to_owned())
         }
         _ => None,
     }
 }
 
-fn check_table(setting: &Setting<'_>, shape: &'static shape::Table, report: &mut ProblemReport) {
-    // Keys that are there, or were meant by one that is.
-    let mut said: Vec<&str> = Vec::new();
-    for (key, value) in setting.entries() {
-        said.push(&key.name);
-        if let Some(kind) = shape.kind_of(&key.name) {
+fn check_table(table: &Setting<'_>, spec: &'static TableSpec, report: &mut ProblemReport) {
+    // Keys that the table has, or that were probably meant by one that it has.
+    let mut present: Vec<&str> = Vec::new();
+    for (key, value) in table.entries() {
+        present.push(&key.name);
+        if let Some(kind) = spec.kind_of(&key.name) {
             check_value(&value, kind, report);
         } else {
-            let meant = meant(key, shape, report);
-            said.extend(meant);
-            report.add(|| unknown_key(setting, key, shape, meant));
+            let meant = similar_key(key, spec, report);
+            present.extend(meant);
+            report.push_with(|| unknown_key(table, key, spec, meant));
         }
     }
-    for field in shape.fields.iter().filter(|field| field.required) {
-        if !said.contains(&field.key) {
-            report.push(ConfigProblem::new(Told {
-                path: setting.path.key(field.key),
-                message: format!("missing key `{}`", field.key),
-                expected: Some(field.kind.expected()),
-                help: Some(field.doc.to_owned()),
-                span: Some(setting.node.span.clone()),
-                ..Told::default()
-            }));
+    for key in spec.keys().filter(|key| spec.is_required(key)) {
+        if !present.contains(&key.key) {
+            let problem = ConfigProblem::at(table, format!("missing key `{}`", key.key))
+                .with_path(&table.path.key(key.key))
+                .with_expected(key.kind.expected())
+                .with_help(Some(key.doc.to_owned()));
+            report.push(problem);
         }
     }
 }
 
-/// The key that was most likely meant.
-fn meant(
+/// Returns the key that was probably meant.
+fn similar_key(
     key: &ConfigKey,
-    shape: &'static shape::Table,
+    spec: &'static TableSpec,
     report: &ProblemReport,
 ) -> Option<&'static str> {
     if report.is_full() {
         return None;
     }
-    let called = shape.fields.iter().find(|field| {
-        let mut aliases = field.aliases.iter();
+    let has_alias = |known: &&KeySpec| {
+        let mut aliases = known.aliases.iter();
         aliases.any(|alias| alias.eq_ignore_ascii_case(&key.name))
-    });
-    let names = shape.fields.iter().map(|field| field.key);
-    called
-        .map(|field| field.key)
-        .or_else(|| nearest(&key.name, names))
+    };
+    let by_alias = spec.keys().find(has_alias).map(|known| known.key);
+    by_alias.or_else(|| nearest(&key.name, spec.names()))
 }
 
 fn unknown_key(
-    setting: &Setting<'_>,
+    table: &Setting<'_>,
     key: &ConfigKey,
-    shape: &'static shape::Table,
+    spec: &'static TableSpec,
     meant: Option<&str>,
 ) -> ConfigProblem {
-    let names: Vec<&str> = shape.fields.iter().map(|field| field.key).collect();
     let help = match meant {
-        _ if is_secret(&key.name) && shape.field("secret_env").is_some() => Some(
+        _ if is_secret(&key.name) && spec.key("secret_env").is_some() => Some(
             "secrets do not belong into this file: name a variable with `secret_env`, or a file \
              with `secret_file`"
                 .to_owned(),
         ),
         Some(meant) => Some(format!("did you mean `{meant}`?")),
-        None => elsewhere(&key.name),
+        None => other_table(&key.name),
     };
-    ConfigProblem::new(Told {
-        path: setting.path.key(&key.name),
-        message: format!("unknown key `{}`", super::tree::shortened(&key.name)),
-        found: Some(super::tree::shortened(&key.name)),
-        expected: Some(one_of(&names)),
-        help,
-        span: Some(key.span.clone()),
-        covers: meant.map(|meant| setting.path.key(meant)),
-        ..Told::default()
-    })
+    let name = shortened(&key.name);
+    let problem = ConfigProblem::new(format!("unknown key `{name}`"))
+        .with_path(&table.path.key(&key.name))
+        .with_span(key.span.clone())
+        .with_found(name)
+        .with_expected(quoted_list(&spec.names()))
+        .with_help(help);
+    match meant {
+        Some(meant) => problem.covering(&table.path.key(meant)),
+        None => problem,
+    }
 }
 
-fn is_secret(key: &str) -> bool {
-    super::redact::is_secret(key)
-}
-
-/// Whether a key that is not known here belongs into another table.
-fn elsewhere(key: &str) -> Option<String> {
-    let tables = shape::FILE
-        .fields
-        .iter()
-        .filter_map(|field| match field.kind {
-            Kind::Table(table) => Some((field.key, table)),
-            _ => None,
-        });
-    let mut owners = tables.filter(|(_, table)| table.field(key).is_some());
-    let (owner, _) = owners.next()?;
+/// Suggests another table if the key belongs there.
+fn other_table(key: &str) -> Option<String> {
+    let mut owners = FILE.keys().filter(|owner| match owner.kind {
+        ValueKind::Table(table) => table.key(key).is_some(),
+        _ => false,
+    });
+    let owner = owners.next()?.key;
     Some(format!("`{key}` belongs into `[{owner}]`"))
 }

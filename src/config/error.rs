@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::problem::{ConfigProblem, ProblemReport};
+use super::redact;
 use super::render;
 use super::tree::SpanOrigin;
-use super::{json_report, redact};
 
 /// Everything that is wrong with a policy file, at once.
 ///
@@ -126,7 +126,12 @@ impl ConfigError {
     /// "more": 0}`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        json_report::report(&self.inner)
+        let report = serde_json::json!({
+            "file": self.inner.name,
+            "problems": self.inner.problems,
+            "more": self.inner.more,
+        });
+        report.to_string()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::problem::{ConfigProblem, Told};
+use super::problem::ConfigProblem;
 use super::reload::PolicyFile;
 use super::{Config, ConfigError};
 use crate::layer::{RateLimitLayer, RateLimitLayerBuilder};
@@ -35,7 +35,7 @@ impl Config {
     pub(super) fn into_change(self) -> Change {
         Change {
             policy: self.policy,
-            file: self.around,
+            file: self.overrides,
         }
     }
 }
@@ -49,12 +49,9 @@ impl RateLimitLayer {
     pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let config = Config::from_file(path)?;
         let name = config.source.name();
-        config.into_layer().build().map_err(|problems| {
-            let problem = ConfigProblem::new(Told {
-                message: problems.to_string(),
-                ..Told::default()
-            });
-            ConfigError::whole(&name, problem)
-        })
+        config
+            .into_layer()
+            .build()
+            .map_err(|problems| ConfigError::whole(&name, ConfigProblem::new(problems.to_string())))
     }
 }

@@ -207,20 +207,18 @@ mod compile;
 mod context;
 mod environment;
 mod error;
-mod json_report;
 mod layer;
 mod problem;
-mod read;
 mod redact;
 #[cfg(test)]
 mod reference;
 mod reload;
 mod render;
 mod schema;
-mod shape;
 mod source;
 mod suggest;
 mod syntax;
+mod table;
 mod tree;
 mod watch;
 
@@ -229,10 +227,10 @@ use std::path::PathBuf;
 
 pub use self::error::ConfigError;
 pub use self::problem::ConfigProblem;
-use self::problem::{ProblemReport, Told};
-use self::read::Settings;
+use self::problem::ProblemReport;
 pub use self::schema::schema;
 pub use self::source::Source;
+use self::table::FileSettings;
 use self::tree::Setting;
 use crate::headers::HeaderStyle;
 use crate::identity::ClientIp;
@@ -244,8 +242,8 @@ pub struct Config {
     source: Source,
     rules: PolicyBuilder,
     policy: Policy,
-    /// How callers are found, and what they are told.
-    around: LayerOverrides,
+    /// Identity sources and headers of the file.
+    overrides: LayerOverrides,
     key_files: Vec<PathBuf>,
     /// What was in the file, to know it again by.
     fingerprint: u64,
@@ -283,12 +281,11 @@ impl Config {
         environment::apply(&mut root, context, &mut report);
         let root = Setting::root(&root);
         check::check(&root, &mut report);
-        let settings = read::read(&root, context, &mut report);
-        let Settings {
+        let FileSettings {
             policy,
-            around,
+            overrides,
             key_files,
-        } = settings;
+        } = table::read(&root, context, &mut report);
         let rules = source.adjusted(policy);
         let policy = if report.is_full() {
             None
@@ -303,7 +300,7 @@ impl Config {
                 source: source.clone(),
                 rules,
                 policy,
-                around,
+                overrides,
                 key_files,
                 fingerprint: 0,
             }),
@@ -324,13 +321,13 @@ impl Config {
     /// Which headers responses carry.
     #[must_use]
     pub fn headers(&self) -> HeaderStyle {
-        self.around.style.unwrap_or_default()
+        self.overrides.style.unwrap_or_default()
     }
 
     /// How the client's address is found, if the file says so.
     #[must_use]
     pub const fn client_ip(&self) -> Option<&ClientIp> {
-        self.around.client_ip.as_ref()
+        self.overrides.client_ip.as_ref()
     }
 
     /// The same, known again by what was in the file.
@@ -353,12 +350,11 @@ fn has_limits(rules: &PolicyBuilder) -> bool {
 }
 
 fn no_limits() -> ConfigProblem {
-    ConfigProblem::new(Told {
-        message: "there is no limit in it".to_owned(),
-        expected: Some("`[global]`, `[[endpoints]]` or `[[rules]]`".to_owned()),
-        help: Some("to set no limit explicitly: [global] authenticated = \"unlimited\"".to_owned()),
-        ..Told::default()
-    })
+    ConfigProblem::new("the file has no limits")
+        .with_expected("`[global]`, `[[endpoints]]` or `[[rules]]`")
+        .with_help(Some(
+            "to set no limit explicitly: [global] authenticated = \"unlimited\"".to_owned(),
+        ))
 }
 
 /// Shows the rules, and of callers nothing that is secret.

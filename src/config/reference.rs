@@ -1,32 +1,32 @@
-//! The guide to every key, made from the shape of the file, so that it cannot say anything
-//! else. Only tests make it: what people read is `src/docs/configuration.md`.
+//! Guide to every key, generated from the descriptions of the tables. A test compares it with
+//! `src/docs/configuration.md`.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::shape::{FILE, Field, Kind, QUOTA, RULE, Table};
+use super::table::{FILE, KeySpec, QUOTA, RULE, TableSpec, ValueKind};
 
 const INTRODUCTION: &str = "\
 # Every key of a policy file
 
-What a file can say, table by table, as TOML has it; JSON has the same names. How a file is
-read, what the environment has to do with it, and an example of everything are in
-`tollgate::config`. Editors know all this as well, from `schema/tollgate.schema.json`.
+The keys of each table, in TOML syntax. JSON has the same names. `tollgate::config` describes how a file is read,
+how environment variables override it, and has a complete example. `schema/tollgate.schema.json` is the JSON Schema
+for editors.
 
-Names in capitals are for you to choose.
+You choose the names in capitals.
 ";
 
 const RULE_INTRODUCTION: &str = "\
 `global.authenticated` and `global.anonymous` are quotas, or tables with these keys.";
 
 const QUOTA_INTRODUCTION: &str = "\
-Wherever a quota can be, it is a text (`\"500/hour\"`, `\"10/15m\"`, `\"50 per 10 seconds\"`, \
+A quota is a text (`\"500/hour\"`, `\"10/15m\"`, `\"50 per 10 seconds\"`, \
 `\"50/minute, token-bucket, burst 20\"`, `\"unlimited\"`, `\"blocked\"`) or a table with these keys.";
 
 fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
-    for field in FILE.fields {
+    for field in FILE.keys() {
         section(&mut page, field.key, field.kind, field.doc);
     }
     heading(&mut page, "A rule", RULE_INTRODUCTION);
@@ -37,25 +37,25 @@ fn reference() -> String {
 }
 
 fn heading(page: &mut String, title: &str, doc: &str) {
-    // Writing to a text does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(page, "\n## {title}\n\n{doc}\n");
 }
 
-/// A table, and then those in it; nothing for other values, which are lines of a table.
-fn section(page: &mut String, path: &str, kind: Kind, doc: &str) {
+/// Writes a table and the tables in it.
+fn section(page: &mut String, path: &str, kind: ValueKind, doc: &str) {
     let (title, table) = match kind {
-        Kind::Table(table) => (format!("`[{path}]`"), table),
-        Kind::Tables(table) => (format!("`[[{path}]]`"), table),
+        ValueKind::Table(table) => (format!("`[{path}]`"), table),
+        ValueKind::Tables(table) => (format!("`[[{path}]]`"), table),
         _ => return,
     };
-    // What has only tables in it needs no words of its own.
-    let own = table.fields.iter().any(|field| !is_table(field.kind));
-    let others = table.others.as_ref();
+    // A table of tables has no keys to list.
+    let own = table.keys().any(|field| !is_table(field.kind));
+    let others = table.chosen.as_ref();
     if own || others.is_some_and(|others| !is_table(others.kind)) {
         heading(page, &title, doc);
         keys(page, table);
     }
-    for field in table.fields {
+    for field in table.keys() {
         section(
             page,
             &format!("{path}.{}", field.key),
@@ -69,17 +69,23 @@ fn section(page: &mut String, path: &str, kind: Kind, doc: &str) {
     }
 }
 
-const fn is_table(kind: Kind) -> bool {
-    matches!(kind, Kind::Table(_) | Kind::Tables(_))
+const fn is_table(kind: ValueKind) -> bool {
+    matches!(kind, ValueKind::Table(_) | ValueKind::Tables(_))
 }
 
-fn keys(page: &mut String, table: &Table) {
-    page.push_str("\n| key | takes | if not said | means |\n|---|---|---|---|\n");
-    for field in table.fields.iter().filter(|field| !is_table(field.kind)) {
-        line(page, field.key, field.kind, &unsaid(field), field.doc);
+fn keys(page: &mut String, table: &TableSpec) {
+    page.push_str("\n| key | value | default | description |\n|---|---|---|---|\n");
+    for field in table.keys().filter(|field| !is_table(field.kind)) {
+        line(
+            page,
+            field.key,
+            field.kind,
+            &default(table, field),
+            field.doc,
+        );
     }
     if let Some(others) = table
-        .others
+        .chosen
         .as_ref()
         .filter(|others| !is_table(others.kind))
     {
@@ -88,23 +94,23 @@ fn keys(page: &mut String, table: &Table) {
     }
 }
 
-fn unsaid(field: &Field) -> String {
+fn default(table: &TableSpec, field: &KeySpec) -> String {
     match field.default {
-        _ if field.required => "an error".to_owned(),
+        _ if table.is_required(field) => "required".to_owned(),
         Some(default) => format!("`{default}`"),
         None => String::new(),
     }
 }
 
-fn line(page: &mut String, key: &str, kind: Kind, unsaid: &str, doc: &str) {
+fn line(page: &mut String, key: &str, kind: ValueKind, default: &str, doc: &str) {
     let takes = match kind {
-        // At length below.
-        Kind::Quota => "a quota".to_owned(),
-        Kind::Quotas => "a quota, or a list of quotas".to_owned(),
-        Kind::RuleOrQuotas => "a rule, a quota, or a list of quotas".to_owned(),
+        // Described in sections of their own.
+        ValueKind::Quota => "a quota".to_owned(),
+        ValueKind::Quotas => "a quota, or a list of quotas".to_owned(),
+        ValueKind::RuleOrQuotas => "a rule, a quota, or a list of quotas".to_owned(),
         other => other.expected(),
     };
-    let _ = writeln!(page, "| `{key}` | {takes} | {unsaid} | {doc} |");
+    let _ = writeln!(page, "| `{key}` | {takes} | {default} | {doc} |");
 }
 
 /// Run with `BLESS=1` to write it.
@@ -119,22 +125,21 @@ fn the_guide_is_up_to_date() {
     assert_eq!(reference, published, "run the test with BLESS=1");
 }
 
-/// No key is forgotten, however deep.
 #[test]
 fn the_guide_has_every_key() {
-    fn check(table: &Table, page: &str) {
-        for field in table.fields {
+    fn check(table: &TableSpec, page: &str) {
+        for field in table.keys() {
             let line = format!("| `{}` |", field.key);
             let is_heading = is_table(field.kind) && page.contains(field.key);
             assert!(
                 is_heading || field.key == "$schema" || page.contains(&line),
                 "{line}"
             );
-            if let Kind::Table(table) | Kind::Tables(table) = field.kind {
+            if let ValueKind::Table(table) | ValueKind::Tables(table) = field.kind {
                 check(table, page);
             }
         }
-        if let Some(Kind::Table(table)) = table.others.as_ref().map(|others| others.kind) {
+        if let Some(ValueKind::Table(table)) = table.chosen.as_ref().map(|others| others.kind) {
             check(table, page);
         }
     }

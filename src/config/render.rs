@@ -88,9 +88,11 @@ fn group<'a>(error: &'a ConfigErrorInner, lines: &Lines, problem: &'a ConfigProb
     match &problem.span {
         Some(span) => {
             let mut annotations = vec![(span, AnnotationKind::Primary, label)];
-            let also = problem.also.iter();
+            let other = problem.other.iter();
             annotations.extend(
-                also.map(|(span, label)| (span, AnnotationKind::Context, Some(label.clone()))),
+                other.map(|(span, label)| {
+                    (span, AnnotationKind::Context, Some((*label).to_owned()))
+                }),
             );
             let snippets = annotations
                 .into_iter()

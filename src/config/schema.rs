@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{FILE, Field, Kind, QUOTA, RULE, Table};
+use super::table::{FILE, KeySpec, QUOTA, RULE, TableSpec, ValueKind};
 
 /// The JSON Schema (draft 2020-12) of a policy file, for editors that complete and check while
 /// one writes; also TOML, where they have an extension for it.
@@ -34,20 +34,18 @@ pub fn schema() -> String {
     format!("{schema:#}\n")
 }
 
-fn table(shape: &Table) -> Value {
-    let properties: Map<String, Value> = shape
-        .fields
-        .iter()
-        .map(|field| (field.key.to_owned(), property(field)))
+fn table(spec: &TableSpec) -> Value {
+    let properties: Map<String, Value> = spec
+        .keys()
+        .map(|key| (key.key.to_owned(), property(key)))
         .collect();
-    let required: Vec<&str> = shape
-        .fields
-        .iter()
-        .filter(|field| field.required)
-        .map(|field| field.key)
+    let required: Vec<&str> = spec
+        .keys()
+        .filter(|key| spec.is_required(key))
+        .map(|key| key.key)
         .collect();
-    let others = match &shape.others {
-        Some(others) => described(kind(others.kind), others.doc),
+    let others = match &spec.chosen {
+        Some(chosen) => described(kind(chosen.kind), chosen.doc),
         None => json!(false),
     };
     let mut schema = json!({
@@ -61,12 +59,10 @@ fn table(shape: &Table) -> Value {
     schema
 }
 
-fn property(field: &Field) -> Value {
-    let mut schema = described(kind(field.kind), field.doc);
+fn property(key: &KeySpec) -> Value {
+    let mut schema = described(kind(key.kind), key.doc);
     // Simple values are written alike in TOML and in JSON.
-    let default = field
-        .default
-        .and_then(|text| serde_json::from_str(text).ok());
+    let default = key.default.and_then(|text| serde_json::from_str(text).ok());
     if let Some(default) = default {
         let default: Value = default;
         schema["default"] = default;
@@ -79,25 +75,25 @@ fn described(mut schema: Value, doc: &str) -> Value {
     schema
 }
 
-fn kind(kind: Kind) -> Value {
+fn kind(kind: ValueKind) -> Value {
     match kind {
-        Kind::Text(_) => json!({ "type": "string" }),
-        Kind::Choice(choices) => json!({ "enum": choices }),
-        Kind::Whole(_) => json!({ "type": "integer", "minimum": 0 }),
-        Kind::Number(_) => json!({ "type": "number" }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Instant => json!({ "type": "string", "format": "date-time" }),
-        Kind::Texts(_) => list(&json!({ "type": "string" }), 0),
-        Kind::Choices(choices) => list(&json!({ "enum": choices }), 1),
-        Kind::TextOrTexts(_) => {
+        ValueKind::Text(_) => json!({ "type": "string" }),
+        ValueKind::Choice(choices) => json!({ "enum": choices }),
+        ValueKind::Whole(_) => json!({ "type": "integer", "minimum": 0 }),
+        ValueKind::Number(_) => json!({ "type": "number" }),
+        ValueKind::Flag => json!({ "type": "boolean" }),
+        ValueKind::Time => json!({ "type": "string", "format": "date-time" }),
+        ValueKind::Texts(_) => list(&json!({ "type": "string" }), 0),
+        ValueKind::Choices(choices) => list(&json!({ "enum": choices }), 1),
+        ValueKind::TextOrTexts(_) => {
             json!({ "anyOf": [{ "type": "string" }, list(&json!({ "type": "string" }), 0)] })
         }
-        Kind::Outcomes => json!({ "$ref": "#/$defs/outcomes" }),
-        Kind::Quota => json!({ "$ref": "#/$defs/quota" }),
-        Kind::Quotas => json!({ "$ref": "#/$defs/quotas" }),
-        Kind::RuleOrQuotas => json!({ "anyOf": [{ "$ref": "#/$defs/quotas" }, table(&RULE)] }),
-        Kind::Table(shape) => table(shape),
-        Kind::Tables(shape) => list(&table(shape), 0),
+        ValueKind::Outcomes => json!({ "$ref": "#/$defs/outcomes" }),
+        ValueKind::Quota => json!({ "$ref": "#/$defs/quota" }),
+        ValueKind::Quotas => json!({ "$ref": "#/$defs/quotas" }),
+        ValueKind::RuleOrQuotas => json!({ "anyOf": [{ "$ref": "#/$defs/quotas" }, table(&RULE)] }),
+        ValueKind::Table(spec) => table(spec),
+        ValueKind::Tables(spec) => list(&table(spec), 0),
     }
 }
 

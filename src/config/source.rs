@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::ConfigError;
-use super::problem::{ConfigProblem, ProblemReport, Told};
+use super::problem::{ConfigProblem, ProblemReport};
 use super::syntax::Syntax;
 use super::tree::SourceSpan;
 use super::{Config, context::ReadContext};
@@ -212,49 +212,45 @@ fn read_text(path: &Path, name: &str) -> Result<String, ConfigError> {
         } else {
             "save the file as UTF-8"
         };
+        let message = format!("the byte 0x{:02x} is no part of a character", bytes[at]);
+        let problem = ConfigProblem::new(message)
+            .with_expected("text in UTF-8")
+            .with_help(Some(help.to_owned()))
+            .with_span(SourceSpan::in_file(at..at));
         let mut report = ProblemReport::default();
-        report.push(ConfigProblem::new(Told {
-            message: format!("the byte 0x{:02x} is no part of a character", bytes[at]),
-            expected: Some("text in UTF-8".to_owned()),
-            help: Some(help.to_owned()),
-            span: Some(SourceSpan::in_file(at..at)),
-            ..Told::default()
-        }));
-        // Up to there it is the same.
+        report.push(problem);
+        // Up to there, the lossy text has the same positions.
         ConfigError::new(name, &String::from_utf8_lossy(bytes), report)
     })
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ConfigProblem {
     let is_missing = error.kind() == io::ErrorKind::NotFound;
-    ConfigProblem::new(Told {
-        message: why(error),
-        expected: Some("a policy file".to_owned()),
-        help: is_missing.then(|| near(path)).flatten(),
-        ..Told::default()
-    })
+    ConfigProblem::new(describe(error))
+        .with_expected("a policy file")
+        .with_help(is_missing.then(|| similar_file(path)).flatten())
 }
 
-/// Why a file cannot be read, for people.
-pub(super) fn why(error: &io::Error) -> String {
+/// Describes why a file cannot be read.
+pub(super) fn describe(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        io::ErrorKind::NotFound => "file not found".to_owned(),
+        io::ErrorKind::IsADirectory => "the path is a directory".to_owned(),
         io::ErrorKind::FileTooLarge => format!("more than {} MiB", MAX_LENGTH >> 20),
-        io::ErrorKind::PermissionDenied => "this process may not read it".to_owned(),
-        _ => format!("it cannot be read ({error})"),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => format!("the file cannot be read: {error}"),
     }
 }
 
-/// Another file in the same place with nearly this name.
-fn near(path: &Path) -> Option<String> {
+/// Suggests a file of the same directory with a similar name.
+fn similar_file(path: &Path) -> Option<String> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     let written = path.file_name()?.to_str()?;
     let Ok(entries) = directory.read_dir() else {
-        return Some(format!("there is no directory `{}`", directory.display()));
+        return Some(format!("directory `{}` not found", directory.display()));
     };
     let names: Vec<OsString> = entries
         .flatten()
@@ -271,9 +267,6 @@ fn near(path: &Path) -> Option<String> {
 }
 
 fn too_long() -> ConfigProblem {
-    ConfigProblem::new(Told {
-        message: format!("more than {} MiB", MAX_LENGTH >> 20),
-        expected: Some("a policy file, which is smaller than that".to_owned()),
-        ..Told::default()
-    })
+    ConfigProblem::new(format!("more than {} MiB", MAX_LENGTH >> 20))
+        .with_expected("a policy file, which is smaller than that")
 }

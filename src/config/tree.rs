@@ -1,14 +1,15 @@
-//! What a file says, whatever its syntax: values that know where they were said.
+//! The values of a file with their positions, independent of its syntax.
 
 use std::fmt::Write;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
-/// Where something was said: a part of the file, or of a variable of the environment.
+/// Position of a value: a range of the file or of an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SourceSpan {
     pub(super) origin: SpanOrigin,
-    /// In bytes of the file, or of the variable's value.
+    /// Bytes of the file, or of the value of the variable.
     pub(super) range: Range<usize>,
 }
 
@@ -18,14 +19,14 @@ pub(super) enum SpanOrigin {
     Variable(Arc<Variable>),
 }
 
-/// A variable of the environment.
+/// An environment variable.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) value: String,
 }
 
-/// The name, and not the value: some are secrets.
+/// Shows the name only, because the value may be a secret.
 impl std::fmt::Debug for Variable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Variable({})", self.name)
@@ -33,14 +34,14 @@ impl std::fmt::Debug for Variable {
 }
 
 impl SourceSpan {
-    pub(super) const fn in_file(span: Range<usize>) -> Self {
+    pub(super) const fn in_file(range: Range<usize>) -> Self {
         Self {
             origin: SpanOrigin::File,
-            range: span,
+            range,
         }
     }
 
-    /// A variable whose value is not to be shown.
+    /// A variable whose value must not be shown.
     pub(super) fn of_variable(name: &str) -> Self {
         let variable = Variable {
             name: name.to_owned(),
@@ -61,7 +62,7 @@ impl SourceSpan {
     }
 }
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigNode {
     pub(super) span: SourceSpan,
@@ -70,46 +71,46 @@ pub(super) struct ConfigNode {
 
 #[derive(Clone, Debug)]
 pub(super) enum ConfigValue {
-    /// Only JSON has it.
+    /// Only in JSON.
     Null,
     Flag(bool),
     Whole(i64),
     Number(f64),
     Text(String),
-    /// Only TOML has it; as it was written.
-    Instant(String),
+    /// Only in TOML; as it was written.
+    Time(String),
     List(Vec<ConfigNode>),
     Table(ConfigTable),
 }
 
 impl ConfigValue {
-    /// What it is, for people, without showing it.
+    /// Returns the name of the kind.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Flag(_) => "true or false",
             Self::Whole(_) | Self::Number(_) => "a number",
             Self::Text(_) => "a text",
-            Self::Instant(_) => "a date",
+            Self::Time(_) => "a date",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
         }
     }
 
-    /// The value, for people.
+    /// Returns the value for messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Flag(flag) => format!("`{flag}`"),
             Self::Whole(number) => format!("the number {number}"),
             Self::Number(number) => format!("the number {number}"),
             Self::Text(text) => format!("the text `{}`", shortened(text)),
-            Self::Instant(text) => format!("the date `{}`", shortened(text)),
+            Self::Time(text) => format!("the date `{}`", shortened(text)),
             Self::Null | Self::List(_) | Self::Table(_) => self.kind().to_owned(),
         }
     }
 }
 
-/// A text that fits into a message.
+/// Cuts a text to the length of a message.
 pub(super) fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown: String = text.chars().take(LONGEST).collect();
@@ -138,7 +139,7 @@ impl ConfigTable {
     }
 }
 
-/// The way to a value: `endpoints[3].limit`.
+/// Path of a value: `endpoints[3].limit`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConfigPath(String);
 
@@ -156,7 +157,7 @@ impl ConfigPath {
         if !name.is_empty() && name.bytes().all(plain) {
             path.push_str(name);
         } else {
-            // Writing to a text does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(path, "{:?}", shortened(name));
         }
         Self(path)
@@ -166,7 +167,7 @@ impl ConfigPath {
         Self(format!("{}[{index}]", self.0))
     }
 
-    /// The way on, as somebody else has put it together.
+    /// Appends the rest of a path.
     pub(super) fn then(&self, rest: &str) -> Self {
         match self.0.as_str() {
             "" => Self(rest.trim_start_matches('.').to_owned()),
@@ -175,7 +176,7 @@ impl ConfigPath {
     }
 }
 
-/// A value, its place, and the way to it.
+/// A value of the tree and its path.
 #[derive(Clone, Debug)]
 pub(super) struct Setting<'a> {
     pub(super) path: ConfigPath,
@@ -195,14 +196,14 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// The value of a key, if this is a table that has it.
+    /// Returns the value of a key, if this is a table that has it.
     pub(super) fn get(&self, key: &str) -> Option<Self> {
         let node = self.table()?.get(key)?;
         let path = self.path.key(key);
         Some(Self { path, node })
     }
 
-    /// Keys with their values, if this is a table.
+    /// Returns keys and values, if this is a table.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'a ConfigKey, Self)> {
         let entries = self.table().map_or(&[][..], |table| &table.entries);
         entries.iter().map(|(key, node)| {
@@ -211,13 +212,12 @@ impl<'a> Setting<'a> {
         })
     }
 
-    /// The items, if this is a list.
+    /// Returns the items, if this is a list.
     pub(super) fn items(&self) -> impl Iterator<Item = Self> {
         let count = self.list().len();
         (0..count).filter_map(|index| self.item(index))
     }
 
-    /// One of the items.
     pub(super) fn item(&self, index: usize) -> Option<Self> {
         let node = self.list().get(index)?;
         let path = self.path.item(index);
@@ -231,7 +231,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// The items of a list, or else the value itself.
+    /// Returns the items of a list, or else the value itself.
     pub(super) fn one_or_more(&self) -> Vec<Self> {
         match self.node.value {
             ConfigValue::List(_) => self.items().collect(),
@@ -246,6 +246,33 @@ impl<'a> Setting<'a> {
         }
     }
 
+    pub(super) const fn is_list(&self) -> bool {
+        matches!(self.node.value, ConfigValue::List(_))
+    }
+
+    /// Returns the text of a key.
+    pub(super) fn text_of(&self, key: &str) -> Option<&'a str> {
+        self.get(key)?.text()
+    }
+
+    /// Returns the flag of a key.
+    pub(super) fn flag_of(&self, key: &str) -> Option<bool> {
+        self.get(key)?.flag()
+    }
+
+    /// Returns the text or the texts of a key. What is no text is empty, so that indexes stay
+    /// those of the file.
+    pub(super) fn texts_of(&self, key: &str) -> Vec<String> {
+        let items = self.get(key).map(|value| value.one_or_more());
+        let text = |item: &Self| item.text().unwrap_or_default().to_owned();
+        items.iter().flatten().map(text).collect()
+    }
+
+    /// Returns the parsed text of a key. What cannot be parsed was reported by the check.
+    pub(super) fn parse<T: FromStr>(&self, key: &str) -> Option<T> {
+        self.text_of(key)?.parse().ok()
+    }
+
     pub(super) const fn flag(&self) -> Option<bool> {
         match self.node.value {
             ConfigValue::Flag(flag) => Some(flag),
@@ -253,7 +280,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// Returns a whole number that is not negative.
     pub(super) fn whole(&self) -> Option<u64> {
         match self.node.value {
             ConfigValue::Whole(number) => u64::try_from(number).ok(),
@@ -273,8 +300,8 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Goes along a path that somebody else has put together, as far as it leads; what is left
-    /// of it comes back. Names are taken as they are, dots and all.
+    /// Follows the path of a [`ValidationError`](crate::error::ValidationError) as far as the tree
+    /// has it. Returns the setting and the rest of the path. Names may contain dots.
     pub(super) fn follow(self, way: &str) -> (Self, &str) {
         let mut here = self;
         let mut rest = way;

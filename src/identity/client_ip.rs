@@ -10,7 +10,7 @@ use super::line::Line;
 use super::nat64::Nat64;
 use super::networks::{Trusted, network};
 use super::{forwarded, peer};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 
 /// The most hops that are walked back. Who has more of them is known by the last one seen.
@@ -39,7 +39,7 @@ const MAX_HOPS: usize = 128;
 /// // The proxy saw 203.0.113.9. What stands left of that, the client has made up.
 /// let client = client_ip.locate(&RequestHead::of(&request)).unwrap();
 /// assert_eq!(client.ip().to_string(), "203.0.113.9");
-/// # Ok::<(), tollgate::ValidationError>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// Lists (`X-Forwarded-For`, `Forwarded`) are read over all their lines and from the right, as
@@ -167,8 +167,8 @@ impl Default for ClientIp {
     }
 }
 
-const fn mask(prefix: u8) -> u128 {
-    match u128::MAX.checked_shl(128_u32.saturating_sub(prefix as u32)) {
+const fn mask(prefix: u32) -> u128 {
+    match u128::MAX.checked_shl(128_u32.saturating_sub(prefix)) {
         Some(mask) => mask,
         None => 0,
     }
@@ -181,12 +181,12 @@ pub struct ClientIpBuilder {
     trusted_proxies: Vec<String>,
     trust_all: bool,
     header: ForwardedHeader,
-    ipv6_prefix: u8,
+    ipv6_prefix: u32,
     nat64_prefixes: Vec<String>,
 }
 
 impl ClientIpBuilder {
-    const IPV6_PREFIX: u8 = 64;
+    const IPV6_PREFIX: u32 = 64;
 
     /// Proxies whose forwarding headers are believed: addresses or networks in CIDR notation.
     /// Adds to those named before.
@@ -207,7 +207,7 @@ impl ClientIpBuilder {
     }
 
     /// How many bits of an IPv6 address make one client, 1 to 128; 64 by default.
-    pub const fn ipv6_prefix(mut self, bits: u8) -> Self {
+    pub const fn ipv6_prefix(mut self, bits: u32) -> Self {
         self.ipv6_prefix = bits;
         self
     }
@@ -236,21 +236,28 @@ impl ClientIpBuilder {
     }
 
     /// Checks the settings.
-    pub fn build(self) -> Result<ClientIp, ValidationError> {
-        let nat64 = Nat64::new(&self.nat64_prefixes)?;
-        let networks: Vec<_> = self
-            .trusted_proxies
-            .iter()
-            .map(|text| Ok(nat64.fold_network(network(text)?)))
-            .collect::<Result<_, ValidationError>>()?;
-        if !(1..=128).contains(&self.ipv6_prefix) {
-            return Err(ValidationError::new(
-                "IPv6 prefix",
-                self.ipv6_prefix,
-                "1 to 128 bits",
-            ));
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `trusted_proxies[1]`.
+    pub fn build(self) -> Result<ClientIp, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
+        let nat64 = Nat64::new(&self.nat64_prefixes, &mut errors);
+        let mut networks = Vec::with_capacity(self.trusted_proxies.len());
+        for (index, text) in self.trusted_proxies.iter().enumerate() {
+            let network =
+                network(text).map_err(|error| error.at(format!("trusted_proxies[{index}]")));
+            networks.extend(
+                errors
+                    .note(network)
+                    .map(|network| nat64.fold_network(network)),
+            );
         }
-        Ok(ClientIp {
+        if !(1..=128).contains(&self.ipv6_prefix) {
+            let error = ValidationError::new("IPv6 prefix", self.ipv6_prefix, "1 to 128 bits");
+            errors.push(error.at("ipv6_prefix"));
+        }
+        errors.or(ClientIp {
             trusted: if self.trust_all {
                 Trusted::Everybody
             } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
 
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::network;
 
 /// The most prefixes that can be configured: each costs a comparison per IPv6 address.
@@ -19,22 +19,21 @@ pub(super) struct Nat64 {
 }
 
 impl Nat64 {
-    pub(super) fn new(prefixes: &[String]) -> Result<Self, ValidationError> {
-        if prefixes.len() > MAX_PREFIXES {
+    /// Parses the prefixes, and adds what is wrong with them to `errors`.
+    pub(super) fn new(texts: &[String], errors: &mut ValidationErrors) -> Self {
+        if texts.len() > MAX_PREFIXES {
             let expected = format!("at most {MAX_PREFIXES} prefixes");
-            return Err(ValidationError::new(
-                "NAT64 prefixes",
-                prefixes.len(),
-                expected,
-            ));
+            let error = ValidationError::new("NAT64 prefixes", texts.len(), expected);
+            errors.push(error.at("nat64_prefixes"));
         }
-        let prefixes: Arc<[u128]> = prefixes
-            .iter()
-            .map(|text| prefix(text))
-            .collect::<Result<_, _>>()?;
-        Ok(Self {
-            prefixes: (!prefixes.is_empty()).then_some(prefixes),
-        })
+        let mut prefixes = Vec::with_capacity(texts.len());
+        for (index, text) in texts.iter().enumerate() {
+            let prefix = prefix(text).map_err(|error| error.at(format!("nat64_prefixes[{index}]")));
+            prefixes.extend(errors.note(prefix));
+        }
+        Self {
+            prefixes: (!prefixes.is_empty()).then(|| prefixes.into()),
+        }
     }
 
     /// Returns the IPv4 address that an IPv6 address stands for, else the address itself.
@@ -88,9 +87,11 @@ fn prefix(text: &str) -> Result<u128, ValidationError> {
 mod tests {
     use super::*;
 
-    fn nat64(prefixes: &[&str]) -> Result<Nat64, ValidationError> {
+    fn nat64(prefixes: &[&str]) -> Result<Nat64, ValidationErrors> {
         let prefixes: Vec<String> = prefixes.iter().map(|&text| text.to_owned()).collect();
-        Nat64::new(&prefixes)
+        let mut errors = ValidationErrors::default();
+        let nat64 = Nat64::new(&prefixes, &mut errors);
+        errors.or(nat64)
     }
 
     #[test]
@@ -143,8 +144,10 @@ mod tests {
             "10.0.0.0/8",
             "::/0",
         ] {
-            let refused = nat64(&[text]).unwrap_err();
-            assert_eq!((refused.field(), refused.value()), ("NAT64 prefix", text));
+            let errors = nat64(&[text]).unwrap_err();
+            let error = errors.iter().next().unwrap();
+            assert_eq!((error.field(), error.value()), ("NAT64 prefix", text));
+            assert_eq!(error.path(), Some("nat64_prefixes[0]"));
         }
         assert!(nat64(&["64:ff9b:1::/96"; 17]).is_err());
     }

@@ -45,7 +45,7 @@ pub use self::builder::RateLimitLayerBuilder;
 ///     .tiers(Tiers::new("free").tier("team", 5))
 ///     .authenticated("1000/hour")
 ///     .anonymous("100/hour")
-///     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).unscaled());
+///     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).scale(false));
 ///
 /// let limits = RateLimitLayer::builder(policy)
 ///     .identify(Jwt::hs256("a secret of at least 32 characters").tier("app_metadata.plan").build()?)

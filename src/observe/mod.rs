@@ -14,6 +14,7 @@
 //! nanoseconds. The [guide](crate::docs::operations) explains every value and what to do about it.
 
 mod alert;
+mod counters;
 mod event;
 mod log_sampler;
 mod metrics;
@@ -22,7 +23,6 @@ mod report;
 mod statistics;
 mod step_ring;
 mod store_failures;
-mod tally;
 mod tick;
 mod truncate;
 mod violations;
@@ -41,12 +41,13 @@ use crate::quota::Quota;
 use crate::sync::Mutex;
 
 use self::alert::AlertEvaluator;
+use self::counters::{CounterRegistry, StripedCounter};
 use self::log_sampler::LogSampler;
 use self::store_failures::StoreFailures;
-use self::tally::{Often, Tallies};
 use self::violations::{RetryTracker, Violations};
 
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
+pub(crate) use self::counters::DecisionCounters;
 pub use self::metrics::{METRICS, Metric, MetricKind, MetricLabel};
 pub(crate) use self::pseudonym::Pseudonyms;
 pub(crate) use self::report::{Allowed, Denied, Exceeded, Rejected};
@@ -54,7 +55,6 @@ pub use self::statistics::{
     Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics, StoreStatistics,
     TimeBucket, Totals,
 };
-pub(crate) use self::tally::Tally;
 #[cfg(feature = "admin")]
 pub(crate) use self::truncate::{MAX_TEXT, truncate};
 
@@ -73,10 +73,10 @@ pub(crate) struct Telemetry {
     since: Timestamp,
     /// Whether decisions are counted at all.
     enabled: bool,
-    endpoints: Tallies,
-    policies: Tallies,
-    exempt: Often,
-    uncounted: Often,
+    endpoints: CounterRegistry,
+    policies: CounterRegistry,
+    exempt: StripedCounter,
+    uncounted: StripedCounter,
     unavailable: AtomicU64,
     invalid_credentials: AtomicU64,
     /// When the next tick is due, in microseconds.
@@ -119,10 +119,10 @@ impl Telemetry {
         Self {
             since: now,
             enabled: !settings.is_off,
-            endpoints: Tallies::default(),
-            policies: Tallies::default(),
-            exempt: Often::default(),
-            uncounted: Often::default(),
+            endpoints: CounterRegistry::default(),
+            policies: CounterRegistry::default(),
+            exempt: StripedCounter::default(),
+            uncounted: StripedCounter::default(),
             unavailable: AtomicU64::new(0),
             invalid_credentials: AtomicU64::new(0),
             next_tick_at: AtomicU64::new(0),
@@ -147,7 +147,7 @@ impl Telemetry {
     }
 
     /// Returns the counters of an endpoint, by its route.
-    pub(crate) fn endpoint(&self, route: &str) -> Arc<Tally> {
+    pub(crate) fn endpoint(&self, route: &str) -> Arc<DecisionCounters> {
         let counters = self.endpoints.of(route);
         #[cfg(feature = "metrics")]
         if self.enabled {
@@ -157,7 +157,7 @@ impl Telemetry {
     }
 
     /// Returns the counters of a quota, by its name in response headers.
-    pub(crate) fn policy(&self, name: &str) -> Arc<Tally> {
+    pub(crate) fn policy(&self, name: &str) -> Arc<DecisionCounters> {
         let counters = self.policies.of(name);
         #[cfg(feature = "metrics")]
         if self.enabled {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::tally::{Stripe, Tally};
+use super::counters::{DecisionCounters, Stripe};
 use super::violations::Violation;
 use super::{Telemetry, event};
 use crate::clock::Timestamp;
@@ -18,8 +18,8 @@ use crate::usage::Usage;
 /// An allowed request, its endpoint and its binding quota.
 #[derive(Clone, Copy)]
 pub(crate) struct Allowed<'a> {
-    pub(crate) endpoint: &'a Tally,
-    pub(crate) policy: &'a Tally,
+    pub(crate) endpoint: &'a DecisionCounters,
+    pub(crate) policy: &'a DecisionCounters,
     pub(crate) usage: &'a Usage,
     /// Whether the response has a warning.
     pub(crate) warns: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Allowed<'a> {
 
 /// A denied request.
 pub(crate) struct Denied<'a> {
-    pub(crate) endpoint: &'a Tally,
-    pub(crate) policy: &'a Tally,
+    pub(crate) endpoint: &'a DecisionCounters,
+    pub(crate) policy: &'a DecisionCounters,
     pub(crate) caller: Subject<'a>,
     pub(crate) address: Option<IpAddr>,
     /// The id of the counter that denied it.
@@ -83,7 +83,7 @@ impl Telemetry {
             let metrics = allowed.policy.metrics.policy(allowed.policy.name());
             metrics.decisions.add("allowed", 1);
             if before.is_multiple_of(Self::REMAINING_SAMPLE) {
-                let share = super::tally::remaining_share(allowed.usage);
+                let share = super::counters::remaining_share(allowed.usage);
                 metrics.remaining.record("", f64::from(share));
             }
         }
@@ -207,7 +207,7 @@ impl Telemetry {
     /// Counts and logs the denial of a dry run.
     pub(crate) fn would_deny<'a>(
         &self,
-        policy: &Tally,
+        policy: &DecisionCounters,
         caller: &Subject<'_>,
         now: Timestamp,
         exceeded: impl FnOnce() -> Exceeded<'a>,
@@ -270,7 +270,7 @@ impl Telemetry {
     #[cfg_attr(not(feature = "metrics"), expect(unused_variables, reason = "a label"))]
     fn count_exempt(&self, why: &'static str) {
         if self.enabled {
-            self.exempt.once_more();
+            self.exempt.increment();
             #[cfg(feature = "metrics")]
             self.metrics().exempt.add(why, 1);
         }
@@ -279,7 +279,7 @@ impl Telemetry {
     /// Counts a request that no rule applies to, or that cannot be counted.
     pub(crate) fn uncounted(&self) {
         if self.enabled {
-            self.uncounted.once_more();
+            self.uncounted.increment();
         }
     }
 
@@ -333,7 +333,7 @@ impl Telemetry {
 
 /// Returns the key of a [`LogSampler`](super::log_sampler::LogSampler) for one caller and quota. The
 /// hash is keyed, so that no caller can choose a neighbouring one.
-const fn kind_of(caller_hash: u64, policy: &Tally) -> u64 {
+const fn kind_of(caller_hash: u64, policy: &DecisionCounters) -> u64 {
     caller_hash.wrapping_add(policy.number() as u64)
 }
 

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::alert::Alert;
+use super::counters::DecisionCounters;
 use super::statistics::{
     EndpointStatistics, PolicyStatistics, Statistics, StoreStatistics, TimeBucket, Totals,
 };
-use super::tally::Tally;
 use super::violations::Violations;
 use super::{Telemetry, event};
 use crate::clock::Timestamp;
@@ -148,7 +148,7 @@ impl Telemetry {
 /// `denied_last_day` are the denials of all endpoints.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn endpoint(
-    counters: &Tally,
+    counters: &DecisionCounters,
     denied_last_day: u64,
     violations: &Violations,
     now: Timestamp,
@@ -165,7 +165,7 @@ fn endpoint(
     }
 }
 
-fn policy(counters: &Tally) -> PolicyStatistics {
+fn policy(counters: &DecisionCounters) -> PolicyStatistics {
     PolicyStatistics {
         name: counters.name().clone(),
         allowed: counters.allowed(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::StatusCode;
 
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 
 /// Which responses count against a rule: all of them, or some.
 ///
@@ -22,7 +22,7 @@ use crate::error::ValidationError;
 /// let some = Count::statuses(["2xx", "404"])?;
 /// assert!(some.includes(StatusCode::NOT_FOUND));
 /// assert!(!some.includes(StatusCode::BAD_REQUEST));
-/// # Ok::<(), tollgate::ValidationError>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count(Which);
@@ -59,35 +59,36 @@ impl Count {
     }
 
     /// Only these: status codes (`404`) and classes (`4xx`).
+    ///
+    /// # Errors
+    ///
+    /// Every wrong status, each with its index as path: `[1]`.
     pub fn statuses<'a>(
         statuses: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, ValidationError> {
+    ) -> Result<Self, ValidationErrors> {
         let (mut classes, mut codes) = (Vec::new(), Vec::new());
-        for status in statuses {
-            let refuse = || {
-                let expected = "status codes such as `404`, or classes such as `4xx`";
-                ValidationError::new("counted status", status, expected)
-            };
-            match status.strip_suffix("xx") {
-                Some(class) => match class.parse() {
-                    Ok(class @ 1..=5) => classes.push(class),
-                    _ => return Err(refuse()),
-                },
-                None => match status.parse() {
-                    Ok(code @ 100..=599) => codes.push(code),
-                    _ => return Err(refuse()),
-                },
+        let mut errors = ValidationErrors::default();
+        for (index, status) in statuses.into_iter().enumerate() {
+            let class = status.strip_suffix("xx").map(str::parse);
+            match (class, status.parse()) {
+                (Some(Ok(class @ 1..=5)), _) => classes.push(class),
+                (None, Ok(code @ 100..=599)) => codes.push(code),
+                _ => {
+                    let expected = "status codes such as `404`, or classes such as `4xx`";
+                    let error = ValidationError::new("counted status", status, expected);
+                    errors.push(error.at(format!("[{index}]")));
+                }
             }
         }
-        if classes.is_empty() && codes.is_empty() {
+        if classes.is_empty() && codes.is_empty() && errors.iter().len() == 0 {
             let expected = "at least one status code or class";
-            return Err(ValidationError::new(
+            errors.push(ValidationError::new(
                 "counted statuses",
                 "nothing",
                 expected,
             ));
         }
-        Ok(Self::of(&classes, &codes))
+        errors.or(Self::of(&classes, &codes))
     }
 
     fn of(classes: &[usize], codes: &[u16]) -> Self {

@@ -12,7 +12,7 @@
 //!     .category("secrets", Rule::new("500/hour").suggestion("Team has 2,500 an hour."))
 //!     .endpoint("GET /v1/secrets/{id}", Rule::in_category("secrets"))
 //!     .endpoint("PUT /v1/secrets/{id}", Rule::in_category("secrets"))
-//!     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).unscaled())
+//!     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).scale(false))
 //!     .rule("tenant", Rule::new("100_000/day").per(["tenant"]))
 //!     .exempt_route("GET /health")
 //!     .build()?;
@@ -24,10 +24,10 @@
 //!
 //! 1. Is it exempt? Then none.
 //! 2. The rule of its endpoint: the endpoint's own quotas, or else those of its category. (Both,
-//!    if the category is [`stacked`](Rule::stacked).)
+//!    if the category has [`stack(true)`](Rule::stack).)
 //! 3. The global rule: [`authenticated`](PolicyBuilder::authenticated) per caller, or
-//!    [`anonymous`](PolicyBuilder::anonymous) per address; unless the endpoint is
-//!    [`without_global`](Rule::without_global).
+//!    [`anonymous`](PolicyBuilder::anonymous) per client IP; unless the endpoint has
+//!    [`global(false)`](Rule::global).
 //! 4. Every always-on [`rule`](PolicyBuilder::rule).
 //!
 //! All their quotas are decided at one instant: all are charged, or none. What matches no

@@ -15,7 +15,7 @@ use crate::quota::{IntoQuota, Quota};
 /// use tollgate::policy::{Count, Rule};
 ///
 /// // Ten failed logins an hour from one address, whatever the caller pays.
-/// let login = Rule::new("10/hour").name("login").per(["ip"]).unscaled().count(Count::failure());
+/// let login = Rule::new("10/hour").name("login").per(["ip"]).scale(false).count(Count::failure());
 ///
 /// // Two windows, and numbers of their own for two tiers.
 /// let search = Rule::new("10/minute")
@@ -94,12 +94,15 @@ impl Rule {
     /// A rule that shares the counters of a category.
     ///
     /// Add a quota of its own with [`quota`](Rule::quota), and it replaces the category's, unless
-    /// the category is [`stacked`](Rule::stacked).
+    /// the category has [`stack(true)`](Rule::stack).
     pub fn in_category(category: impl Into<String>) -> Self {
-        Self {
-            category: Some(category.into()),
-            ..Self::default()
-        }
+        Self::default().category(category)
+    }
+
+    /// Sets the category whose counters the rule shares. Endpoints only.
+    pub fn category(mut self, name: impl Into<String>) -> Self {
+        self.category = Some(name.into());
+        self
     }
 
     /// Whether it says more than its quotas, and whom and when they are for.
@@ -155,10 +158,10 @@ impl Rule {
         self
     }
 
-    /// Tiers do not multiply it: for logins, sign-ups and recovery. What the whole instance
-    /// shares ([`per([])`](Self::per)) they never do.
-    pub fn unscaled(mut self) -> Self {
-        self.unscaled = true;
+    /// Sets whether tiers multiply the quotas. Default: `true`. Use `false` for logins, sign-ups
+    /// and recovery. A rule for the whole instance ([`per([])`](Self::per)) is never scaled.
+    pub fn scale(mut self, scale: bool) -> Self {
+        self.unscaled = !scale;
         self
     }
 
@@ -208,10 +211,11 @@ impl Rule {
         self
     }
 
-    /// For an endpoint: the global rule does not count it as well; unless it is a
-    /// [dry run](Self::dry_run), which replaces nothing.
-    pub fn without_global(mut self) -> Self {
-        self.without_global = true;
+    /// Sets whether the global rule counts this endpoint as well. Default: `true`. Endpoints only.
+    ///
+    /// A [dry run](Self::dry_run) replaces nothing: the global rule counts its endpoint always.
+    pub fn global(mut self, global: bool) -> Self {
+        self.without_global = !global;
         self
     }
 
@@ -222,9 +226,10 @@ impl Rule {
         self
     }
 
-    /// For a category: it also counts endpoints that have quotas of their own.
-    pub fn stacked(mut self) -> Self {
-        self.stacked = true;
+    /// Sets whether the category also counts endpoints that have quotas of their own. Default:
+    /// `false`. Categories only.
+    pub fn stack(mut self, stack: bool) -> Self {
+        self.stacked = stack;
         self
     }
 }

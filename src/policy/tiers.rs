@@ -82,8 +82,8 @@ impl Tiers {
             let scaled = multiplier * 1_000.0;
             if !(1.0..=1e9).contains(&scaled) {
                 let expected = "a number from 0.001 to 1000000";
-                let field = format!("multiplier of tier `{name}`");
-                let wrong = ValidationError::new(field, multiplier, expected);
+                let wrong = ValidationError::new("multiplier", multiplier, expected);
+                let wrong = wrong.within(&format!("tier `{name}`"));
                 problems.push(wrong.at(format!("tiers.{name}")));
             }
             #[expect(
@@ -107,7 +107,7 @@ impl Tiers {
                 continue;
             }
             let Some(index) = names.iter().position(|name| **name == *tier) else {
-                let unknown = unknown_tier(&tier, &names, format!("tier of {dimension}"));
+                let unknown = unknown_tier(&tier, &names).within(&dimension);
                 problems.push(unknown.at(format!("tiers.assign.{dimension}.{value}")));
                 continue;
             };
@@ -209,12 +209,12 @@ impl TierTable {
 
     /// A tier that a rule names and that there is not.
     pub(super) fn unknown(&self, name: &str) -> ValidationError {
-        unknown_tier(name, &self.names, "tier".to_owned())
+        unknown_tier(name, &self.names)
     }
 }
 
-fn unknown_tier(name: &str, known: &[Box<str>], field: String) -> ValidationError {
+fn unknown_tier(name: &str, known: &[Box<str>]) -> ValidationError {
     let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
     let expected = format!("one of the tiers: {}", known.join(", "));
-    ValidationError::new(field, name, expected)
+    ValidationError::new("tier", name, expected)
 }

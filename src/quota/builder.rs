@@ -46,7 +46,7 @@ impl QuotaBuilder {
     pub fn build(self) -> Result<Quota, ValidationError> {
         if self.amount == 0 {
             return Err(ValidationError::new(
-                "quota amount",
+                "quota limit",
                 self.amount,
                 "at least 1; write \"blocked\" to refuse everything, \"unlimited\" to allow it",
             ));
@@ -69,7 +69,7 @@ impl QuotaBuilder {
                 ),
             ));
         }
-        for (field, value) in [("quota amount", self.amount), ("quota burst", capacity)] {
+        for (field, value) in [("quota limit", self.amount), ("quota burst", capacity)] {
             if value > most {
                 return Err(self.too_much(field, value, most));
             }

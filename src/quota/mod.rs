@@ -187,7 +187,7 @@ impl Quota {
     pub fn with_amount(&self, amount: u64) -> Result<Self, ValidationError> {
         if self.counts_nothing() {
             return Err(ValidationError::new(
-                "quota amount",
+                "quota limit",
                 amount,
                 format!("no amount for a quota that is `{self}`"),
             ));

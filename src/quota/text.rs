@@ -62,7 +62,7 @@ impl Quota {
             .split_once('/')
             .or_else(|| rate.split_once(" per "))
             .ok_or_else(|| ValidationError::new("quota", text, EXPECTED))?;
-        let mut builder = Self::builder(whole_number("quota amount", amount)?, window.parse()?)
+        let mut builder = Self::builder(whole_number("quota limit", amount)?, window.parse()?)
             .algorithm(algorithm);
         let mut said = Vec::new();
         for part in parts {

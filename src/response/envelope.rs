@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::finish::response_with_body;
 use super::json::to_json;
 use super::{Denial, Render};
-use crate::calendar::Rfc3339Millis;
+use crate::clock::Timestamp;
 
 /// Renders a denial as a JSON object:
 ///
@@ -54,7 +54,7 @@ impl Render for JsonEnvelope {
                 message: &denial.message(),
                 details: Details::of(denial),
                 request_id: denial.request_id().as_str(),
-                timestamp: Rfc3339Millis::from_micros(denial.at().as_micros()),
+                timestamp: denial.at(),
             },
         };
         response_with_body(denial.status(), JSON, to_json(&document))
@@ -73,7 +73,7 @@ struct ErrorObject<'a> {
     message: &'a str,
     details: Details<'a>,
     request_id: &'a str,
-    timestamp: Rfc3339Millis,
+    timestamp: Timestamp,
 }
 
 #[derive(Serialize)]
@@ -83,7 +83,7 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reset_at: Option<Rfc3339Millis>,
+    reset_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,8 +99,7 @@ impl<'a> Details<'a> {
         Self {
             limit,
             remaining: limit.map(|_| denial.remaining()),
-            reset_at: reset_at
-                .map(|at| Rfc3339Millis::from_micros(at.as_secs_rounded_up() * 1_000_000)),
+            reset_at: reset_at.map(|at| Timestamp::from_secs(at.as_secs_rounded_up())),
             retry_after: reset_at.and_then(|_| denial.retry_after_secs()),
             policy: denial.policy(),
             // Suggestions belong to rules with quotas.

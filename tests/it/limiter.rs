@@ -96,7 +96,7 @@ fn a_wrong_per_call_limit_is_an_error_and_not_a_denial() {
     let (limiter, _clock) = limiter(&["10/minute"]);
     let two = [Quota::per_minute(5).unwrap(), Quota::per_hour(5).unwrap()];
     for (ask, says) in [
-        (limiter.check("alice").limit(0), "quota amount: found `0`"),
+        (limiter.check("alice").limit(0), "quota limit: found `0`"),
         (
             limiter.check("alice").quotas(&two),
             "number of quotas: found `2`, expected 1",

@@ -169,7 +169,7 @@ fn wrong_arguments_exit_with_code_2() {
         (&["--request", "get /"], "a method in capitals"),
         (&["--request", "/v1/secrets"], "a method and a path"),
         (&["--at", "tomorrow"], "2026-12-01T06:00:00Z"),
-        (&["--at", "1969-12-31T23:59:59Z"], "before 1970"),
+        (&["--at", "1969-12-31T23:59:59Z"], "from 1970"),
         (
             &["--ip", "localhost"],
             "invalid value 'localhost' for '--ip",

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use self::target::{PathStep, UnknownVariable, find};
 use super::context::ReadContext;
-use super::problem::{ConfigProblem, ProblemReport, Told};
+use super::problem::{ConfigProblem, ProblemReport};
 use super::redact::is_variable_name;
-use super::shape;
 use super::suggest::plain;
+use super::table::{FILE, ValueKind};
 use super::tree::{
     ConfigKey, ConfigNode, ConfigPath, ConfigTable, ConfigValue, SourceSpan, Variable,
 };
@@ -39,7 +39,7 @@ pub(super) fn apply(root: &mut ConfigNode, context: &ReadContext, report: &mut P
         // Also if one sets a part of what the other sets.
         let overlaps = |other: &[PathStep]| other.starts_with(&steps) || steps.starts_with(other);
         if let Some((_, first)) = overrides.iter().find(|(other, _)| overlaps(other)) {
-            report.push(twice(&variable, path, first));
+            report.push(twice(&variable, &path, first));
             continue;
         }
         match value::read(&variable, kind) {
@@ -49,7 +49,7 @@ pub(super) fn apply(root: &mut ConfigNode, context: &ReadContext, report: &mut P
                 }
                 overrides.push((steps, node));
             }
-            Err(told) => report.push(ConfigProblem::new(Told { path, ..*told })),
+            Err(problem) => report.push(problem.with_path(&path)),
         }
     }
     // After all of them were found: names are those of the file.
@@ -74,12 +74,12 @@ fn ours(context: &ReadContext, report: &mut ProblemReport) -> Vec<Variable> {
         let name = name.to_owned();
         match value.into_string() {
             Ok(value) => ours.push(Variable { name, value }),
-            Err(_) => report.push(ConfigProblem::new(Told {
-                message: "its value is not UTF-8".to_owned(),
-                expected: Some("text in UTF-8".to_owned()),
-                span: Some(SourceSpan::of_variable(&name)),
-                ..Told::default()
-            })),
+            Err(_) => {
+                let problem = ConfigProblem::new("the value is not UTF-8")
+                    .with_expected("text in UTF-8")
+                    .with_span(SourceSpan::of_variable(&name));
+                report.push(problem);
+            }
         }
     }
     ours
@@ -164,40 +164,31 @@ fn unknown(variable: &Variable, missing: UnknownVariable) -> ConfigProblem {
             "did you mean `{PREFIX}{meant}`? Between tables and keys are two underscores"
         ))
     });
-    ConfigProblem::new(Told {
-        message: missing.message,
-        expected: Some(missing.expected),
-        help,
-        span: Some(SourceSpan::of_variable(&variable.name)),
-        ..Told::default()
-    })
+    ConfigProblem::new(missing.message)
+        .with_expected(missing.expected)
+        .with_help(help)
+        .with_span(SourceSpan::of_variable(&variable.name))
 }
 
-fn twice(variable: &Arc<Variable>, path: ConfigPath, first: &ConfigNode) -> ConfigProblem {
-    ConfigProblem::new(Told {
-        path,
-        message: "two variables set the same".to_owned(),
-        expected: Some("one of them".to_owned()),
-        span: Some(SourceSpan::in_variable(variable)),
-        also: vec![(first.span.clone(), "the other".to_owned())],
-        ..Told::default()
-    })
+fn twice(variable: &Arc<Variable>, path: &ConfigPath, first: &ConfigNode) -> ConfigProblem {
+    ConfigProblem::new("two variables set the same key")
+        .with_path(path)
+        .with_expected("one of them")
+        .with_span(SourceSpan::in_variable(variable))
+        .with_other(first.span.clone(), "the other one")
 }
 
 /// A key whose variable is written like this but for underscores.
 fn known_as(rest: &str) -> Option<String> {
     let squeezed = |text: &str| plain(text).replace('_', "");
     let written = squeezed(rest);
-    let tables = shape::FILE
-        .fields
-        .iter()
-        .filter_map(|field| match field.kind {
-            shape::Kind::Table(table) => Some((field.key, table)),
-            _ => None,
-        });
-    let mut names = tables.flat_map(|(owner, table)| {
-        let names = table.fields.iter().map(move |field| (owner, field.key));
-        names.map(|(owner, key)| format!("{owner}__{key}").to_ascii_uppercase())
+    let mut names = FILE.keys().flat_map(|owner| {
+        let keys = match owner.kind {
+            ValueKind::Table(table) => table.names(),
+            _ => Vec::new(),
+        };
+        let name = |key| format!("{}__{key}", owner.key).to_ascii_uppercase();
+        keys.into_iter().map(name).collect::<Vec<_>>()
     });
     names.find(|name| squeezed(name) == written)
 }

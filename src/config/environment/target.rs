@@ -1,8 +1,7 @@
 //! Which part of a file a variable names.
 
-use crate::config::check::is_quota_table;
-use crate::config::shape::{self, Kind, Table};
 use crate::config::suggest::{nearest, plain};
+use crate::config::table::{FILE, QUOTA, RULE, TableSpec, ValueKind, is_quota_table};
 use crate::config::tree::{ConfigNode, ConfigValue, Setting};
 
 /// A part of the way from the root to a value.
@@ -27,10 +26,10 @@ pub(super) struct UnknownVariable {
 pub(super) fn find(
     name: &str,
     root: &ConfigNode,
-) -> Result<(Vec<PathStep>, Kind), UnknownVariable> {
+) -> Result<(Vec<PathStep>, ValueKind), UnknownVariable> {
     let mut here = VariableLookup {
         setting: Some(Setting::root(root)),
-        kind: Kind::Table(&shape::FILE),
+        kind: ValueKind::Table(&FILE),
         steps: Vec::new(),
         said: String::new(),
     };
@@ -38,15 +37,15 @@ pub(super) fn find(
         here = here.step(part)?;
     }
     match here.kind {
-        Kind::Table(table) => {
-            let keys = table.fields.iter().map(|field| field.key);
+        ValueKind::Table(table) => {
+            let keys = table.names().into_iter();
             Err(UnknownVariable {
                 message: format!("`{}` is a table", here.said),
                 expected: format!("one of its keys: {}", listed(keys)),
                 meant: None,
             })
         }
-        Kind::Tables(_) => Err(UnknownVariable {
+        ValueKind::Tables(_) => Err(UnknownVariable {
             message: format!("`{}` is a list of tables", here.said),
             expected: "a number or a name, and a key".to_owned(),
             meant: None,
@@ -59,7 +58,7 @@ pub(super) fn find(
 struct VariableLookup<'a> {
     /// What the file has here, if it has.
     setting: Option<Setting<'a>>,
-    kind: Kind,
+    kind: ValueKind,
     steps: Vec<PathStep>,
     /// What was gone so far, as it was written.
     said: String,
@@ -68,24 +67,19 @@ struct VariableLookup<'a> {
 impl<'a> VariableLookup<'a> {
     fn step(self, part: &str) -> Result<Self, UnknownVariable> {
         match self.kind {
-            Kind::Table(table) => self.key(part, table),
-            Kind::Tables(table) => self.table_in_list(part, table),
-            Kind::RuleOrQuotas if self.has_table() => {
+            ValueKind::Table(table) => self.key(part, table),
+            ValueKind::Tables(table) => self.table_in_list(part, table),
+            ValueKind::RuleOrQuotas if self.has_table() => {
                 let is_quota = self.setting.as_ref().is_some_and(is_quota_table);
-                self.key(
-                    part,
-                    if is_quota {
-                        &shape::QUOTA
-                    } else {
-                        &shape::RULE
-                    },
-                )
+                self.key(part, if is_quota { &QUOTA } else { &RULE })
             }
-            Kind::Quota | Kind::Quotas if self.has_table() => self.key(part, &shape::QUOTA),
-            Kind::Quotas | Kind::RuleOrQuotas => self.item(part, Kind::Quota),
-            Kind::Texts(what) | Kind::TextOrTexts(what) => self.item(part, Kind::Text(what)),
-            Kind::Choices(choices) => self.item(part, Kind::Choice(choices)),
-            Kind::Outcomes => self.item(part, Kind::Outcomes),
+            ValueKind::Quota | ValueKind::Quotas if self.has_table() => self.key(part, &QUOTA),
+            ValueKind::Quotas | ValueKind::RuleOrQuotas => self.item(part, ValueKind::Quota),
+            ValueKind::Texts(what) | ValueKind::TextOrTexts(what) => {
+                self.item(part, ValueKind::Text(what))
+            }
+            ValueKind::Choices(choices) => self.item(part, ValueKind::Choice(choices)),
+            ValueKind::Outcomes => self.item(part, ValueKind::Outcomes),
             _ => Err(UnknownVariable {
                 message: format!("`{}` has no parts", self.said),
                 expected: format!("nothing after `{}`", self.said),
@@ -100,7 +94,7 @@ impl<'a> VariableLookup<'a> {
             .is_some_and(|setting| setting.table().is_some())
     }
 
-    fn then(mut self, part: &str, step: PathStep, kind: Kind) -> Self {
+    fn then(mut self, part: &str, step: PathStep, kind: ValueKind) -> Self {
         self.setting = self.setting.and_then(|setting| match &step {
             PathStep::Key(name) => setting.get(name),
             PathStep::Item(index) => setting.item(*index),
@@ -115,17 +109,14 @@ impl<'a> VariableLookup<'a> {
     }
 
     /// A key of a table: one with a meaning, or one that the file has.
-    fn key(self, part: &str, table: &'static Table) -> Result<Self, UnknownVariable> {
+    fn key(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
         let written = plain(part);
-        let fields = table
-            .fields
-            .iter()
-            .filter(|field| !field.key.starts_with('$'));
-        let own = fields.clone().find(|field| plain(field.key) == written);
+        let keys = table.keys().filter(|key| !key.key.starts_with('$'));
+        let own = keys.clone().find(|field| plain(field.key) == written);
         if let Some(field) = own {
             return Ok(self.then(part, PathStep::Key(field.key.to_owned()), field.kind));
         }
-        let chosen: Vec<&'a str> = match (&table.others, &self.setting) {
+        let chosen: Vec<&'a str> = match (&table.chosen, &self.setting) {
             (Some(_), Some(setting)) => setting
                 .entries()
                 .map(|(key, _)| key.name.as_str())
@@ -133,21 +124,21 @@ impl<'a> VariableLookup<'a> {
             _ => Vec::new(),
         };
         let mut same = chosen.iter().filter(|name| plain(name) == written);
-        match (&table.others, same.next(), same.next()) {
+        match (&table.chosen, same.next(), same.next()) {
             (Some(others), Some(name), None) => {
                 Ok(self.then(part, PathStep::Key((*name).to_owned()), others.kind))
             }
             (_, Some(one), Some(other)) => Err(ambiguous(part, one, other)),
             _ => {
-                let names: Vec<&str> = fields.map(|field| field.key).chain(chosen).collect();
-                let noun = table.others.as_ref().map_or("key", |others| others.noun);
+                let names: Vec<&str> = keys.map(|key| key.key).chain(chosen).collect();
+                let noun = table.chosen.as_ref().map_or("key", |others| others.noun);
                 Err(self.missing(part, noun, &names))
             }
         }
     }
 
     /// A table in a list, by its number, or by the name that it has.
-    fn table_in_list(self, part: &str, table: &'static Table) -> Result<Self, UnknownVariable> {
+    fn table_in_list(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
         let items: Vec<Setting<'_>> = self.setting.iter().flat_map(Setting::items).collect();
         let names: Vec<Option<&str>> = items.iter().map(|item| item.get("name")?.text()).collect();
         let by_number = part.parse().ok();
@@ -168,7 +159,7 @@ impl<'a> VariableLookup<'a> {
             return Err(ambiguous(part, one, other));
         }
         if let Some(index) = index.filter(|index| *index < items.len()) {
-            return Ok(self.then(part, PathStep::Item(index), Kind::Table(table)));
+            return Ok(self.then(part, PathStep::Item(index), ValueKind::Table(table)));
         }
         let names: Vec<&str> = names.into_iter().flatten().collect();
         let expected = match items.len() {
@@ -183,7 +174,7 @@ impl<'a> VariableLookup<'a> {
     }
 
     /// An item of a list, by its number.
-    fn item(self, part: &str, kind: Kind) -> Result<Self, UnknownVariable> {
+    fn item(self, part: &str, kind: ValueKind) -> Result<Self, UnknownVariable> {
         let count = match self.setting.as_ref().map(|setting| &setting.node.value) {
             Some(ConfigValue::List(items)) => items.len(),
             _ => 0,

@@ -2,52 +2,50 @@
 
 use std::sync::Arc;
 
-use crate::config::problem::Told;
-use crate::config::shape::Kind;
+use crate::config::problem::ConfigProblem;
 use crate::config::syntax;
+use crate::config::table::ValueKind;
 use crate::config::tree::{ConfigNode, ConfigValue, SourceSpan, Variable};
 
 /// The value, as far as the text can be one. What it is not is told by the check, as if the
 /// file had said it.
-pub(super) fn read(variable: &Arc<Variable>, kind: Kind) -> Result<ConfigNode, Box<Told>> {
+pub(super) fn read(
+    variable: &Arc<Variable>,
+    kind: ValueKind,
+) -> Result<ConfigNode, Box<ConfigProblem>> {
     let span = SourceSpan::in_variable(variable);
     let text = variable.value.trim();
     if text.is_empty() {
-        return Err(Box::new(Told {
-            message: "the variable is empty".to_owned(),
-            expected: Some(kind.expected()),
-            help: Some("leave it out to keep what the file says; `[]` is an empty list".to_owned()),
-            span: Some(span),
-            ..Told::default()
-        }));
+        let help = "leave it out to keep the value of the file; `[]` is an empty list";
+        let problem = ConfigProblem::new("the variable is empty")
+            .with_expected(kind.expected())
+            .with_help(Some(help.to_owned()))
+            .with_span(span);
+        return Err(Box::new(problem));
     }
     let takes_lists = matches!(
         kind,
-        Kind::Texts(_)
-            | Kind::Choices(_)
-            | Kind::TextOrTexts(_)
-            | Kind::Outcomes
-            | Kind::Quota
-            | Kind::Quotas
-            | Kind::RuleOrQuotas
+        ValueKind::Texts(_)
+            | ValueKind::Choices(_)
+            | ValueKind::TextOrTexts(_)
+            | ValueKind::Outcomes
+            | ValueKind::Quota
+            | ValueKind::Quotas
+            | ValueKind::RuleOrQuotas
     );
     if takes_lists && text.starts_with(['[', '{']) {
         let node = syntax::inline(text).map_err(|message| {
-            Box::new(Told {
-                message,
-                expected: Some(kind.expected()),
-                span: Some(span.clone()),
-                ..Told::default()
-            })
+            let problem = ConfigProblem::new(message).with_expected(kind.expected());
+            Box::new(problem.with_span(span.clone()))
         })?;
         return Ok(moved(node, &span));
     }
     let value = match kind {
-        Kind::Whole(_) => text.parse().map(ConfigValue::Whole).ok(),
-        Kind::Number(_) => text.parse().map(ConfigValue::Number).ok(),
-        Kind::Flag => text.parse().map(ConfigValue::Flag).ok(),
-        Kind::Texts(_) | Kind::Choices(_) => Some(list(text, &span)),
-        Kind::Outcomes if text.contains(',') => Some(list(text, &span)),
+        ValueKind::Whole(_) => text.parse().map(ConfigValue::Whole).ok(),
+        ValueKind::Number(_) => text.parse().map(ConfigValue::Number).ok(),
+        ValueKind::Flag => text.parse().map(ConfigValue::Flag).ok(),
+        ValueKind::Texts(_) | ValueKind::Choices(_) => Some(list(text, &span)),
+        ValueKind::Outcomes if text.contains(',') => Some(list(text, &span)),
         _ => None,
     };
     let value = value.unwrap_or_else(|| ConfigValue::Text(text.to_owned()));

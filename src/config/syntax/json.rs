@@ -1,5 +1,4 @@
-//! JSON to a tree. Its parts are kept as slices of the text, which is how their places are
-//! known.
+//! JSON parser. Raw values are slices of the text, which gives their positions.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::problem::{ConfigProblem, Told};
+use super::super::problem::ConfigProblem;
 use super::super::tree::{ConfigKey, ConfigNode, ConfigTable, ConfigValue, SourceSpan};
 use super::{MAX_DEPTH, too_deep};
 
@@ -20,46 +19,53 @@ pub(super) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
     match root.value {
         _ if !problems.is_empty() => Err(problems),
         ConfigValue::Table(_) => Ok(root),
-        other => Err(vec![ConfigProblem::new(Told {
-            message: format!("the file is {}", other.kind()),
-            expected: Some("an object: `{ … }`".to_owned()),
-            span: Some(root.span),
-            ..Told::default()
-        })]),
+        other => {
+            let problem = ConfigProblem::new(format!("the file is {}", other.kind()))
+                .with_expected("an object: `{ … }`")
+                .with_span(root.span);
+            Err(vec![problem])
+        }
     }
 }
 
-/// What is wrong with the text, where.
+/// Returns a syntax error with its position.
 fn syntax(text: &str, error: &serde_json::Error) -> ConfigProblem {
     let line_at = match error.line().checked_sub(2) {
         None => Some(0),
         Some(skipped) => text.match_indices('\n').nth(skipped).map(|(at, _)| at + 1),
     };
     let at = line_at.map_or(text.len(), |at| at + error.column().saturating_sub(1));
-    let mut message = error.to_string();
-    if let Some(end) = message.rfind(" at line ") {
-        message.truncate(end);
-    }
+    let message = message_of(error);
     let is_empty = text.trim().is_empty();
     let before = text.get(..at).unwrap_or_default().trim_end();
     let after = text.get(at..).unwrap_or_default();
     let help = if before.ends_with(',') && after.starts_with(['}', ']']) {
-        Some("there is a comma too many before it")
+        Some("remove the comma before it")
     } else if !is_empty && ::toml::de::DeTable::parse(text).is_ok() {
-        Some("this is TOML: let the name end in `.toml`")
+        Some("this is TOML: rename the file to `.toml`")
     } else {
         None
     };
-    ConfigProblem::new(Told {
-        message,
-        expected: is_empty.then(|| "an object: `{ … }`".to_owned()),
-        help: help.map(str::to_owned),
-        span: Some(SourceSpan::in_file(at..at)),
-        ..Told::default()
-    })
+    let problem = ConfigProblem::new(message)
+        .with_help(help.map(str::to_owned))
+        .with_span(SourceSpan::in_file(at..at));
+    if is_empty {
+        problem.with_expected("an object: `{ … }`")
+    } else {
+        problem
+    }
 }
 
-/// Where a part of the text is.
+/// Returns the message without its position.
+fn message_of(error: &serde_json::Error) -> String {
+    let mut message = error.to_string();
+    if let Some(end) = message.rfind(" at line ") {
+        message.truncate(end);
+    }
+    message
+}
+
+/// Returns the range of a part of the text.
 fn span(text: &str, part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr().addr() - text.as_ptr().addr();
     start..start + part.get().len()
@@ -77,7 +83,7 @@ fn convert(
         value,
     };
     if depth > MAX_DEPTH {
-        problems.push(too_deep().at(span.clone()));
+        problems.push(too_deep(span.clone()));
         return node(ConfigValue::Null);
     }
     let value = match part.get().as_bytes().first() {
@@ -96,11 +102,10 @@ fn convert(
     };
     match value {
         Ok(value) => node(value),
-        // Only what a text escapes is not looked at before.
+        // The first pass does not check escapes in texts.
         Err(error) => {
-            let mut problem = syntax(part.get(), &error);
-            problem.help = None;
-            problems.push(problem.at(span.clone()));
+            let problem = ConfigProblem::new(message_of(&error));
+            problems.push(problem.with_span(span.clone()));
             node(ConfigValue::Null)
         }
     }
@@ -126,18 +131,16 @@ fn table(
         let name: String = match serde_json::from_str(key.get()) {
             Ok(name) => name,
             Err(error) => {
-                problems.push(syntax(key.get(), &error).at(span));
+                problems.push(syntax(key.get(), &error).with_span(span));
                 continue;
             }
         };
         if let Some(first) = known.insert(name.clone(), span.clone()) {
-            problems.push(ConfigProblem::new(Told {
-                message: format!("duplicate key `{name}`"),
-                expected: Some("each key once".to_owned()),
-                span: Some(span),
-                also: vec![(first, "first said here".to_owned())],
-                ..Told::default()
-            }));
+            let problem = ConfigProblem::new(format!("duplicate key `{name}`"))
+                .with_expected("each key once")
+                .with_span(span)
+                .with_other(first, "first one");
+            problems.push(problem);
             continue;
         }
         let node = convert(text, value, depth + 1, problems);
@@ -146,7 +149,7 @@ fn table(
     ConfigTable { entries }
 }
 
-/// The members of an object, duplicates and all.
+/// Members of an object, including duplicates.
 struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {

@@ -1,15 +1,15 @@
-//! From text to a tree: TOML and JSON.
+//! Parsers of TOML and JSON.
 
 mod json;
 mod toml;
 
-use super::problem::{ConfigProblem, Told};
-use super::tree::ConfigNode;
+use super::problem::ConfigProblem;
+use super::tree::{ConfigNode, SourceSpan};
 
-/// The deepest that tables and lists may be in each other: more than any policy needs.
+/// Deepest nesting of tables and lists.
 const MAX_DEPTH: usize = 24;
 
-/// In which language a file is written.
+/// Syntax of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Toml,
@@ -17,7 +17,7 @@ pub(super) enum Syntax {
 }
 
 impl Syntax {
-    /// Reads a text. What is no text of this language is told, each place where it is not.
+    /// Parses a text. Returns all syntax errors.
     pub(super) fn parse(self, text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
         match self {
             Self::Toml => toml::parse(text),
@@ -26,15 +26,13 @@ impl Syntax {
     }
 }
 
-/// One value of TOML, as variables of the environment may hold it; without places.
+/// Parses one TOML value of an environment variable. Positions in it are meaningless.
 pub(super) fn inline(text: &str) -> Result<ConfigNode, String> {
     toml::inline(text)
 }
 
-fn too_deep() -> ConfigProblem {
-    ConfigProblem::new(Told {
-        message: "tables or lists too deep in each other".to_owned(),
-        expected: Some(format!("at most {MAX_DEPTH} in each other")),
-        ..Told::default()
-    })
+fn too_deep(span: SourceSpan) -> ConfigProblem {
+    ConfigProblem::new("tables or lists are nested too deeply")
+        .with_expected(format!("at most {MAX_DEPTH} levels"))
+        .with_span(span)
 }

@@ -1,15 +1,15 @@
-//! TOML to a tree.
+//! TOML parser.
 
 use std::ops::Range;
 
 use ::toml::de::{DeInteger, DeTable, DeValue, Error};
 
-use super::super::problem::{ConfigProblem, Told};
+use super::super::problem::ConfigProblem;
 use super::super::tree::{ConfigKey, ConfigNode, ConfigTable, ConfigValue, SourceSpan, shortened};
 use super::{MAX_DEPTH, too_deep};
 
-/// The largest text of which all mistakes are looked for. In a larger one it is the first:
-/// there can be more of them than letters.
+/// Largest text of which all syntax errors are reported. Of a larger one only the first is: the
+/// number of errors can exceed the number of bytes.
 const MAX_RECOVERED: usize = 256 << 10;
 
 pub(super) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
@@ -23,9 +23,9 @@ pub(super) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
         }
         Err(_) if text.len() <= MAX_RECOVERED => {
             let (_, errors) = DeTable::parse_recoverable(text);
-            Err(told(text, &errors))
+            Err(syntax_errors(text, &errors))
         }
-        Err(first) => Err(told(text, &[first])),
+        Err(first) => Err(syntax_errors(text, &[first])),
     }
 }
 
@@ -35,21 +35,21 @@ pub(super) fn inline(text: &str) -> Result<ConfigNode, String> {
     convert(text, span, value.into_inner(), 0).map_err(|problem| problem.message().to_owned())
 }
 
-/// Each mistake, at most one per line: what follows from one is mostly on the same.
-fn told(text: &str, errors: &[Error]) -> Vec<ConfigProblem> {
+/// Returns the errors, at most one per line: others on the line are mostly consequences.
+fn syntax_errors(text: &str, errors: &[Error]) -> Vec<ConfigProblem> {
     let mut errors: Vec<(Range<usize>, &str)> = errors
         .iter()
         .map(|error| (error.span().unwrap_or(0..0), error.message()))
         .collect();
     errors.sort_by_key(|(span, _)| span.start);
     let mut problems = Vec::new();
-    let mut told_until = None;
+    let mut reported_until = None;
     for (span, message) in errors {
-        if told_until.is_some_and(|end| span.start <= end) {
+        if reported_until.is_some_and(|end| span.start <= end) {
             continue;
         }
         let line_end = text.get(span.start..).and_then(|rest| rest.find('\n'));
-        told_until = Some(line_end.map_or(text.len(), |end| span.start + end));
+        reported_until = Some(line_end.map_or(text.len(), |end| span.start + end));
         let (message, expected) = match message.split_once(", expected ") {
             Some((message, expected)) => (message, Some(expected.to_owned())),
             None => (message, None),
@@ -62,13 +62,14 @@ fn told(text: &str, errors: &[Error]) -> Vec<ConfigProblem> {
         let looks_like_json = problems.is_empty() && text.trim_start().starts_with(['{', '[']);
         let is_json =
             looks_like_json && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        problems.push(ConfigProblem::new(Told {
-            message,
-            expected: expected.filter(|expected| expected != "nothing"),
-            help: is_json.then(|| "this is JSON: let the name end in `.json`".to_owned()),
-            span: Some(SourceSpan::in_file(span)),
-            ..Told::default()
-        }));
+        let help = is_json.then(|| "this is JSON: rename the file to `.json`".to_owned());
+        let problem = ConfigProblem::new(message)
+            .with_help(help)
+            .with_span(SourceSpan::in_file(span));
+        problems.push(match expected.filter(|expected| expected != "nothing") {
+            Some(expected) => problem.with_expected(expected),
+            None => problem,
+        });
     }
     problems
 }
@@ -80,7 +81,7 @@ fn convert(
     depth: usize,
 ) -> Result<ConfigNode, Box<ConfigProblem>> {
     if depth > MAX_DEPTH {
-        return Err(Box::new(too_deep().at(SourceSpan::in_file(span))));
+        return Err(Box::new(too_deep(SourceSpan::in_file(span))));
     }
     let value = match value {
         DeValue::String(text) => ConfigValue::Text(text.into_owned()),
@@ -89,7 +90,7 @@ fn convert(
         DeValue::Boolean(flag) => ConfigValue::Flag(flag),
         DeValue::Datetime(_) => {
             let written = text.get(span.clone()).unwrap_or_default();
-            ConfigValue::Instant(written.to_owned())
+            ConfigValue::Time(written.to_owned())
         }
         DeValue::Array(items) => {
             let items = items.into_iter().map(|item| {
@@ -119,12 +120,12 @@ fn convert_table(
         let name = key.into_inner().into_owned();
         entries.push((ConfigKey { name, span }, node));
     }
-    // They come by name.
+    // The parser returns them by name.
     entries.sort_by_key(|(key, _)| key.span.range.start);
     Ok(ConfigTable { entries })
 }
 
-/// A whole number, or as good a number as there is if it is too large for one.
+/// Returns a whole number, or a floating-point number if it is too large.
 fn whole(integer: &DeInteger<'_>) -> ConfigValue {
     match i64::from_str_radix(integer.as_str(), integer.radix()) {
         Ok(number) => ConfigValue::Whole(number),

@@ -9,7 +9,7 @@ use super::claims::{Path, Reading};
 use super::key_set::KeySet;
 use super::keys::JwtKeys;
 use super::token::Place;
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::identity_types::Identity;
 
 /// The settings of a [`Jwt`]: algorithms and keys are needed, the rest has defaults.
@@ -104,10 +104,7 @@ impl JwtBuilder {
     /// Exemptions and tiers that a policy gives to a user are for that name from any of the
     /// issuers: where names are up to users, accept one issuer only.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
-        let issuer = issuer.into().into_boxed_str();
-        if !self.reading.issuers.contains(&issuer) {
-            self.reading.issuers.push(issuer);
-        }
+        self.reading.issuers.push(issuer.into().into());
         self
     }
 
@@ -187,31 +184,28 @@ impl JwtBuilder {
     /// [`max_token_bytes`](Self::max_token_bytes), with the defaults 160 MiB, and the identities
     /// besides. Only tokens that your keys have signed are cached. They usually have less than 1 KiB:
     /// 10 MiB for 10 000.
-    pub const fn remember(mut self, tokens: usize) -> Self {
+    pub const fn cache_capacity(mut self, tokens: usize) -> Self {
         self.capacity = tokens;
         self
     }
 
     /// Checks the settings.
-    pub fn build(self) -> Result<Jwt, ValidationError> {
-        self.check_claims()?;
-        let keys = self.keys?;
-        let key_set = match self.key_set {
-            None if keys.is_empty() => {
-                let expected = "a secret, a public key, a JWK set or a key set";
-                return Err(ValidationError::new("JWT keys", "none", expected));
-            }
-            None => KeySet::new(keys),
-            Some(_) if !keys.is_empty() => {
-                let expected = "either fixed keys or a key set";
-                return Err(ValidationError::new("JWT keys", "both", expected));
-            }
-            Some(key_set) => key_set,
-        };
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `leeway`, `issuer[1]`, `dimensions.team`.
+    pub fn build(mut self) -> Result<Jwt, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
+        self.check_claims(&mut errors);
+        self.check_numbers(&mut errors);
         if self.algorithms.is_empty() {
             let expected = "the algorithms to accept, such as RS256";
-            return Err(ValidationError::new("JWT algorithms", "none", expected));
+            let error = ValidationError::new("JWT algorithms", "none", expected);
+            errors.push(error.at("algorithms"));
         }
+        let Some(key_set) = self.take_keys(&mut errors) else {
+            return Err(errors);
+        };
         let known = key_set.current();
         let useless = |algorithm: &&JwtAlgorithm| !known.keys.fit(**algorithm);
         // A key set may be filled later.
@@ -220,72 +214,100 @@ impl JwtBuilder {
         {
             let expected = "algorithms that one of the keys is made for: HS… for a secret, RS… \
                             or PS… for RSA, ES256 for P-256, ES384 for P-384, EdDSA for Ed25519";
-            return Err(ValidationError::new("JWT algorithms", algorithm, expected));
+            let error = ValidationError::new("JWT algorithms", algorithm, expected);
+            errors.push(error.at("algorithms"));
         }
         drop(known);
-        if self.leeway > Self::MAX_LEEWAY {
-            let shown = format!("{:?}", self.leeway);
-            return Err(ValidationError::new(
-                "JWT leeway",
-                shown,
-                "at most ten minutes",
-            ));
-        }
-        if self.capacity == 0 {
-            let expected = "room for one token at least";
-            return Err(ValidationError::new("JWT cache capacity", 0, expected));
-        }
-        if !(1..=Self::MAX_TOKEN_BYTES).contains(&self.max_token_bytes) {
-            let expected = "1 to 1048576 bytes";
-            return Err(ValidationError::new(
-                "max_token_bytes",
-                self.max_token_bytes,
-                expected,
-            ));
-        }
-        Ok(Jwt {
+        self.reading.issuers.sort_unstable();
+        self.reading.issuers.dedup();
+        let capacity = self.capacity.max(1);
+        errors.or(Jwt {
             algorithms: self.algorithms.into(),
             keys: key_set,
             reading: self.reading,
             leeway: self.leeway,
             place: self.place,
             max_token_bytes: self.max_token_bytes,
-            verified: Verified::new(self.capacity),
+            verified: Verified::new(capacity),
         })
     }
 
-    fn check_claims(&self) -> Result<(), ValidationError> {
+    /// Returns the key set, or the fixed keys as one.
+    fn take_keys(&mut self, errors: &mut ValidationErrors) -> Option<KeySet> {
+        let keys = std::mem::replace(&mut self.keys, Ok(JwtKeys::none()));
+        let keys = errors.note(keys)?;
+        let (found, expected) = match self.key_set.take() {
+            None if !keys.is_empty() => return Some(KeySet::new(keys)),
+            Some(key_set) if keys.is_empty() => return Some(key_set),
+            None => ("none", "a secret, a public key, a JWK set or a key set"),
+            Some(_) => ("both", "either fixed keys or a key set"),
+        };
+        errors.push(ValidationError::new("JWT keys", found, expected));
+        None
+    }
+
+    fn check_numbers(&self, errors: &mut ValidationErrors) {
+        if self.leeway > Self::MAX_LEEWAY {
+            let found = format!("{:?}", self.leeway);
+            let error = ValidationError::new("JWT leeway", found, "at most ten minutes");
+            errors.push(error.at("leeway"));
+        }
+        if self.capacity == 0 {
+            let expected = "room for one token at least";
+            let error = ValidationError::new("JWT cache capacity", 0, expected);
+            errors.push(error.at("cache_capacity"));
+        }
+        if !(1..=Self::MAX_TOKEN_BYTES).contains(&self.max_token_bytes) {
+            let expected = "1 to 1048576 bytes";
+            let error = ValidationError::new("max_token_bytes", self.max_token_bytes, expected);
+            errors.push(error.at("max_token_bytes"));
+        }
+    }
+
+    fn check_claims(&self, errors: &mut ValidationErrors) {
         let reading = &self.reading;
-        let paths = [&reading.tier, &reading.roles].into_iter().flatten();
-        let paths = paths.chain(reading.dimensions.iter().map(|(_, path)| path));
-        let mut paths = paths.chain([&reading.user]);
-        if paths.any(|path| path.as_str().is_empty()) {
-            let expected = "the name or path of a claim, such as sub or app_metadata.plan";
-            return Err(ValidationError::new("JWT claim", "", expected));
+        let fixed = [
+            ("user", Some(&reading.user)),
+            ("tier", reading.tier.as_ref()),
+            ("roles", reading.roles.as_ref()),
+        ];
+        let fixed = fixed
+            .into_iter()
+            .filter_map(|(key, claim)| Some((key.to_owned(), claim?)));
+        let dimensions = reading.dimensions.iter().map(|(name, claim)| {
+            let key = match &**name {
+                Identity::TENANT => Identity::TENANT.to_owned(),
+                name => format!("dimensions.{name}"),
+            };
+            (key, claim)
+        });
+        for (key, claim) in fixed.chain(dimensions) {
+            if claim.as_str().is_empty() {
+                let expected = "the name or path of a claim, such as sub or app_metadata.plan";
+                errors.push(ValidationError::new("JWT claim", "", expected).at(key));
+            }
         }
         for (name, _) in &reading.dimensions {
             if matches!(&**name, "" | Identity::USER | Identity::IP) {
                 let expected = "a name other than user and ip";
-                return Err(ValidationError::new("JWT dimension", name, expected));
+                let error = ValidationError::new("JWT dimension", name, expected);
+                errors.push(error.at(format!("dimensions.{name}")));
             }
         }
-        let accepted = reading.issuers.iter().chain(&reading.audiences);
-        if accepted.into_iter().any(|text| text.is_empty()) {
-            return Err(ValidationError::new(
-                "JWT issuer or audience",
-                "",
-                "its name",
-            ));
+        for (key, names) in [
+            ("issuer", &reading.issuers),
+            ("audience", &reading.audiences),
+        ] {
+            for (index, _) in names.iter().enumerate().filter(|(_, name)| name.is_empty()) {
+                let error = ValidationError::new(format!("JWT {key}"), "", "its name");
+                errors.push(error.at(format!("{key}[{index}]")));
+            }
         }
         if let Place::Cookie(name) = &self.place
             && (name.is_empty() || name.bytes().any(|byte| b"=; \t".contains(&byte)))
         {
-            return Err(ValidationError::new(
-                "JWT cookie",
-                name,
-                "the name of a cookie",
-            ));
+            let error = ValidationError::new("JWT cookie", name, "the name of a cookie");
+            errors.push(error.at("cookie"));
         }
-        Ok(())
     }
 }

@@ -48,6 +48,10 @@ impl Verified {
         self.tokens.remove(&Sought(token));
     }
 
+    pub(super) fn capacity(&self) -> u64 {
+        self.tokens.capacity()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.tokens.len()
     }

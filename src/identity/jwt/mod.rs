@@ -238,7 +238,11 @@ impl fmt::Debug for Jwt {
         f.debug_struct("Jwt")
             .field("algorithms", &self.algorithms)
             .field("keys", &self.keys)
+            .field("claims", &self.reading)
+            .field("leeway", &self.leeway)
             .field("place", &self.place)
-            .finish_non_exhaustive()
+            .field("max_token_bytes", &self.max_token_bytes)
+            .field("cache_capacity", &self.verified.capacity())
+            .finish()
     }
 }

@@ -3,8 +3,8 @@
 use super::offenders::{STEP, STEPS};
 use super::{DAY, QUARTER};
 use crate::clock::Timestamp;
+use crate::observe::counters::DecisionCounters;
 use crate::observe::step_ring::StepRing;
-use crate::observe::tally::Tally;
 
 /// Denials of an endpoint over a day, and the share that remained for its requests over an hour.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ struct CounterMark {
 }
 
 impl CounterMark {
-    fn of(tally: &Tally) -> Self {
+    fn of(counters: &DecisionCounters) -> Self {
         Self {
-            allowed: tally.allowed(),
-            remaining: tally.remaining(),
+            allowed: counters.allowed(),
+            remaining: counters.remaining(),
         }
     }
 }
@@ -59,12 +59,12 @@ impl EndpointHistory {
     }
 
     /// Stores the counters when a new step begins.
-    pub(super) fn tick(&mut self, tally: &Tally, now: Timestamp) {
+    pub(super) fn tick(&mut self, counters: &DecisionCounters, now: Timestamp) {
         let step = now.duration_since(Timestamp::EPOCH).as_secs() / STEP.as_secs();
         if step <= self.newest {
             return;
         }
-        let mark = CounterMark::of(tally);
+        let mark = CounterMark::of(counters);
         let steps = STEPS as u64;
         for passed in (self.newest + 1).max(step.saturating_sub(steps - 1))..=step {
             #[expect(clippy::cast_possible_truncation, reason = "below 12")]
@@ -75,21 +75,21 @@ impl EndpointHistory {
         self.newest = step;
     }
 
-    pub(super) fn summary(&self, tally: &Tally, now: Timestamp) -> EndpointSummary {
+    pub(super) fn summary(&self, counters: &DecisionCounters, now: Timestamp) -> EndpointSummary {
         let denied_last_hour = self.by_step.total(now);
         EndpointSummary {
             denied_last_hour,
             denied_last_day: self.by_quarter.total(now),
-            average_remaining: self.average_remaining(tally, denied_last_hour),
+            average_remaining: self.average_remaining(counters, denied_last_hour),
         }
     }
 
     /// Returns the average share that remained over the last hour. Denied requests count as 0.
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-    fn average_remaining(&self, tally: &Tally, denied_last_hour: u64) -> Option<f64> {
+    fn average_remaining(&self, counters: &DecisionCounters, denied_last_hour: u64) -> Option<f64> {
         #[expect(clippy::cast_possible_truncation, reason = "below 12")]
         let oldest = self.marks[((self.newest + 1) % STEPS as u64) as usize];
-        let present = CounterMark::of(tally);
+        let present = CounterMark::of(counters);
         let requests = present.allowed - oldest.allowed + denied_last_hour;
         let remaining = present.remaining - oldest.remaining;
         // A concurrent request may have changed the second value and not yet the first.

@@ -12,9 +12,9 @@ use self::distinct_counter::DistinctCounter;
 use self::endpoint::EndpointHistory;
 pub(super) use self::endpoint::EndpointSummary;
 use self::offenders::Offenders;
+use super::counters::DecisionCounters;
 use super::statistics::{Distinct, Offender};
 use super::step_ring::StepRing;
-use super::tally::Tally;
 use crate::clock::Timestamp;
 use crate::key::Subject;
 
@@ -46,7 +46,7 @@ pub(super) struct Violations {
 
 /// One denied request.
 pub(super) struct Violation<'a> {
-    pub(super) endpoint: &'a Tally,
+    pub(super) endpoint: &'a DecisionCounters,
     pub(super) policy: &'a Arc<str>,
     pub(super) caller: &'a Subject<'a>,
     pub(super) caller_hash: u64,
@@ -100,15 +100,15 @@ impl Violations {
 
     /// Adds the requests that were allowed since the last tick to its step: the first request of a
     /// new second ticks before it is counted.
-    pub(super) fn tick(&mut self, endpoints: &[Arc<Tally>], now: Timestamp) {
-        let allowed: u64 = endpoints.iter().map(|tally| tally.allowed()).sum();
+    pub(super) fn tick(&mut self, endpoints: &[Arc<DecisionCounters>], now: Timestamp) {
+        let allowed: u64 = endpoints.iter().map(|counters| counters.allowed()).sum();
         let more = allowed - self.allowed_before;
         self.allowed.add(self.ticked_at, more);
         self.allowed_by_quarter.add(self.ticked_at, more);
         (self.allowed_before, self.ticked_at) = (allowed, now);
         self.offenders.expire(now);
-        for (number, tally) in endpoints.iter().enumerate() {
-            self.endpoint(number).tick(tally, now);
+        for (number, counters) in endpoints.iter().enumerate() {
+            self.endpoint(number).tick(counters, now);
         }
     }
 }
@@ -186,10 +186,14 @@ impl Violations {
         (requests > 0).then(|| denied as f64 / requests as f64)
     }
 
-    pub(super) fn of_endpoint(&self, tally: &Tally, now: Timestamp) -> EndpointSummary {
-        let history = self.endpoints.get(tally.number());
+    pub(super) fn of_endpoint(
+        &self,
+        counters: &DecisionCounters,
+        now: Timestamp,
+    ) -> EndpointSummary {
+        let history = self.endpoints.get(counters.number());
         history.map_or_else(EndpointSummary::default, |history| {
-            history.summary(tally, now)
+            history.summary(counters, now)
         })
     }
 }

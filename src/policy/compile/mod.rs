@@ -200,7 +200,7 @@ impl Compiler<'_> {
         let quota = quota.unwrap_or_else(|| Quota::per_minute(600));
         let quota = quota.map_err(|wrong| wrong.at("global.preflight_quota"));
         let quota = self.problems.note(quota)?;
-        let rule = Rule::new(quota).per([Identity::IP]).unscaled();
+        let rule = Rule::new(quota).per([Identity::IP]).scale(false);
         Some(self.rule(&place, &rule, RuleKind::Preflight))
     }
 

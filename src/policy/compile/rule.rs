@@ -44,7 +44,7 @@ pub(super) struct CompiledRule {
 }
 
 impl Compiler<'_> {
-    /// Refuses a setting, which the file calls `key`, where it means nothing.
+    /// Reports a setting of a rule that has no effect there.
     pub(super) fn refuse(
         &mut self,
         place: &Place<'_>,
@@ -52,7 +52,7 @@ impl Compiler<'_> {
         expected: &'static str,
     ) {
         if wrong {
-            let problem = ValidationError::new(in_code(key), value, expected);
+            let problem = ValidationError::new(key, value, expected);
             self.problems.push(place.problem(key, problem));
         }
     }
@@ -295,18 +295,5 @@ impl Compiler<'_> {
                 .unwrap_or(self.on_store_failure),
         });
         self.rules.len() - 1
-    }
-}
-
-/// What the builder calls a setting of the file.
-fn in_code(key: &'static str) -> &'static str {
-    match key {
-        "limit" => "quota",
-        "stack" => "stacked",
-        "global" => "without_global",
-        "scale" => "unscaled",
-        "tiers" => "tier",
-        "mode" => "dry_run",
-        same => same,
     }
 }

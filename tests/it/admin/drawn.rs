@@ -20,7 +20,7 @@ async fn a_day() -> Served {
         .endpoint("POST /v1/reports", Rule::new("4/hour").name("reports"))
         .endpoint(
             "POST /login",
-            Rule::new("5/minute").name("login").unscaled(),
+            Rule::new("5/minute").name("login").scale(false),
         )
         .endpoint("GET /v1/search", Rule::new("20/minute").name("search"))
         .rule("tenant", Rule::new("5000/hour").per(["tenant"]))

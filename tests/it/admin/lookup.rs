@@ -14,7 +14,10 @@ fn policy() -> tollgate::policy::PolicyBuilder {
         .tiers(Tiers::new("free").tier("team", 5))
         .authenticated("100/hour")
         .anonymous("10/hour")
-        .endpoint("POST /login", Rule::new("3/hour").name("login").unscaled())
+        .endpoint(
+            "POST /login",
+            Rule::new("3/hour").name("login").scale(false),
+        )
         .endpoint("GET /tried", Rule::new("1/hour").name("tried").dry_run())
         .rule("tenant", Rule::new("50/minute").per(["tenant"]))
         .rule("member", Rule::new("20/minute").per(["tenant", "user"]))

@@ -12,7 +12,7 @@ async fn it_is_told_as_it_is_understood() {
         .everyone("100/hour")
         .endpoint(
             "POST /login",
-            Rule::new("3/hour").name("login").per(["ip"]).unscaled(),
+            Rule::new("3/hour").name("login").per(["ip"]).scale(false),
         )
         .exempt_route("GET /health")
         .exempt_subject("user", "secret-agent");

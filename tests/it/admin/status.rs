@@ -24,7 +24,7 @@ fn policy() -> PolicyBuilder {
             Rule::new("3/minute")
                 .quota("10/hour")
                 .name("login")
-                .unscaled(),
+                .scale(false),
         )
         .endpoint("GET /projects", Rule::new("unlimited").name("projects"))
         .endpoint("GET /tried", Rule::new("1/hour").name("tried").dry_run())

@@ -60,11 +60,11 @@ fn in_code() -> PolicyBuilder {
         .category(
             "everything",
             Rule::new("300/day, fixed-window")
-                .stacked()
+                .stack(true)
                 .per(["tenant"])
                 .count(Count::success())
                 .cost(3)
-                .unscaled()
+                .scale(false)
                 .on_store_failure(OnStoreFailure::Local),
         )
         .endpoint("GET /v1/secrets/{id}", Rule::in_category("secrets"))
@@ -79,7 +79,7 @@ fn in_code() -> PolicyBuilder {
             Rule::new("10/hour")
                 .name("login")
                 .per(["ip"])
-                .unscaled()
+                .scale(false)
                 .count(Count::failure())
                 .on_store_failure(OnStoreFailure::Deny),
         )
@@ -91,7 +91,7 @@ fn in_code() -> PolicyBuilder {
                 .count(Count::statuses(["200", "5xx"]).unwrap())
                 .cost(5)
                 .suggestion("Ask for less.")
-                .without_global(),
+                .global(false),
         )
         .rule(
             "outbound",

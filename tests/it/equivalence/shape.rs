@@ -185,7 +185,7 @@ impl RuleShape {
             rule = rule.tier("team", self.quotas.iter().map(with_amount));
         }
         if !self.is_scaled {
-            rule = rule.unscaled();
+            rule = rule.scale(false);
         }
         if self.is_dry_run {
             rule = rule.dry_run();
@@ -209,7 +209,7 @@ impl PolicyShape {
         }
         if let Some((rule, is_stacked)) = &self.category {
             let rule = rule.build(Rule::default(), self.has_tiers);
-            policy = policy.category("red", if *is_stacked { rule.stacked() } else { rule });
+            policy = policy.category("red", if *is_stacked { rule.stack(true) } else { rule });
         }
         for (number, (route, endpoint)) in self.endpoints.iter().enumerate() {
             let mut rule = Rule::default();
@@ -224,7 +224,7 @@ impl PolicyShape {
                     .name(format!("own-{number}"));
             }
             if !endpoint.has_global {
-                rule = rule.without_global();
+                rule = rule.global(false);
             }
             policy = policy.endpoint(*route, rule);
         }

@@ -216,7 +216,7 @@ async fn wrong_tenant_files_are_refused_with_the_reason() {
         ),
         (limit(json!({ "perMinute": 60 })), "missing field `burst`"),
         (limit(json!({ "burst": 60 })), "missing field `perMinute`"),
-        (limit(json!({ "perMinute": 0, "burst": 1 })), "quota amount"),
+        (limit(json!({ "perMinute": 0, "burst": 1 })), "quota limit"),
         (limit(json!({ "perMinute": 1, "burst": 0 })), "quota burst"),
         (
             limit(json!({ "perMinute": -1, "burst": 1 })),

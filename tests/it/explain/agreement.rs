@@ -163,7 +163,7 @@ impl Said {
             rule = rule.tier(tier, ["unlimited", "999/second"]);
         }
         if self.unscaled {
-            rule = rule.unscaled();
+            rule = rule.scale(false);
         }
         if self.dry_run {
             rule = rule.dry_run();
@@ -188,7 +188,7 @@ fn endpoint(number: usize) -> impl Strategy<Value = Rule> {
             rule
         };
         if without_global {
-            rule.without_global()
+            rule.global(false)
         } else {
             rule
         }
@@ -216,7 +216,7 @@ fn policy() -> impl Strategy<Value = PolicyBuilder> {
                 policy = policy.anonymous(rule);
             }
             for (name, (rule, stacked)) in CATEGORIES.into_iter().zip(categories) {
-                let rule = if stacked { rule.stacked() } else { rule };
+                let rule = if stacked { rule.stack(true) } else { rule };
                 policy = policy.category(name, rule);
             }
             for (route, rule) in ROUTES.into_iter().zip(endpoints) {

@@ -19,7 +19,7 @@ fn policy() -> PolicyBuilder {
         .authenticated("1000/hour")
         .anonymous("100/hour")
         .category("secrets", Rule::new("500/hour"))
-        .category("mcp", Rule::new("200/hour").stacked())
+        .category("mcp", Rule::new("200/hour").stack(true))
         .endpoint("GET /v1/secrets/{id}", Rule::in_category("secrets"))
         .endpoint(
             "PUT /v1/secrets/{id}",
@@ -39,15 +39,15 @@ fn policy() -> PolicyBuilder {
             Rule::new("10/hour")
                 .name("login")
                 .per(["ip"])
-                .unscaled()
+                .scale(false)
                 .count(Count::failure()),
         )
         .endpoint(
             "GET /ping",
-            Rule::new("60/minute").name("ping").cost(2).without_global(),
+            Rule::new("60/minute").name("ping").cost(2).global(false),
         )
         .rule("tenant", Rule::new("100_000/day").per(["tenant"]))
-        .rule("instance", Rule::new("1000/second").per([]).unscaled())
+        .rule("instance", Rule::new("1000/second").per([]).scale(false))
         .exempt_role("service")
         .exempt_subject("tenant", "ourselves")
         .exempt_network("10.0.0.0/8")

@@ -127,7 +127,7 @@ fn a_category_that_counts_nothing_is_told() {
     assert!(warning.contains("stack = true"), "{warning}");
 
     assert!(warnings(replaced.endpoint("GET /other", Rule::in_category("busy"))).is_empty());
-    let stacked = policy().category("busy", Rule::new("10/hour").stacked());
+    let stacked = policy().category("busy", Rule::new("10/hour").stack(true));
     assert!(warnings(stacked.endpoint("GET /own", own)).is_empty());
 }
 
@@ -169,7 +169,7 @@ fn a_quota_out_of_reach_is_told() {
         Rule::new("100/hour"),
         Rule::new("101/day"),
         Rule::new("unlimited"),
-        Rule::new("101/hour").without_global(),
+        Rule::new("101/hour").global(false),
         Rule::new("101/hour").per(["tenant"]),
         Rule::new("101/hour").cost(2),
         Rule::new("101/hour").cost_with(|_| 2),

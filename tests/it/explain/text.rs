@@ -4,7 +4,7 @@ use tollgate::policy::Inquiry;
 use tollgate::{Identity, Timestamp};
 
 const COUNTED: &str = "\
-PUT /v1/secrets/42 by user=alice at 1970-01-01T00:16:40.000000Z
+PUT /v1/secrets/42 by user=alice at 1970-01-01T00:16:40.000Z
   endpoint  PUT /v1/secrets/{id}
   tier      team (times 5), as the identity says
 

@@ -291,7 +291,7 @@ fn unlimited_and_blocked_take_anything_and_count_nothing() {
 #[test]
 fn an_amount_that_changes_is_exact_or_refused() {
     for quota in extremes() {
-        assert_eq!(quota.with_amount(0).unwrap_err().field(), "quota amount");
+        assert_eq!(quota.with_amount(0).unwrap_err().field(), "quota limit");
         for amount in [1, 1 << 32, 1 << 46, 1 << 53, u64::MAX] {
             match quota.with_amount(amount) {
                 Ok(other) => assert_eq!(other.amount(), amount),

@@ -12,27 +12,27 @@ const TEXTS: &[(&str, &str)] = &[
         "quota: found `10`, expected a quota such as `500/hour`",
     ),
     ("0", "quota: found `0`, expected \"blocked\""),
-    ("/hour", "quota amount: found ``, expected a whole number"),
-    ("0/hour", "quota amount: found `0`, expected at least 1"),
+    ("/hour", "quota limit: found ``, expected a whole number"),
+    ("0/hour", "quota limit: found `0`, expected at least 1"),
     (
         "-1/hour",
-        "quota amount: found `-1`, expected a whole number",
+        "quota limit: found `-1`, expected a whole number",
     ),
     (
         "1.5/hour",
-        "quota amount: found `1.5`, expected a whole number",
+        "quota limit: found `1.5`, expected a whole number",
     ),
     (
         "1e9/hour",
-        "quota amount: found `1e9`, expected a whole number",
+        "quota limit: found `1e9`, expected a whole number",
     ),
     (
         "5_/hour",
-        "quota amount: found `5_`, expected a whole number",
+        "quota limit: found `5_`, expected a whole number",
     ),
     (
         "18446744073709551616/s",
-        "quota amount: found `18446744073709551616`, expected",
+        "quota limit: found `18446744073709551616`, expected",
     ),
     (
         "10/",
@@ -68,11 +68,11 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     (
         "4294967296/s",
-        "quota amount: found `4294967296`, expected at most 4294967295 per 1s",
+        "quota limit: found `4294967296`, expected at most 4294967295 per 1s",
     ),
     (
         "70368534/1000003us",
-        "quota amount: found `70368534`, expected at most 70368533 per",
+        "quota limit: found `70368534`, expected at most 70368533 per",
     ),
     (
         "9007199254740992/h, fixed-window",
@@ -84,7 +84,7 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     (
         "100001/h, sliding-log",
-        "quota amount: found `100001`, expected at most 100000 per 1h",
+        "quota limit: found `100001`, expected at most 100000 per 1h",
     ),
     (
         "70368744177665/1us, token-bucket",

@@ -54,7 +54,7 @@ fn nothing_is_remembered_past_its_time() {
 
 #[test]
 fn wrong_tokens_are_not_remembered() {
-    let jwt = Jwt::hs256(SECRET).remember(4).build().unwrap();
+    let jwt = Jwt::hs256(SECRET).cache_capacity(4).build().unwrap();
     let good = bearer(&hs256(&claims("alice")));
     let first = ask(&jwt, &good).known();
     let other = Jwt::hs256("another secret").build().unwrap();
@@ -70,7 +70,7 @@ fn wrong_tokens_are_not_remembered() {
 
 #[test]
 fn no_more_are_remembered_than_there_is_room_for() {
-    let jwt = Jwt::hs256(SECRET).remember(100).build().unwrap();
+    let jwt = Jwt::hs256(SECRET).cache_capacity(100).build().unwrap();
     for index in 0..1_000 {
         let token = hs256(&claims(&format!("user-{index}")));
         ask(&jwt, &bearer(&token)).known();

@@ -298,7 +298,7 @@ fn peers_are_told_in_several_ways() {
 
 #[test]
 fn ipv6_is_counted_by_network() {
-    let group = |prefix: u8, peer: &str| {
+    let group = |prefix: u32, peer: &str| {
         let client_ip = ClientIp::builder().ipv6_prefix(prefix).build().unwrap();
         let request = from_peer(peer, "x-forwarded-for", &[]);
         let client = client_ip.locate(&RequestHead::of(&request)).unwrap();
@@ -328,12 +328,14 @@ fn wrong_settings_are_refused() {
             .trusted_proxies(["127.0.0.1", network])
             .build()
             .unwrap_err();
+        let refused = refused.iter().next().unwrap();
         assert_eq!(refused.field(), "trusted proxy");
         assert_eq!(refused.value(), network);
+        assert_eq!(refused.path(), Some("trusted_proxies[1]"));
     }
     for prefix in [0, 129] {
         let refused = ClientIp::builder().ipv6_prefix(prefix).build().unwrap_err();
-        assert_eq!(refused.field(), "IPv6 prefix");
+        assert_eq!(refused.iter().next().unwrap().field(), "IPv6 prefix");
     }
     for name in ["X-Forwarded-For", "forwarded", " True-Client-IP "] {
         assert!(name.parse::<ForwardedHeader>().is_ok(), "{name}");

@@ -128,6 +128,7 @@ fn only_prefixes_of_96_bits_are_accepted() {
     for text in ["64:ff9b:1::/48", "10.0.0.0/8", "64:ff9b:1::1/96", "nat64"] {
         let refused = ClientIp::builder().nat64_prefixes([text]).build();
         let refused = refused.unwrap_err();
+        let refused = refused.iter().next().unwrap();
         assert_eq!((refused.field(), refused.value()), ("NAT64 prefix", text));
     }
 }

@@ -149,7 +149,10 @@ async fn tiers_multiply_and_explicit_limits_take_precedence() {
             "GET /mcp",
             Rule::new("20/hour").name("mcp").tier("team", ["33/hour"]),
         )
-        .endpoint("POST /login", Rule::new("7/hour").name("login").unscaled());
+        .endpoint(
+            "POST /login",
+            Rule::new("7/hour").name("login").scale(false),
+        );
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     let cases: [(&str, &str, &str, u64); 11] = [

@@ -77,7 +77,7 @@ async fn while_the_store_fails_limits_hold_in_memory() {
             "POST /mail",
             Rule::new("1/hour")
                 .on_store_failure(OnStoreFailure::Allow)
-                .without_global(),
+                .global(false),
         );
     let layer = RateLimitLayer::builder(policy)
         .store(Broken)
@@ -136,10 +136,10 @@ async fn handlers_that_see_decisions_work_without_a_store() {
     let rule = Rule::new("5/hour").on_store_failure(OnStoreFailure::Allow);
     let layer = RateLimitLayer::builder(rule)
         .store(Broken)
-        .handlers_see_decision();
+        .insert_extensions();
     let handler = |decision: Decision, charge: Charge| async move {
-        charge.more(3).await.unwrap();
-        charge.to("tokens", 3).await.unwrap();
+        charge.charge(3).await.unwrap();
+        charge.charge_rule("tokens", 3).await.unwrap();
         decision.binding().is_none().to_string()
     };
     let app = Router::new()
@@ -232,10 +232,10 @@ fn all_problems_are_reported_at_once() {
 fn settings_that_would_do_nothing_are_refused() {
     let policy = Policy::builder()
         .tiers(Tiers::new("free").tier("team", 2))
-        .authenticated(Rule::new("5/hour").without_global())
+        .authenticated(Rule::new("5/hour").global(false))
         .category("a", Rule::new("5/hour").name("other"))
-        .endpoint("GET /a", Rule::in_category("a").unscaled())
-        .endpoint("GET /b", Rule::in_category("a").stacked())
+        .endpoint("GET /a", Rule::in_category("a").scale(false))
+        .endpoint("GET /b", Rule::in_category("a").stack(true))
         .endpoint(
             "GET /c",
             Rule::new("5/hour")
@@ -246,10 +246,10 @@ fn settings_that_would_do_nothing_are_refused() {
     let problems = policy.build().unwrap_err();
     let told = problems.to_string();
     for expected in [
-        "global: without_global",
+        "global: global",
         "a: name",
-        "GET /a: unscaled",
-        "GET /b: stacked",
+        "GET /a: scale",
+        "GET /b: stack",
         "each tier only once",
         "r: category",
     ] {

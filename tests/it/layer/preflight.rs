@@ -112,7 +112,7 @@ async fn only_a_response_with_cors_headers_is_refunded() {
     let policy = || {
         Policy::builder()
             .everyone("100/hour")
-            .endpoint("/any", Rule::new("10/hour").name("any").without_global())
+            .endpoint("/any", Rule::new("10/hour").name("any").global(false))
             .rule("instance", Rule::new("50/hour").per([]))
     };
     let (app, calls) = counting();

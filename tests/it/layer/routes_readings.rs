@@ -213,7 +213,7 @@ async fn methods_do_not_hide_the_rules_of_each_other() {
 /// `/a//b` is read as `/a/b`, and as a path that no rule is for.
 #[tokio::test]
 async fn a_reading_that_reaches_no_route_is_charged_to_the_global_rule() {
-    let policy = || Policy::builder().endpoint("/a/b", rule("own").without_global());
+    let policy = || Policy::builder().endpoint("/a/b", rule("own").global(false));
     for app in both(policy, || Router::new().fallback(says("any"))) {
         let plain = super::send(&app, "GET /a/b", &[]).await.charged();
         assert_eq!(plain, ["ip:own:1h"]);

@@ -36,7 +36,7 @@ async fn a_matched_pattern_is_charged_to_the_rule_with_the_other_slash() {
     let inner = || Router::new().route("/", any(says("start")));
     for pattern in ["/m", "/m/"] {
         let policy = Policy::builder()
-            .endpoint(pattern, rule("start").without_global())
+            .endpoint(pattern, rule("start").global(false))
             .endpoint("/other/", rule("other"));
         let app = Router::new()
             .nest_service("/m", inner())
@@ -59,8 +59,8 @@ fn five_each(first: &str, second: &str) -> PolicyBuilder {
             .name(name.to_owned())
     };
     Policy::builder()
-        .endpoint(first, five("first").without_global())
-        .endpoint(second, five("second").without_global())
+        .endpoint(first, five("first").global(false))
+        .endpoint(second, five("second").global(false))
 }
 
 #[test]

@@ -152,9 +152,9 @@ async fn handlers_can_charge_a_dry_run() {
         .rule("tokens", Rule::new("1000/hour").dry_run());
     let (builder, _) = layer(policy);
     let handler = |charge: Charge| async move {
-        charge.to("tokens", 999).await.unwrap();
+        charge.charge_rule("tokens", 999).await.unwrap();
     };
-    let layer = builder.handlers_see_decision().build().unwrap();
+    let layer = builder.insert_extensions().build().unwrap();
     let app = Router::new().route("/", get(handler)).layer(layer);
     for _ in 0..2 {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
@@ -252,7 +252,7 @@ async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
 /// A dry run of an endpoint's own limit must not switch off the limit in force.
 #[tokio::test]
 async fn a_dry_run_does_not_switch_off_the_global_rule() {
-    let own = Rule::new("1000/hour").name("a").without_global();
+    let own = Rule::new("1000/hour").name("a").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")
         .endpoint("GET /a", own.dry_run());

@@ -146,7 +146,7 @@ fn wrong_limits_are_errors_and_hold_nothing() {
     let (limiter, _clock) = limiter(&["10/minute"]);
     let two = [Quota::per_minute(5).unwrap(), Quota::per_hour(5).unwrap()];
     for (reserve, says) in [
-        (limiter.reserve("alice").limit(0), "quota amount"),
+        (limiter.reserve("alice").limit(0), "quota limit"),
         (limiter.reserve("alice").quotas(&two), "number of quotas"),
     ] {
         let error = reserve.wait().unwrap_err().to_string();

@@ -17,7 +17,7 @@ fn closed() -> Policy {
             "GET /open",
             tollgate::policy::Rule::new("1000/hour")
                 .name("open")
-                .without_global(),
+                .global(false),
         )
         .build()
         .unwrap()

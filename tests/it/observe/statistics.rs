@@ -173,7 +173,7 @@ async fn those_who_come_back_are_followed() {
             Rule::new("1/minute, fixed-window")
                 .name("shared")
                 .per([])
-                .without_global(),
+                .global(false),
         );
     let scene = Scene::new(policy);
     for user in ["patient", "hasty"] {

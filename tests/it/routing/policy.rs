@@ -99,7 +99,7 @@ fn policy(rules: &[Route]) -> PolicyBuilder {
                 let rule = if *has_global {
                     rule
                 } else {
-                    rule.without_global()
+                    rule.global(false)
                 };
                 policy.endpoint(route.text(), rule)
             }

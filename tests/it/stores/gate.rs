@@ -51,7 +51,7 @@ async fn what_is_refused_goes_on_only_if_it_is_counted() {
 #[tokio::test]
 async fn who_is_blocked_is_blocked_without_the_store() {
     let store = Faulty::default();
-    let blocked = Rule::new("blocked").name("shut").without_global();
+    let blocked = Rule::new("blocked").name("shut").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")
         .on_store_failure(OnStoreFailure::Allow)

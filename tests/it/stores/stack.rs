@@ -48,12 +48,10 @@ impl Service {
     }
 
     async fn on(store: Arc<dyn Store>) -> Self {
-        let tight = Rule::new("5/day, fixed-window")
-            .name("tight")
-            .without_global();
+        let tight = Rule::new("5/day, fixed-window").name("tight").global(false);
         let login = Rule::new("1000/day")
             .on_store_failure(OnStoreFailure::Deny)
-            .without_global();
+            .global(false);
         let policy = Policy::builder()
             .everyone(format!("{MANY}/day, fixed-window").as_str())
             .endpoint("GET /tight", tight)

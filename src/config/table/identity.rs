@@ -1,0 +1,74 @@
+//! `[identity]`
+
+use super::ip::IP;
+use super::jwt::JWT;
+use super::{KeySpec, PolicyReader, TableSpec, ValueKind};
+use crate::config::tree::Setting;
+use crate::identity::{Chain, UserIdHeader};
+use crate::pipeline::{LayerOverrides, OnInvalid};
+
+pub(super) static IDENTITY: TableSpec = TableSpec::new(&[
+    KeySpec::new(
+        "jwt",
+        ValueKind::Table(&JWT),
+        "Callers identified by a JSON Web Token.",
+    )
+    .aliases(&["token", "bearer"]),
+    KeySpec::new("ip", ValueKind::Table(&IP), "How the client IP is found.")
+        .aliases(&["client_ip"]),
+    KeySpec::new(
+        "trusted_user_header",
+        ValueKind::Text("the name of a header such as `\"x-user-id\"`"),
+        "Header that names the user. A client that can send it can choose any user: use it only \
+         behind a gateway that sets it.",
+    )
+    .aliases(&["user_header"]),
+    KeySpec::new(
+        "failed_auth_quota",
+        ValueKind::Quota,
+        "Requests with wrong credentials that one client IP may send. Further wrong ones get 429; \
+         valid ones are not affected.",
+    )
+    .default("\"60/minute\"")
+    .aliases(&["invalid_credentials"]),
+    KeySpec::new(
+        "on_invalid",
+        ValueKind::Choice(&["anonymous", "reject"]),
+        "Whether callers with wrong credentials are unauthenticated, or get 401.",
+    )
+    .default("\"anonymous\""),
+]);
+
+impl PolicyReader<'_> {
+    /// Reads the identity sources.
+    pub(super) fn identity(&mut self, table: &Setting<'_>) -> LayerOverrides {
+        let mut chain = Chain::new();
+        #[cfg(feature = "jwt")]
+        if let Some(jwt) = table.get("jwt").and_then(|jwt| self.jwt(&jwt)) {
+            chain = chain.then(jwt);
+        }
+        #[cfg(not(feature = "jwt"))]
+        if let Some(jwt) = table.get("jwt") {
+            self.report_missing_jwt(&jwt);
+        }
+        let header = table.get("trusted_user_header").and_then(|value| {
+            let header = UserIdHeader::trusted(value.text()?);
+            self.report.check(&value, header)
+        });
+        if let Some(header) = header {
+            chain = chain.then(header);
+        }
+        let quota = table.get("failed_auth_quota");
+        LayerOverrides {
+            chain,
+            client_ip: table.get("ip").and_then(|ip| self.client_ip(&ip)),
+            failed_auth_quota: quota.and_then(|quota| self.quota(&quota, self.algorithm)),
+            on_invalid: match table.text_of("on_invalid") {
+                Some("reject") => Some(OnInvalid::Reject),
+                Some("anonymous") => Some(OnInvalid::Anonymous),
+                _ => None,
+            },
+            style: None,
+        }
+    }
+}

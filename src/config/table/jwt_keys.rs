@@ -1,0 +1,92 @@
+//! Keys and secrets that `[identity.jwt]` names.
+
+use super::{PolicyReader, quoted_list};
+use crate::config::problem::ConfigProblem;
+use crate::config::redact::{is_secret, is_variable_name};
+use crate::config::source::{describe, read_bytes};
+use crate::config::tree::Setting;
+use crate::identity::JwtKeys;
+
+/// Keys of the table that name a key or a secret.
+const SOURCES: [&str; 4] = ["secret_env", "secret_file", "public_key_file", "jwks_file"];
+
+impl PolicyReader<'_> {
+    /// Reads all keys that the table names. Returns `None` if one of them cannot be read.
+    pub(super) fn jwt_keys(&mut self, table: &Setting<'_>) -> Option<JwtKeys> {
+        let named: Vec<(&str, Setting<'_>)> = SOURCES
+            .into_iter()
+            .filter_map(|key| Some((key, table.get(key)?)))
+            .collect();
+        if named.is_empty() {
+            // A secret in the file was reported as an unknown key.
+            if !table.entries().any(|(key, _)| is_secret(&key.name)) {
+                let problem = ConfigProblem::at(table, "no key to verify tokens with")
+                    .with_expected(format!("one of {}", quoted_list(&SOURCES)));
+                self.report.push(problem);
+            }
+            return None;
+        }
+        if !self.context.with_keys {
+            return Some(JwtKeys::none());
+        }
+        let mut all = Some(JwtKeys::none());
+        for (key, value) in named {
+            let keys = value.text().map(|name| self.read_key(key, name, &value));
+            all = match (all, keys) {
+                (Some(all), Some(Ok(keys))) => Some(all.and(keys)),
+                (_, Some(Err(problem))) => {
+                    self.report.push(*problem);
+                    None
+                }
+                _ => None,
+            };
+        }
+        all
+    }
+
+    fn read_key(
+        &self,
+        key: &str,
+        name: &str,
+        value: &Setting<'_>,
+    ) -> Result<JwtKeys, Box<ConfigProblem>> {
+        let keys = match key {
+            "secret_env" => JwtKeys::secret(self.secret(name, value)?),
+            "secret_file" => JwtKeys::secret(self.file(name, value)?.trim_ascii_end()),
+            "public_key_file" => JwtKeys::pem(self.file(name, value)?),
+            _ => JwtKeys::jwks(self.file(name, value)?),
+        };
+        // These errors contain no part of a key.
+        keys.map_err(|error| {
+            let message = format!("invalid {}: {}", error.field(), error.value());
+            Box::new(ConfigProblem::at(value, message).with_expected(error.expected()))
+        })
+    }
+
+    fn secret(&self, name: &str, value: &Setting<'_>) -> Result<Vec<u8>, Box<ConfigProblem>> {
+        if let Some(secret) = self.context.variable(name) {
+            return Ok(secret.into_encoded_bytes());
+        }
+        Err(Box::new(if is_variable_name(name) {
+            ConfigProblem::at(value, format!("the variable `{name}` is not set"))
+                .with_found(name)
+                .with_expected("an environment variable with the secret")
+        } else {
+            // The value may be the secret itself, so the message does not contain it.
+            ConfigProblem::at(value, "this is not the name of a variable")
+                .with_expected("a name in capitals such as `JWT_SECRET`")
+                .with_help(Some(
+                    "put the secret into a variable, and the variable's name here".to_owned(),
+                ))
+        }))
+    }
+
+    fn file(&self, name: &str, value: &Setting<'_>) -> Result<Vec<u8>, Box<ConfigProblem>> {
+        let path = self.context.base.join(name);
+        read_bytes(&path).map_err(|error| {
+            let message = format!("`{name}`: {}", describe(&error));
+            let problem = ConfigProblem::at(value, message).with_found(name);
+            Box::new(problem.with_expected("a file, beside the policy or with its whole path"))
+        })
+    }
+}
