@@ -46,14 +46,14 @@ let policyVersion = null;
 async function refreshPolicy(status) {
   const version = JSON.stringify(status);
   if (version === policyVersion) return;
-  const told = await request('policy');
+  const data = await request('policy');
   policyVersion = version;
-  showPolicy(told);
+  showPolicy(data);
 }
 
 function showPolicy({ status, policy }) {
   byId('policy-version').textContent = `Version ${status.version}`;
-  byId('policy-since').textContent = `in force since ${moment(status.since)}` + (status.failures ? ` · ${plural(status.failures, 'failed reload')}` : '');
+  byId('policy-since').textContent = `loaded ${moment(status.since)}` + (status.failures ? ` · ${plural(status.failures, 'failed reload')}` : '');
   byId('policy-problem').hidden = !status.problem;
   byId('policy-problem').replaceChildren(make('p', { class: 'problem' }, 'The last reload failed:'), make('pre', {}, status.problem ?? ''));
   byId('policy-warnings').hidden = policy.warnings.length === 0;
@@ -79,7 +79,7 @@ byId('reload').addEventListener('click', async (event) => {
   event.target.disabled = true;
   try {
     const status = await request('reload', {});
-    notify(`Version ${status.version} of the policy is in force.`);
+    notify(`Version ${status.version} of the policy is loaded.`);
   } catch (problem) {
     notify(problem.status === 422 ? 'The policy was not replaced. The errors are shown below.' : problem.message);
   }

@@ -77,7 +77,7 @@ function notify(text) {
   silence = setTimeout(() => { byId('said').textContent = ''; }, 6000);
 }
 
-/** Asks for confirmation of something that cannot be undone. */
+/** Requests confirmation of something that cannot be undone. */
 function confirmed(question, yes) {
   const dialog = byId('confirm');
   byId('confirm-text').textContent = visible(question);

@@ -35,17 +35,17 @@ async function refresh() {
   clearTimeout(next);
   const { token } = stored;
   try {
-    const told = await request('statistics');
+    const data = await request('statistics');
     // The user may have signed out meanwhile.
     if (stored.token !== token) return;
     wait = EVERY;
     showSignedIn(true);
     pulse('live', 'Live');
-    showOverview(told);
-    showBanners(told);
-    showMaintenance(told.maintenance);
-    last = told;
-    await refreshPolicy(told.policy);
+    showOverview(data);
+    showBanners(data);
+    showMaintenance(data.maintenance);
+    last = data;
+    await refreshPolicy(data.policy);
     // Other operators may have set overrides.
     if (Date.now() - controlAt > 10000) {
       controlAt = Date.now();
