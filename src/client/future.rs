@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::event;
 use super::host::{Host, InFlightGuard};
 use super::layer::PaceState;
-use super::outcome::{ResponseOutcome, ServerRefusal};
+use super::outcome::{RefusedRequest, ResponseOutcome};
 use super::replay::{ReplayBody, copy};
 use crate::clock::Sleep;
 
@@ -134,21 +134,21 @@ impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
     fn complete<B>(&mut self, response: &Response<B>) -> Option<Sleep> {
         let now = self.shared.clock.now();
         let outcome = ResponseOutcome::of(&self.method, response.status(), response.headers(), now);
-        let wait = outcome.refusal.map(|refusal| {
-            refusal
+        let wait = outcome.refused.map(|refused| {
+            refused
                 .wait
                 .unwrap_or_else(|| backoff(self.retries, self.shared.jitter.fraction()))
         });
         // A 503 without `Retry-After` delays this request only.
-        let blocks = |refusal: ServerRefusal| refusal.is_denial || refusal.wait.is_some();
-        let block = wait.filter(|_| outcome.refusal.is_some_and(blocks));
+        let blocks = |refused: RefusedRequest| refused.is_denial || refused.wait.is_some();
+        let block = wait.filter(|_| outcome.refused.is_some_and(blocks));
         if let Some(in_flight) = self.in_flight.take() {
             in_flight.complete(&outcome, block, now);
         }
-        let (refusal, wait) = (outcome.refusal?, wait?);
+        let (refused, wait) = (outcome.refused?, wait?);
         let (host, status) = (Arc::clone(&self.host), response.status().as_u16());
         let gave_up = |why| event::gave_up(host.name(), status, self.retries, why);
-        if !refusal.may_retry {
+        if !refused.may_retry {
             gave_up("it may have been served");
         } else if self.retries >= self.shared.max_retries {
             gave_up("it was sent often enough");

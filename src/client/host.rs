@@ -194,7 +194,7 @@ impl InFlightGuard {
                     since: now,
                 });
             }
-        } else if outcome.refusal.is_none()
+        } else if outcome.refused.is_none()
             && state.block.is_some_and(|block| block.since <= self.sent_at)
         {
             // A request that was sent during the block was served: the block is over.
@@ -202,7 +202,7 @@ impl InFlightGuard {
         }
         if let Some(limits) = &outcome.limits {
             state.store(limits.clone(), self.number, now);
-        } else if outcome.refusal.is_none() {
+        } else if outcome.refused.is_none() {
             state.served_without_limits(self.number, now);
         }
         drop(state);

@@ -14,12 +14,12 @@ const STRIPE: HeaderName = HeaderName::from_static("stripe-should-retry");
 /// Limits of a response, and whether the request was refused.
 pub(super) struct ResponseOutcome {
     pub(super) limits: Option<Limits>,
-    pub(super) refusal: Option<ServerRefusal>,
+    pub(super) refused: Option<RefusedRequest>,
 }
 
-/// Refusal of a request.
+/// A request that the server refused: a limit was reached, or the server is unavailable.
 #[derive(Clone, Copy)]
-pub(super) struct ServerRefusal {
+pub(super) struct RefusedRequest {
     /// Whether a limit was reached. Otherwise the server is unavailable.
     pub(super) is_denial: bool,
     /// `Retry-After`, or the time until the reset.
@@ -58,14 +58,14 @@ impl ResponseOutcome {
             let reset_at = reset_at.filter(|_| is_denial && has_nothing_left);
             reset_at.map(|at| at.duration_since(now))
         };
-        let refusal = (is_denial || is_unavailable).then(|| ServerRefusal {
+        let refused = (is_denial || is_unavailable).then(|| RefusedRequest {
             is_denial,
             wait: retry_after.or_else(until_reset),
             // A denied request was not served, so that every method can be retried. After a 503 it
-            // may have been served, unless the server asks for a retry.
+            // may have been served, unless `Retry-After` requests a retry.
             may_retry: headers.get(STRIPE).is_none_or(|value| value != "false")
                 && (is_denial || retry_after.is_some() || method.is_idempotent()),
         });
-        Self { limits, refusal }
+        Self { limits, refused }
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tollgate::{Clock, ManualClock};
 use tower::{Layer, ServiceExt};
 
-use super::{Server, finish, get, polite, send, told};
+use super::{Server, finish, get, limit_headers, pace, send};
 
 /// Returns the wait of the second request after a response with these headers.
-async fn wait_after(told: &[(&str, &str)]) -> f64 {
+async fn wait_after(headers: &[(&str, &str)]) -> f64 {
     let clock = ManualClock::new();
-    let server = Server::new(&clock).then(200, told);
-    let layer = polite(&clock).build().unwrap();
+    let server = Server::new(&clock).then(200, headers);
+    let layer = pace(&clock).build().unwrap();
     for _ in 0..2 {
         assert_eq!(send(&layer, &server, get(), &clock).await, 200);
     }
@@ -34,7 +34,7 @@ async fn requests_do_not_wait_while_enough_remains() {
         ("1000", "0", "0"),
         ("1000", "0", "1735689599"),
     ] {
-        let wait = wait_after(&told(limit, remaining, reset)).await;
+        let wait = wait_after(&limit_headers(limit, remaining, reset)).await;
         assert!(wait < 1e-9, "{remaining} of {limit}, reset {reset}: {wait}");
     }
     assert!(wait_after(&[]).await < 1e-9);
@@ -44,21 +44,21 @@ async fn requests_do_not_wait_while_enough_remains() {
 #[tokio::test]
 async fn below_five_percent_requests_wait_for_a_reset_within_five_minutes() {
     for (remaining, reset) in [("40", 100.0), ("49", 60.0), ("1", 60.0)] {
-        let wait = wait_after(&told("1000", remaining, &reset.to_string())).await;
+        let wait = wait_after(&limit_headers("1000", remaining, &reset.to_string())).await;
         assert!(
             (reset..=reset + 10.1).contains(&wait),
             "{remaining}: {wait}"
         );
     }
-    let wait = wait_after(&told("1000", "49", "301")).await;
+    let wait = wait_after(&limit_headers("1000", "49", "301")).await;
     assert!(wait < 1e-9, "{wait}");
 }
 
 #[tokio::test]
 async fn below_ten_requests_the_client_backs_off() {
-    let wait = wait_after(&told("1000", "9", "360")).await;
+    let wait = wait_after(&limit_headers("1000", "9", "360")).await;
     assert!((0.04..=0.16).contains(&wait), "{wait}");
-    let wait = wait_after(&told("1000", "5", "360")).await;
+    let wait = wait_after(&limit_headers("1000", "5", "360")).await;
     assert!((0.79..=2.41).contains(&wait), "{wait}");
     // Without a limit.
     let few = [("x-ratelimit-remaining", "9"), ("x-ratelimit-reset", "90")];
@@ -74,7 +74,7 @@ async fn below_ten_requests_the_client_backs_off() {
 #[tokio::test]
 async fn requests_wait_for_the_reset_with_jitter_if_nothing_remains() {
     for reset in ["60", "1735689660", "1735689660000"] {
-        let wait = wait_after(&told("1000", "0", reset)).await;
+        let wait = wait_after(&limit_headers("1000", "0", reset)).await;
         assert!((60.0..=70.1).contains(&wait), "{reset}: {wait}");
     }
     let ietf = [("ratelimit", r#""default";r=0;t=60"#)];
@@ -86,9 +86,9 @@ async fn requests_wait_for_the_reset_with_jitter_if_nothing_remains() {
 async fn the_latest_limits_count() {
     let clock = ManualClock::new();
     let server = Server::new(&clock)
-        .then(200, &told("1000", "0", "60"))
-        .then(200, &told("1000", "999", "60"));
-    let layer = polite(&clock).build().unwrap();
+        .then(200, &limit_headers("1000", "0", "60"))
+        .then(200, &limit_headers("1000", "999", "60"));
+    let layer = pace(&clock).build().unwrap();
     for _ in 0..4 {
         send(&layer, &server, get(), &clock).await;
     }
@@ -100,8 +100,8 @@ async fn the_latest_limits_count() {
 #[tokio::test]
 async fn slow_below_sets_the_share_that_is_left_to_others() {
     let clock = ManualClock::new();
-    let server = Server::new(&clock).then(200, &told("1000", "400", "60"));
-    let layer = polite(&clock).slow_below(0.5).build().unwrap();
+    let server = Server::new(&clock).then(200, &limit_headers("1000", "400", "60"));
+    let layer = pace(&clock).slow_below(0.5).build().unwrap();
     for _ in 0..2 {
         send(&layer, &server, get(), &clock).await;
     }
@@ -113,8 +113,8 @@ async fn slow_below_sets_the_share_that_is_left_to_others() {
 #[tokio::test]
 async fn requests_that_wait_for_one_reset_are_spread() {
     let clock = ManualClock::new();
-    let server = Server::new(&clock).then(200, &told("1000", "30", "40"));
-    let layer = polite(&clock).build().unwrap();
+    let server = Server::new(&clock).then(200, &limit_headers("1000", "30", "40"));
+    let layer = pace(&clock).build().unwrap();
     send(&layer, &server, get(), &clock).await;
     let waiting: Vec<_> = (0..20)
         .map(|_| tokio::spawn(layer.layer(server.clone()).oneshot(get())))
@@ -137,7 +137,7 @@ async fn limits_without_a_reset_end_with_a_served_request() {
         ("retry-after", "1"),
     ];
     let server = Server::new(&clock).then(429, &denial);
-    let layer = polite(&clock).build().unwrap();
+    let layer = pace(&clock).build().unwrap();
     for _ in 0..20 {
         assert_eq!(send(&layer, &server, get(), &clock).await, 200);
     }
@@ -146,8 +146,8 @@ async fn limits_without_a_reset_end_with_a_served_request() {
     assert!((1.0..=1.3).contains(&arrivals[1]), "{arrivals:?}");
     assert!(arrivals[20] - arrivals[1] < 1e-9, "{arrivals:?}");
     // The latest limits can still be read.
-    let told = layer.limits("api.test").unwrap();
-    assert_eq!(told.policy(), Some("global-rate"));
+    let limits = layer.limits("api.test").unwrap();
+    assert_eq!(limits.policy(), Some("global-rate"));
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn limits_without_a_reset_expire() {
     let clock = ManualClock::new();
     let nothing = [("x-ratelimit-remaining", "0")];
     let server = Server::new(&clock).then(200, &nothing);
-    let layer = polite(&clock).build().unwrap();
+    let layer = pace(&clock).build().unwrap();
     send(&layer, &server, get(), &clock).await;
     clock.advance(Duration::from_secs(10));
     let began = clock.now();
