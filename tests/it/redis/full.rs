@@ -71,7 +71,7 @@ fn fill(server: &Server) {
         let mut command = redis::cmd("SET");
         let command = command
             .arg(format!("counter:{number}"))
-            .arg(&[0_u8; 24][..]);
+            .arg([0_u8; 24].as_slice());
         command.exec(&mut connection)
     };
     let rejected = (0..100_000).find_map(|number| set(number).err());
