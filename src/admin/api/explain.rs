@@ -1,4 +1,4 @@
-//! How one request of somebody is counted, as the policy explains it.
+//! Explains how one request of a caller is counted.
 
 use serde::Serialize;
 
