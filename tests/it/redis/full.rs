@@ -17,9 +17,7 @@ use crate::log::Log;
 /// A service that limits each caller to 10 requests a day, under a rule per failure mode.
 fn service(server: &Server) -> (Router, Arc<dyn Store>) {
     let rule = |name: &str, mode| {
-        let rule = Rule::new("10/day, fixed-window")
-            .name(name)
-            .without_global();
+        let rule = Rule::new("10/day, fixed-window").name(name).global(false);
         rule.on_store_failure(mode)
     };
     let policy = Policy::builder()
@@ -71,7 +69,7 @@ fn fill(server: &Server) {
     let mut connection = server.connect();
     let mut set = |number: u64| {
         let mut command = redis::cmd("SET");
-        let command = command.arg(format!("counter:{number}")).arg([0; 24]);
+        let command = command.arg(format!("counter:{number}")).arg(&[0_u8; 24]);
         command.exec(&mut connection)
     };
     let rejected = (0..100_000).find_map(|number| set(number).err());

@@ -33,9 +33,7 @@ impl Process {
     /// Limits each caller to 10 requests a day under each of three rules, one per failure mode.
     fn start(url: &str) -> Self {
         let rule = |name: &str, mode| {
-            let rule = Rule::new("10/day, fixed-window")
-                .name(name)
-                .without_global();
+            let rule = Rule::new("10/day, fixed-window").name(name).global(false);
             rule.on_store_failure(mode)
         };
         let policy = Policy::builder()
