@@ -1,5 +1,5 @@
-//! How the five algorithms differ: what each of them admits of the same requests, over time. The
-//! pictures in the guide to algorithms are what this prints.
+//! Prints which of the same requests each algorithm admits, over time. The charts in the guide to
+//! algorithms are the output of this program.
 //!
 //! ```sh
 //! cargo run --example admitted_over_time
@@ -19,25 +19,25 @@ const QUOTAS: [&str; 6] = [
     "60/minute, token-bucket",
     "60/minute, token-bucket, burst 10",
 ];
-/// Every picture is four minutes long, in columns of five seconds. All times are milliseconds.
+/// A chart covers four minutes, in columns of five seconds. All times are in milliseconds.
 const COLUMNS: u64 = 48;
 const COLUMN: u64 = 5_000;
 const MINUTE: u64 = 60_000;
 
 fn main() -> Result<(), tollgate::Error> {
     let steadily: Vec<u64> = (0..480).map(|i| i * 500).collect();
-    picture("Two requests a second, twice the limit", &steadily)?;
+    print_chart("Two requests a second, twice the limit", &steadily)?;
 
     let at_once = |second: u64| (0..60).map(move |i| second * 1_000 + i);
     let bursts: Vec<u64> = [57, 61, 117, 121, 175]
         .into_iter()
         .flat_map(at_once)
         .collect();
-    picture("Sixty at once, around the full minute", &bursts)
+    print_chart("Sixty at once, around the full minute", &bursts)
 }
 
-/// What each algorithm admits of requests that come at these moments.
-fn picture(title: &str, requests: &[u64]) -> Result<(), tollgate::Error> {
+/// Prints what each algorithm admits of requests at these times.
+fn print_chart(title: &str, requests: &[u64]) -> Result<(), tollgate::Error> {
     println!("{title}\n");
     println!("{:50}most in", "");
     println!(
@@ -45,7 +45,7 @@ fn picture(title: &str, requests: &[u64]) -> Result<(), tollgate::Error> {
         ""
     );
     let highest = columns(requests).max().unwrap_or(0);
-    line("asked for", requests, highest);
+    print_row("sent", requests, highest);
     for quota in QUOTAS {
         let clock = ManualClock::new();
         let start = clock.now();
@@ -54,50 +54,48 @@ fn picture(title: &str, requests: &[u64]) -> Result<(), tollgate::Error> {
             .clock(clock.clone())
             .build()?;
         let mut admitted = Vec::new();
-        for &moment in requests {
-            clock.set(start.saturating_add(Duration::from_millis(moment)));
-            if limiter.check("somebody").wait()?.is_allowed() {
-                admitted.push(moment);
+        for &time in requests {
+            clock.set(start.saturating_add(Duration::from_millis(time)));
+            if limiter.check("caller").wait()?.is_allowed() {
+                admitted.push(time);
             }
         }
-        line(quota, &admitted, highest);
+        print_row(quota, &admitted, highest);
     }
     println!();
     Ok(())
 }
 
-fn line(name: &str, moments: &[u64], highest: usize) {
-    let (all, most) = (moments.len(), most_in_any_minute(moments));
-    let drawn: String = columns(moments)
-        .map(|count| block(count, highest))
-        .collect();
-    println!("{name:38}{all:>8}  {most:>10}  {}", drawn.trim_end());
+fn print_row(name: &str, times: &[u64], highest: usize) {
+    let (all, most) = (times.len(), most_in_any_minute(times));
+    let blocks: String = columns(times).map(|count| block(count, highest)).collect();
+    println!("{name:38}{all:>8}  {most:>10}  {}", blocks.trim_end());
 }
 
-/// The most that any stretch of a minute holds. One of those that hold the most begins with a
-/// request.
-fn most_in_any_minute(moments: &[u64]) -> usize {
+/// Returns the largest number of requests in any minute. One of the minutes with that number begins with
+/// a request.
+fn most_in_any_minute(times: &[u64]) -> usize {
     let from = |first: u64| {
-        moments
+        times
             .iter()
             .filter(move |&&at| at >= first && at < first + MINUTE)
     };
-    moments
+    times
         .iter()
         .map(|&first| from(first).count())
         .max()
         .unwrap_or(0)
 }
 
-/// How many there are in each five seconds.
-fn columns(moments: &[u64]) -> impl Iterator<Item = usize> {
+/// Returns the number of requests in each column.
+fn columns(times: &[u64]) -> impl Iterator<Item = usize> {
     (0..COLUMNS).map(|number| {
         let column = number * COLUMN..(number + 1) * COLUMN;
-        moments.iter().filter(|at| column.contains(at)).count()
+        times.iter().filter(|at| column.contains(at)).count()
     })
 }
 
-/// A block for as many as `highest`, and as many eighths of it as it takes for fewer.
+/// Returns a full block for `highest`, and the eighths of it for a smaller count, rounded up.
 fn block(count: usize, highest: usize) -> char {
     const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     EIGHTHS[(count * 8).div_ceil(highest.max(1))]

@@ -19,7 +19,7 @@ impl fmt::Display for MissingRateLimitLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "this handler takes the decision of a `RateLimitLayer`, and there is none: put the layer \
-             around its route and build it with `handlers_see_decision()`",
+             around its route and build it with `insert_extensions()`",
         )
     }
 }
@@ -34,7 +34,7 @@ impl IntoResponse for MissingRateLimitLayer {
 
 macro_rules! extract {
     ($($type:ty),+) => {$(
-        /// Reads the extensions of the request; see `RateLimitLayerBuilder::handlers_see_decision`.
+        /// Reads the extensions of the request; see `RateLimitLayerBuilder::insert_extensions`.
         impl<S: Send + Sync> FromRequestParts<S> for $type {
             type Rejection = MissingRateLimitLayer;
 

@@ -24,13 +24,13 @@ pin_project! {
         S: Service<Request<ReqBody>>,
     {
         #[pin]
-        state: State<S, ReqBody>,
+        pub(crate) state: State<S, ReqBody>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
-    enum State<S, ReqBody>
+    pub(crate) enum State<S, ReqBody>
     where
         S: Service<Request<ReqBody>>,
     {
@@ -54,7 +54,7 @@ pin_project! {
 }
 
 /// A request whose decision is pending.
-struct Waiting<S, ReqBody> {
+pub(crate) struct Waiting<S, ReqBody> {
     pipeline: Arc<RequestPipeline>,
     /// `None` after completion.
     pending: Option<PendingDecision>,
@@ -62,10 +62,11 @@ struct Waiting<S, ReqBody> {
     service: S,
 }
 
-impl<S, ReqBody> ResponseFuture<S, ReqBody>
+impl<S, ReqBody> State<S, ReqBody>
 where
     S: Service<Request<ReqBody>>,
 {
+    /// Waits for a decision. `service` has been polled ready.
     pub(crate) fn deciding(
         pipeline: Arc<RequestPipeline>,
         pending: PendingDecision,
@@ -78,55 +79,13 @@ where
             request,
             service,
         };
-        Self {
-            state: State::Deciding {
-                waiting: Some(Box::new(waiting)),
-            },
+        Self::Deciding {
+            waiting: Some(Box::new(waiting)),
         }
     }
 
-    pub(crate) fn calling(
-        pipeline: &Arc<RequestPipeline>,
-        admission: Option<Box<Admission>>,
-        request: Request<ReqBody>,
-        service: &mut S,
-    ) -> Self {
-        Self {
-            state: State::calling(pipeline, admission, request, service),
-        }
-    }
-
-    pub(crate) fn rejected(rejection: Rejection, request: Request<ReqBody>) -> Self {
-        Self {
-            state: State::rejected(rejection, request),
-        }
-    }
-}
-
-impl<S, ReqBody> State<S, ReqBody>
-where
-    S: Service<Request<ReqBody>>,
-{
-    /// Calls the service with an admitted request.
-    #[inline]
-    fn calling(
-        pipeline: &Arc<RequestPipeline>,
-        admission: Option<Box<Admission>>,
-        mut request: Request<ReqBody>,
-        service: &mut S,
-    ) -> Self {
-        if pipeline.extends_requests() {
-            let (decision, charge) = pipeline.for_handlers(admission.as_deref());
-            request.extensions_mut().insert(decision);
-            request.extensions_mut().insert(charge);
-        }
-        Self::Calling {
-            future: service.call(request),
-            admission,
-        }
-    }
-
-    fn rejected(mut rejection: Rejection, mut request: Request<ReqBody>) -> Self {
+    /// Responds with a rejection.
+    pub(crate) fn rejected(mut rejection: Rejection, mut request: Request<ReqBody>) -> Self {
         rejection.extend_response(request.extensions_mut());
         Self::Rejected {
             response: Some(rejection.response),
@@ -166,13 +125,17 @@ where
                     };
                     let Waiting {
                         pipeline,
-                        request,
+                        mut request,
                         mut service,
                         ..
                     } = *waiting;
                     match decided {
                         Ok(admission) => {
-                            State::calling(&pipeline, admission, request, &mut service)
+                            pipeline.extend_request(admission.as_deref(), request.extensions_mut());
+                            State::Calling {
+                                future: service.call(request),
+                                admission,
+                            }
                         }
                         Err(rejection) => State::rejected(rejection, request),
                     }
@@ -186,7 +149,7 @@ where
                         polled_after_completion()
                     };
                     let Some(refund) = admitted.settle(&response) else {
-                        annotate(&admitted, &mut response);
+                        admitted.annotate(&mut response);
                         return Poll::Ready(response);
                     };
                     State::Settling {
@@ -206,7 +169,7 @@ where
                         polled_after_completion()
                     };
                     admission.settled(settled);
-                    annotate(&admission, &mut response);
+                    admission.annotate(&mut response);
                     return Poll::Ready(response);
                 }
                 StateProjection::Rejected { response } => match response.take() {
@@ -216,12 +179,6 @@ where
             };
             state.set(next);
         }
-    }
-}
-
-fn annotate<B, E>(admission: &Admission, response: &mut Result<Response<B>, E>) {
-    if let Ok(response) = response {
-        admission.annotate(response.headers_mut());
     }
 }
 

@@ -7,13 +7,12 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use tower_service::Service;
 
-use crate::future::ResponseFuture;
+use crate::future::{ResponseFuture, State};
 use crate::head::RequestHead;
 use crate::pipeline::{Evaluation, RequestPipeline};
 use crate::response::DenialBody;
 
-/// A service whose requests are limited: the [`RateLimitLayer`](crate::RateLimitLayer) around a
-/// service.
+/// Service of a [`RateLimitLayer`](crate::RateLimitLayer): limits the requests to an inner service.
 ///
 /// Body and error types do not change. The response body must implement [`DenialBody`].
 #[derive(Clone)]
@@ -51,20 +50,25 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         let pipeline = &self.pipeline;
-        match pipeline.evaluate(&RequestHead::of(&request)) {
+        let state = match pipeline.evaluate(&RequestHead::of(&request)) {
             Evaluation::Pass(admission) => {
-                ResponseFuture::calling(pipeline, admission, request, &mut self.inner)
+                pipeline.extend_request(admission.as_deref(), request.extensions_mut());
+                State::Calling {
+                    future: self.inner.call(request),
+                    admission,
+                }
             }
-            Evaluation::Reject(rejection) => ResponseFuture::rejected(rejection, request),
+            Evaluation::Reject(rejection) => State::rejected(rejection, request),
             Evaluation::Pending(pending) => {
                 // The service that was polled ready goes with the request; a clone stays.
                 let clone = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, clone);
-                ResponseFuture::deciding(Arc::clone(pipeline), pending, request, ready)
+                State::deciding(Arc::clone(pipeline), pending, request, ready)
             }
-        }
+        };
+        ResponseFuture { state }
     }
 }
 

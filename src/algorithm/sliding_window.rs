@@ -1,7 +1,14 @@
-//! Two counters: `current + previous × (1 − elapsed / W)`.
+//! Two counters: `used = current + ⌊previous × (W − elapsed − 1) / W⌋`, with the window `W` and the
+//! elapsed time in ticks. A request of cost `c` fits while `used + c ≤ L`.
 //!
-//! Everything is multiplied by the window in ticks, so that no fraction is ever rounded: a
-//! request fits while `(current + cost) × W + previous × (W − elapsed) ≤ L × W`.
+//! The running tick counts as elapsed, and the fraction is dropped. A full window therefore leaves room
+//! for one request as soon as the next window starts. Bounds that follow, with `t` in whole ticks:
+//!
+//! - At most `L` per aligned window. A span of two windows that ends `e + 1 ≤ t` ticks into the second
+//!   one has at most `P` from the first and `L − ⌊P (W − e − 1) / W⌋` from the second. With `P ≤ L`,
+//!   the sum is at most `L + ⌈L t / W⌉`.
+//! - While no counter exceeds `L`, a request of cost `c` waits at most `⌊(c − 1) W / L⌋` ticks beyond
+//!   the end of the window.
 
 use super::{allowed, denied, never, step};
 use crate::quota::Quota;
@@ -39,7 +46,10 @@ impl SlidingWindow {
         (self.current.min(most), self.previous.min(most))
     }
 
-    /// What is used in a state that stands at `now`, times the window.
+    /// Returns what is used in a state that is rolled to `now`, times the window in ticks.
+    ///
+    /// The weight is lowered by the largest fraction of a permit: `⌊n / W⌋ = ⌈(n − (W − 1)) / W⌉`. So
+    /// rounding it up, as the other algorithms do, drops the fraction.
     #[inline(always)]
     pub(crate) fn weighted(self, quota: &Quota, now: u64) -> u64 {
         let (current, previous) = self.counted(quota);
@@ -47,7 +57,10 @@ impl SlidingWindow {
         let elapsed = quota
             .by_tick()
             .divide_unless_one(now.saturating_sub(self.start));
-        current * window + previous * (window - elapsed)
+        // A rolled state is inside of its window, so `elapsed < window`. Both products are at most
+        // 2^51, see `Quota::most_counted`.
+        let weight = current * window + previous * (window - elapsed - 1);
+        weight.saturating_sub(window - 1)
     }
 
     /// The state with `cost` counted, and what is used then, times the window; or, if there is no
@@ -58,7 +71,7 @@ impl SlidingWindow {
         let Some(room) = quota.amount().checked_sub(cost) else {
             return Err(at_now);
         };
-        // What is used fits, rounded up, just when it does as it is: the room is a whole number.
+        // The room is a whole number, so the weight need not be rounded up to compare them.
         let (weighted, window) = (at_now.weighted(quota, now), quota.by_window().value());
         if weighted > room * window {
             return Err(at_now);
@@ -95,8 +108,8 @@ impl SlidingWindow {
         if cost > quota.amount() {
             return never(quota, used, end);
         }
-        // There is room while the previous window fades, or, failing that, while the current
-        // one does.
+        // Room comes as the previous window fades. If the current window alone has too much, it has to
+        // become the previous one first.
         let room = quota.amount() - cost;
         let (current, previous) = self.counted(quota);
         let (from, counted, fading) = if current <= room {
@@ -105,8 +118,14 @@ impl SlidingWindow {
             (end, 0, current)
         };
         let window = quota.by_window().value();
-        let faded = window - (room - counted) * window / fading.max(1);
-        denied(quota, used, from + faded * quota.by_tick().value())
+        // The first `elapsed` with `fading × (W − elapsed − 1) < (room − counted + 1) × W`. It exists in
+        // the window: `fading` is 0 in the last tick, and here it is more than there is room for.
+        let left = ((room - counted + 1) * window - 1) / fading.max(1);
+        denied(
+            quota,
+            used,
+            from + (window - 1 - left) * quota.by_tick().value(),
+        )
     }
 
     step!();

@@ -5,11 +5,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::fmt::StdFmtWrite;
+use jiff::fmt::temporal::DateTimePrinter;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
 use super::Timestamp;
 use crate::error::ValidationError;
+
+static PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 /// RFC 3339 in UTC, to the millisecond: `2025-10-30T14:00:00.000Z`. Fractions of a millisecond
 /// are cut off.
@@ -18,7 +22,8 @@ impl fmt::Display for Timestamp {
         let millis = i64::try_from(self.0 / 1_000).unwrap_or(i64::MAX);
         // A timestamp is below 2^53 microseconds, which is within the range of jiff.
         let time = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
-        write!(f, "{time:.3}")
+        let printed = PRINTER.print_timestamp(&time, StdFmtWrite(f));
+        printed.map_err(|_| fmt::Error)
     }
 }
 

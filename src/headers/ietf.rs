@@ -32,21 +32,21 @@ pub(super) fn write<'a>(
 fn policies<'a>(visible: impl IntoIterator<Item = QuotaUsage<'a>>) -> Option<HeaderValue> {
     let mut shown = visible.into_iter().filter(QuotaUsage::is_shown).peekable();
     let first = shown.next()?;
-    if shown.peek().is_none() && first.usage().limit() == first.label().limit() {
-        return Some(first.label().ietf_policy().clone());
+    if shown.peek().is_none() && first.usage().limit() == first.name().limit() {
+        return Some(first.name().ietf_policy().clone());
     }
     let mut list = String::with_capacity(128);
     push(&mut list, &first);
-    for standing in shown {
+    for usage in shown {
         list.push_str(", ");
-        push(&mut list, &standing);
+        push(&mut list, &usage);
     }
     HeaderValue::try_from(list).ok()
 }
 
-fn push(list: &mut String, standing: &QuotaUsage<'_>) {
-    let (label, limit) = (standing.label(), standing.usage().limit());
-    push_policy(list, label.as_str(), label.quota(), limit);
+fn push(list: &mut String, usage: &QuotaUsage<'_>) {
+    let (name, limit) = (usage.name(), usage.usage().limit());
+    push_policy(list, name.as_str(), name.quota(), limit);
 }
 
 /// Appends one item of `RateLimit-Policy`; `limit` is the effective one. A blocked quota has no
@@ -75,7 +75,7 @@ fn per_window(quota: &Quota, limit: u64) -> u64 {
 
 /// `"user:secrets:1h";r=499;t=3600`
 fn limit(report: &Report<'_>) -> String {
-    let name = report.binding.label().as_str();
+    let name = report.binding.name().as_str();
     let remaining = report.binding.remaining().min(MAX_INTEGER);
     match report.binding.resets_in_secs(report.at) {
         Some(secs) => format!("\"{name}\";r={remaining};t={secs}"),
@@ -87,13 +87,7 @@ fn limit(report: &Report<'_>) -> String {
 /// parsed.
 #[inline]
 pub(super) fn remaining(headers: &HeaderMap) -> Option<u64> {
-    is_there(headers).then(|| least(headers))
-}
-
-/// Returns whether a set is present.
-#[inline]
-pub(super) fn is_there(headers: &HeaderMap) -> bool {
-    headers.contains_key(LIMIT)
+    headers.contains_key(LIMIT).then(|| least(headers))
 }
 
 #[cold]

@@ -15,14 +15,14 @@
 //! use tollgate::{Counter, Outcome, Quota, Timestamp, Usage};
 //!
 //! let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
-//! let label = QuotaName::new("user", &counter, counter.quota())?;
+//! let name = QuotaName::new("user", &counter, counter.quota())?;
 //!
 //! let at = Timestamp::from_secs(1_730_332_800);
 //! let usage = Usage::new(500, 1, Timestamp::from_secs(1_730_336_400), Outcome::Allowed);
-//! let standing = QuotaUsage::new(&label, usage);
+//! let usage = QuotaUsage::new(&name, usage);
 //! let mut headers = HeaderMap::new();
 //! let style = HeaderStyle::new(HeaderSet::Both);
-//! annotate(style, &mut headers, &Report::new(standing, at), [standing]);
+//! annotate(style, &mut headers, &Report::new(usage, at), [usage]);
 //!
 //! assert_eq!(headers["x-ratelimit-limit"], "500");
 //! assert_eq!(headers["x-ratelimit-remaining"], "499");
@@ -55,42 +55,42 @@
 //! the style does not select are left as they are.
 
 mod ietf;
-mod label;
 mod legacy;
+mod quota_name;
 #[cfg(feature = "client")]
 mod read;
-mod retry_after;
 mod style;
+
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 
 use crate::clock::Timestamp;
 use crate::usage::{Outcome, Usage};
 
-pub use self::label::QuotaName;
+pub use self::quota_name::QuotaName;
 #[cfg(feature = "client")]
 pub use self::read::{Limits, read_retry_after};
-pub use self::retry_after::retry_after_secs;
 pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
 
 /// Usage of one quota of a request, with the name of the quota.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaUsage<'a> {
-    label: &'a QuotaName,
+    name: &'a QuotaName,
     usage: Usage,
 }
 
 impl<'a> QuotaUsage<'a> {
     /// Creates the usage of the quota `name`.
     #[must_use]
-    pub const fn new(label: &'a QuotaName, usage: Usage) -> Self {
-        Self { label, usage }
+    pub const fn new(name: &'a QuotaName, usage: Usage) -> Self {
+        Self { name, usage }
     }
 
     /// Returns the name of the quota.
     #[must_use]
-    pub const fn label(&self) -> &'a QuotaName {
-        self.label
+    pub const fn name(&self) -> &'a QuotaName {
+        self.name
     }
 
     /// Returns the usage.
@@ -159,24 +159,6 @@ impl<'a> Report<'a> {
         self.warn = warn;
         self
     }
-
-    /// Returns the limit as a header value.
-    #[inline]
-    pub(crate) fn limit_value(&self) -> HeaderValue {
-        let limit = self.binding.usage().limit();
-        self.binding.label().limit_value(limit)
-    }
-
-    /// Returns the name of the quota as a header value.
-    #[inline]
-    pub(crate) fn policy_value(&self) -> HeaderValue {
-        self.binding.label().policy_value()
-    }
-
-    /// Returns whether no header is written.
-    const fn is_empty(&self, style: HeaderStyle) -> bool {
-        !self.binding.is_shown() || style.is_none()
-    }
 }
 
 /// Writes the headers of a response, allowed or denied. `visible` are all quotas of the request except
@@ -190,37 +172,24 @@ pub fn annotate<'a>(
     report: &Report<'a>,
     visible: impl IntoIterator<Item = QuotaUsage<'a>>,
 ) {
-    if report.is_empty(style) {
+    if !report.binding.is_shown() {
         return;
     }
-    // The usual case costs one look less: that nothing is there of the legacy family is found out
-    // by writing it.
-    let legacy_alone = style.set() == HeaderSet::Legacy;
-    if legacy_alone && legacy::write_if_alone(headers, report, style.reset()) {
-        return;
-    }
-    annotate_at_length(style, headers, report, visible);
-}
-
-fn annotate_at_length<'a>(
-    style: HeaderStyle,
-    headers: &mut HeaderMap,
-    report: &Report<'a>,
-    visible: impl IntoIterator<Item = QuotaUsage<'a>>,
-) {
-    // As above, unless it was found out already that there is something.
-    let both_alone = style.set() == HeaderSet::Both && !ietf::is_there(headers);
-    let written = both_alone && legacy::write_if_alone(headers, report, style.reset());
-    if !written {
-        if let Some(inner) = remaining_of_inner(style, headers) {
-            if inner <= report.binding.remaining() {
-                return;
-            }
-            remove_inner(style, headers);
+    let legacy = style.has_legacy().then(|| legacy::remaining(headers));
+    let ietf = style.has_ietf().then(|| ietf::remaining(headers));
+    if let Some(inner) = legacy.flatten().into_iter().chain(ietf.flatten()).min() {
+        if inner <= report.binding.remaining() {
+            return;
         }
         if style.has_legacy() {
-            legacy::write_if_alone(headers, report, style.reset());
+            legacy::remove(headers);
         }
+        if style.has_ietf() {
+            ietf::remove(headers);
+        }
+    }
+    if style.has_legacy() {
+        legacy::write(headers, report, style.reset());
     }
     if style.has_ietf() {
         match style.draft() {
@@ -229,20 +198,24 @@ fn annotate_at_length<'a>(
     }
 }
 
-/// What is left according to the set that an inner layer has put on.
-#[inline]
-fn remaining_of_inner(style: HeaderStyle, headers: &HeaderMap) -> Option<u64> {
-    let legacy = style.has_legacy().then(|| legacy::remaining(headers));
-    let ietf = style.has_ietf().then(|| ietf::remaining(headers));
-    legacy.flatten().into_iter().chain(ietf.flatten()).min()
+/// Returns a wait in seconds for `Retry-After`: rounded up, at least 1.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::headers::retry_after_secs;
+///
+/// assert_eq!(retry_after_secs(Duration::from_millis(2_001)), 3);
+/// assert_eq!(retry_after_secs(Duration::ZERO), 1);
+/// ```
+#[must_use]
+pub const fn retry_after_secs(wait: Duration) -> u64 {
+    let parts = if wait.subsec_nanos() > 0 { 1 } else { 0 };
+    let secs = wait.as_secs().saturating_add(parts);
+    if secs == 0 { 1 } else { secs }
 }
 
-#[cold]
-fn remove_inner(style: HeaderStyle, headers: &mut HeaderMap) {
-    if style.has_legacy() {
-        legacy::remove(headers);
-    }
-    if style.has_ietf() {
-        ietf::remove(headers);
-    }
+/// Returns a number as a header value, in one allocation. `HeaderValue::from` makes two.
+pub(crate) fn number_value(number: u64) -> HeaderValue {
+    let value = HeaderValue::from_str(itoa::Buffer::new().format(number));
+    value.unwrap_or_else(|_| HeaderValue::from(number))
 }

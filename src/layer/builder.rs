@@ -33,7 +33,7 @@ pub struct RateLimitLayerBuilder {
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
     renderer: Arc<dyn Render>,
-    extends_requests: bool,
+    inserts_extensions: bool,
     origin: Option<Arc<dyn Origin>>,
     watching: TelemetrySettings,
 }
@@ -50,7 +50,7 @@ impl RateLimitLayerBuilder {
             store: None,
             clock: None,
             renderer: Arc::new(<Auto>::default()),
-            extends_requests: false,
+            inserts_extensions: false,
             origin: None,
             watching: TelemetrySettings::default(),
         }
@@ -171,8 +171,8 @@ impl RateLimitLayerBuilder {
     /// Inserts the [`Decision`](crate::Decision) and a [`Charge`](crate::Charge) into the extensions of
     /// admitted requests, where the axum extractors find them. Default: off, because it costs two
     /// allocations per request.
-    pub fn handlers_see_decision(mut self) -> Self {
-        self.extends_requests = true;
+    pub fn insert_extensions(mut self) -> Self {
+        self.inserts_extensions = true;
         self
     }
 
@@ -251,7 +251,7 @@ impl RateLimitLayerBuilder {
             file: self.file,
             resolver,
             renderer: self.renderer,
-            extends_requests: self.extends_requests,
+            inserts_extensions: self.inserts_extensions,
             origin: self.origin,
             watching: self.watching,
         })?;

@@ -15,6 +15,7 @@
 //! means, and what to do at three in the morning.
 
 mod alert;
+mod counters;
 mod event;
 mod log_sampler;
 mod metric;
@@ -23,7 +24,6 @@ mod report;
 mod statistics;
 mod step_ring;
 mod store_failures;
-mod tally;
 mod tick;
 mod truncate;
 mod violations;
@@ -41,12 +41,13 @@ use crate::quota::Quota;
 use crate::sync::Mutex;
 
 use self::alert::AlertEvaluator;
+use self::counters::StripedCounter;
 use self::log_sampler::LogSampler;
 use self::store_failures::StoreFailures;
-use self::tally::Often;
 use self::violations::{RetryTracker, Violations};
 
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
+pub(crate) use self::counters::{CounterRegistry, DecisionCounters};
 pub use self::metric::{METRICS, Metric, MetricKind};
 pub(crate) use self::pseudonym::Pseudonyms;
 pub(crate) use self::report::{Allowed, Denied, Exceeded, Rejected};
@@ -54,7 +55,6 @@ pub use self::statistics::{
     Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics, TimeBucket,
     Totals,
 };
-pub(crate) use self::tally::{Tallies, Tally};
 #[cfg(feature = "admin")]
 pub(crate) use self::truncate::{MAX_TEXT, truncate};
 
@@ -71,10 +71,10 @@ pub(crate) struct Telemetry {
     since: Timestamp,
     /// Whether decisions are counted at all.
     counts: bool,
-    endpoints: Tallies,
-    policies: Tallies,
-    exempt: Often,
-    uncounted: Often,
+    endpoints: CounterRegistry,
+    policies: CounterRegistry,
+    exempt: StripedCounter,
+    uncounted: StripedCounter,
     unavailable: AtomicU64,
     invalid_credentials: AtomicU64,
     /// When to look next, in microseconds.
@@ -112,10 +112,10 @@ impl Telemetry {
         Self {
             since: now,
             counts: !watching.is_off,
-            endpoints: Tallies::default(),
-            policies: Tallies::default(),
-            exempt: Often::default(),
-            uncounted: Often::default(),
+            endpoints: CounterRegistry::default(),
+            policies: CounterRegistry::default(),
+            exempt: StripedCounter::default(),
+            uncounted: StripedCounter::default(),
             unavailable: AtomicU64::new(0),
             invalid_credentials: AtomicU64::new(0),
             next_tick_at: AtomicU64::new(0),
@@ -137,13 +137,13 @@ impl Telemetry {
         }
     }
 
-    /// The tallies of endpoints, by their routes.
-    pub(crate) const fn endpoints(&self) -> &Tallies {
+    /// The counters of endpoints, by their routes.
+    pub(crate) const fn endpoints(&self) -> &CounterRegistry {
         &self.endpoints
     }
 
-    /// The tallies of quotas, by the names that callers see.
-    pub(crate) const fn policies(&self) -> &Tallies {
+    /// The counters of quotas, by the names that callers see.
+    pub(crate) const fn policies(&self) -> &CounterRegistry {
         &self.policies
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::tally::{Stripe, Tally, remaining_share};
+use super::counters::{DecisionCounters, Stripe, remaining_share};
 use super::violations::Violation;
 use super::{Telemetry, event, metric};
 use crate::clock::Timestamp;
@@ -18,8 +18,8 @@ use crate::usage::Usage;
 /// A request that goes on: where it goes, and how the quota stands that speaks for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Allowed<'a> {
-    pub(crate) endpoint: &'a Tally,
-    pub(crate) policy: &'a Tally,
+    pub(crate) endpoint: &'a DecisionCounters,
+    pub(crate) policy: &'a DecisionCounters,
     pub(crate) usage: &'a Usage,
     /// Whether it is told that it comes close to the limit.
     pub(crate) warns: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Allowed<'a> {
 
 /// A request that is turned away.
 pub(crate) struct Denied<'a> {
-    pub(crate) endpoint: &'a Tally,
-    pub(crate) policy: &'a Tally,
+    pub(crate) endpoint: &'a DecisionCounters,
+    pub(crate) policy: &'a DecisionCounters,
     pub(crate) caller: Subject<'a>,
     pub(crate) address: Option<IpAddr>,
     /// The number of the counter that denied it.
@@ -181,7 +181,7 @@ impl Telemetry {
     /// A rule that is only tried out would have turned a request away.
     pub(crate) fn would_deny<'a>(
         &self,
-        policy: &Tally,
+        policy: &DecisionCounters,
         caller: &Subject<'_>,
         now: Timestamp,
         exceeded: impl FnOnce() -> Exceeded<'a>,
@@ -237,7 +237,7 @@ impl Telemetry {
 
     fn count_exempt(&self, why: &'static str) {
         if self.counts {
-            self.exempt.once_more();
+            self.exempt.increment();
             metric::exempt(why);
         }
     }
@@ -245,7 +245,7 @@ impl Telemetry {
     /// A request was not counted, since nothing is for it, or nothing can.
     pub(crate) fn uncounted(&self) {
         if self.counts {
-            self.uncounted.once_more();
+            self.uncounted.increment();
         }
     }
 
@@ -290,7 +290,7 @@ impl Telemetry {
 
 /// What is told of one caller and one quota is of one kind. The hash is keyed already, and nobody
 /// finds another one next to it.
-const fn kind_of(caller_hash: u64, policy: &Tally) -> u64 {
+const fn kind_of(caller_hash: u64, policy: &DecisionCounters) -> u64 {
     caller_hash.wrapping_add(policy.number() as u64)
 }
 

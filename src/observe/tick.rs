@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::alert::{Alert, AlertEvaluator, AlertKind};
+use super::counters::DecisionCounters;
 use super::statistics::{EndpointStatistics, PolicyStatistics, Statistics, TimeBucket, Totals};
-use super::tally::Tally;
 use super::violations::Violations;
 use super::{Telemetry, count, event, metric};
 use crate::clock::Timestamp;
@@ -24,13 +24,13 @@ pub(super) struct Figures {
     pub(super) ordinary_denied: Option<f64>,
     pub(super) firing: [(AlertKind, u64); 4],
     /// How much requests to each endpoint had left, if there were any.
-    pub(super) remaining: Vec<(Arc<Tally>, Option<f64>)>,
+    pub(super) remaining: Vec<(Arc<DecisionCounters>, Option<f64>)>,
 }
 
 impl Figures {
     fn of(
         violations: &Violations,
-        endpoints: &[Arc<Tally>],
+        endpoints: &[Arc<DecisionCounters>],
         alarm: &AlertEvaluator,
         now: Timestamp,
     ) -> Self {
@@ -134,7 +134,7 @@ impl Telemetry {
             .is_some_and(|from| self.since <= from);
         let mut endpoints: Vec<_> = endpoints
             .iter()
-            .map(|tally| endpoint(tally, &violations, now))
+            .map(|counters| endpoint(counters, &violations, now))
             .filter(|seen| seen.allowed + seen.denied > 0)
             .collect();
         endpoints.sort_by(|one, other| {
@@ -144,7 +144,7 @@ impl Telemetry {
                 .then(other.allowed.cmp(&one.allowed))
                 .then_with(|| one.name.cmp(&other.name))
         });
-        let mut policies: Vec<_> = policies.iter().map(|tally| policy(tally)).collect();
+        let mut policies: Vec<_> = policies.iter().map(|counters| policy(counters)).collect();
         policies.sort_by(|one, other| {
             let by_denied = other.denied.cmp(&one.denied);
             by_denied
@@ -185,25 +185,30 @@ impl Telemetry {
     }
 }
 
-fn endpoint(tally: &Tally, violations: &Violations, now: Timestamp) -> EndpointStatistics {
-    let (denied_last_hour, denied_last_day, average_remaining) = violations.of_endpoint(tally, now);
+fn endpoint(
+    counters: &DecisionCounters,
+    violations: &Violations,
+    now: Timestamp,
+) -> EndpointStatistics {
+    let (denied_last_hour, denied_last_day, average_remaining) =
+        violations.of_endpoint(counters, now);
     EndpointStatistics {
-        name: (**tally.name()).into(),
-        allowed: tally.allowed(),
-        denied: tally.denied(),
+        name: (**counters.name()).into(),
+        allowed: counters.allowed(),
+        denied: counters.denied(),
         denied_last_hour,
         denied_last_day,
         average_remaining,
     }
 }
 
-fn policy(tally: &Tally) -> PolicyStatistics {
+fn policy(counters: &DecisionCounters) -> PolicyStatistics {
     PolicyStatistics {
-        name: (**tally.name()).into(),
-        allowed: tally.allowed(),
-        denied: tally.denied(),
-        warned: tally.warned(),
-        would_deny: tally.would_have_denied(),
+        name: (**counters.name()).into(),
+        allowed: counters.allowed(),
+        denied: counters.denied(),
+        warned: counters.warned(),
+        would_deny: counters.would_have_denied(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Extensions, HeaderMap, Response};
+use http::{Extensions, Response};
 
 use super::context::RequestContext;
 use super::tier::TierName;
@@ -61,9 +61,9 @@ pub(super) enum WaitsFor {
 }
 
 impl Admission {
-    /// Adds the rate-limit headers to a response.
+    /// Adds the rate-limit headers to a response. An error of the inner service has none.
     #[inline]
-    pub(crate) fn annotate(&self, headers: &mut HeaderMap) {
+    pub(crate) fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
         let Self {
             snapshot,
             context,
@@ -72,18 +72,18 @@ impl Admission {
             ..
         } = self;
         let style = snapshot.style();
-        if style.is_none() {
-            return;
-        }
-        let binding = decision.binding();
-        let Some(Ok(label)) = binding.map(|index| context.label(snapshot, index)) else {
+        let Ok(response) = response else {
             return;
         };
-        let binding = QuotaUsage::new(label, *decision.usage());
+        let binding = decision.binding().filter(|_| !style.is_none());
+        let Some(Ok(name)) = binding.map(|index| context.quota_name(snapshot, index)) else {
+            return;
+        };
+        let binding = QuotaUsage::new(name, *decision.usage());
         let warn = snapshot.policy.warns(decision.usage());
         let report = Report::new(binding, decision.at()).with_warning(warn);
-        let quotas = context.standings(snapshot, usages, decision.wall_offset());
-        headers::annotate(style, headers, &report, quotas);
+        let quotas = context.quota_usages(snapshot, usages, decision.wall_offset());
+        headers::annotate(style, response.headers_mut(), &report, quotas);
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::Extensions;
+
 use super::context::RequestContext;
 use super::{Admission, RequestPipeline, Snapshot};
 use crate::decision::Decision;
@@ -15,7 +17,7 @@ use crate::usage::Usages;
 /// model, the rows of an export.
 ///
 /// An extractor for axum handlers, and an extension of every admitted request, if the layer was built
-/// with `handlers_see_decision`. The charge may exceed the limit; then the next requests are denied.
+/// with `insert_extensions`. The charge may exceed the limit; then the next requests are denied.
 /// It is never refunded. If nothing counts the request, nothing is charged.
 ///
 /// ```
@@ -24,7 +26,7 @@ use crate::usage::Usages;
 ///
 /// async fn complete(charge: Charge) -> &'static str {
 ///     let tokens = 1_200;
-///     if let Err(error) = charge.to("tokens", tokens).await {
+///     if let Err(error) = charge.charge_rule("tokens", tokens).await {
 ///         eprintln!("not charged: {error}");
 ///     }
 ///     "Once upon a time"
@@ -48,36 +50,41 @@ struct ChargedRequest {
 }
 
 impl RequestPipeline {
-    /// Returns the extensions of an admitted request.
-    pub(crate) fn for_handlers(
+    /// Inserts decision and charge into the extensions of an admitted request, if handlers use them.
+    #[inline]
+    pub(crate) fn extend_request(
         self: &Arc<Self>,
         admission: Option<&Admission>,
-    ) -> (Decision, Charge) {
-        let Some(admission) = admission else {
-            let decision = Decision::of_nothing(self.wall_now());
-            return (decision, Charge { request: None });
+        extensions: &mut Extensions,
+    ) {
+        if !self.inserts_extensions {
+            return;
+        }
+        let decision = match admission {
+            Some(admission) => admission.decision.clone(),
+            None => Decision::of_nothing(self.wall_now()),
         };
-        let request = ChargedRequest {
-            pipeline: Arc::clone(self),
-            snapshot: Arc::clone(&admission.snapshot),
-            context: admission.context.clone(),
-            usages: admission.usages.clone(),
-        };
-        let charge = Charge {
-            request: Some(Arc::new(request)),
-        };
-        (admission.decision.clone(), charge)
+        let request = admission.map(|admission| {
+            Arc::new(ChargedRequest {
+                pipeline: Arc::clone(self),
+                snapshot: Arc::clone(&admission.snapshot),
+                context: admission.context.clone(),
+                usages: admission.usages.clone(),
+            })
+        });
+        extensions.insert(decision);
+        extensions.insert(Charge { request });
     }
 }
 
 impl Charge {
     /// Charges `cost` more to every quota that counted the request.
-    pub fn more(&self, cost: u64) -> StoreFuture<(), Error> {
+    pub fn charge(&self, cost: u64) -> StoreFuture<(), Error> {
         self.record(None, cost)
     }
 
     /// Charges `cost` more to one rule. It must be one that counts the request.
-    pub fn to(&self, rule: &str, cost: u64) -> StoreFuture<(), Error> {
+    pub fn charge_rule(&self, rule: &str, cost: u64) -> StoreFuture<(), Error> {
         if let Some(request) = &self.request
             && !request.context.has_rule(&request.snapshot, rule)
         {
@@ -102,7 +109,7 @@ impl Charge {
         let is_meant = |check: &PlannedCheck| {
             rule.is_none_or(|rule| *snapshot.policy.rule(check).name == *rule)
         };
-        let answer = context.with_some(
+        let answer = context.with_batch(
             snapshot,
             |index, check| (is_meant(check) && context.is_charged(usages, index)).then_some(cost),
             |batch| pipeline.store_of(context).record(batch, pipeline.now()),

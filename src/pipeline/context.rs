@@ -11,19 +11,18 @@ use super::overrides::QuotaOverride;
 use super::quota_names::QuotaMetadata;
 use crate::batch::{Batch, Check, Group, MAX_CHECKS};
 use crate::decision::Decision;
-use crate::error::{StoreError, ValidationError};
+use crate::error::ValidationError;
 use crate::headers::{QuotaName, QuotaUsage};
 use crate::identity_types::Identity;
 use crate::key::Subject;
-use crate::observe::Tally;
+use crate::observe::DecisionCounters;
 use crate::policy::{Caller, PlannedCheck, Policy, RequestChecks};
 use crate::quota::Quota;
-use crate::store;
 use crate::usage::{Usage, Usages};
 
 /// What is needed to decide a request, to settle it, and to charge it later. Indexes refer to the
 /// snapshot that it was resolved with; its methods take that snapshot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RequestContext {
     pub(super) endpoint: usize,
     pub(super) planned: RequestChecks,
@@ -37,8 +36,9 @@ pub(crate) struct RequestContext {
 }
 
 /// The store that counts a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CountedIn {
+    #[default]
     Store,
     /// The memory of this process, because the store cannot answer.
     LocalFallback,
@@ -83,17 +83,9 @@ impl RequestContext {
         }
     }
 
-    /// Calls `call` with all checks.
+    /// Calls `call` with a batch of the checks that `cost` returns a cost for.
+    #[inline]
     pub(super) fn with_batch<T>(
-        &self,
-        snapshot: &Snapshot,
-        call: impl FnOnce(&Batch<'_>) -> T,
-    ) -> T {
-        self.with_some(snapshot, |_, check| Some(check.cost), call)
-    }
-
-    /// Calls `call` with the checks that `cost` returns a cost for.
-    pub(super) fn with_some<T>(
         &self,
         snapshot: &Snapshot,
         cost: impl Fn(usize, &PlannedCheck) -> Option<u64>,
@@ -127,18 +119,12 @@ impl RequestContext {
         })
     }
 
-    /// Returns the decision of the live group.
-    pub(super) fn decision(
-        &self,
-        snapshot: &Snapshot,
-        usages: &Usages,
-    ) -> Result<Decision, StoreError> {
-        store::expect_len(usages, self.checks().len())?;
-        let live = usages.live();
-        let decision = self.decision_of(snapshot, usages, 0..live.len());
+    /// Returns the decision of the live group. `usages` has one usage for each check.
+    pub(super) fn decision(&self, snapshot: &Snapshot, usages: &Usages) -> Decision {
+        let decision = self.decision_of(snapshot, usages, 0..usages.live().len());
         let charged = decision.binding().filter(|_| decision.is_allowed());
         let charged = charged.map_or(0, |index| self.checks()[index].cost);
-        Ok(decision.with_charged(charged))
+        decision.with_charged(charged)
     }
 
     /// Returns the decision of the checks in `range`, which are one group.
@@ -156,9 +142,9 @@ impl RequestContext {
         Decision::new(usages.at(), of_group, order)
     }
 
-    /// Returns the live quotas with their labels. `wall_offset` converts the store's instants to
+    /// Returns the live quotas with their names. `wall_offset` converts the store's instants to
     /// wall-clock time.
-    pub(super) fn standings<'a>(
+    pub(super) fn quota_usages<'a>(
         &'a self,
         snapshot: &'a Snapshot,
         usages: &'a Usages,
@@ -166,25 +152,25 @@ impl RequestContext {
     ) -> impl Iterator<Item = QuotaUsage<'a>> {
         let live = usages.live().iter().enumerate();
         live.filter_map(move |(index, usage): (usize, &Usage)| {
-            let label = self.label(snapshot, index).ok()?;
-            Some(QuotaUsage::new(label, usage.offset_by(wall_offset)))
+            let name = self.quota_name(snapshot, index).ok()?;
+            Some(QuotaUsage::new(name, usage.offset_by(wall_offset)))
         })
     }
 
-    /// Returns the label of a check.
+    /// Returns the name of a check.
     #[inline]
-    pub(super) fn label<'a>(
+    pub(super) fn quota_name<'a>(
         &'a self,
         snapshot: &'a Snapshot,
         index: usize,
     ) -> Result<&'a QuotaName, ValidationError> {
         match self.quota_override(index) {
-            Some(set) => Ok(&set.label),
-            None => Ok(&self.metadata(snapshot, index)?.label),
+            Some(set) => Ok(&set.name),
+            None => Ok(&self.metadata(snapshot, index)?.name),
         }
     }
 
-    /// Returns the label of a check in the policy, and its statistics.
+    /// Returns the name of a check in the policy, and its statistics.
     #[inline]
     pub(super) fn metadata<'a>(
         &self,
@@ -199,7 +185,7 @@ impl RequestContext {
 
     /// Returns the statistics of the endpoint.
     #[inline]
-    pub(super) fn endpoint<'a>(&self, snapshot: &'a Snapshot) -> &'a Tally {
+    pub(super) fn endpoint<'a>(&self, snapshot: &'a Snapshot) -> &'a DecisionCounters {
         &snapshot.endpoints[self.endpoint]
     }
 }

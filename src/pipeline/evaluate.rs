@@ -13,6 +13,8 @@ use super::{Admission, Evaluation, PendingDecision, Rejection, RequestPipeline, 
 use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::head::RequestHead;
+use crate::policy::PlannedCheck;
+use crate::store;
 use crate::usage::Usages;
 
 impl RequestPipeline {
@@ -24,7 +26,8 @@ impl RequestPipeline {
         if self.watch.is_due(now) {
             self.tick(now);
         }
-        let mut context = match self.resolve(snapshot, head, now) {
+        // The context is large: it is lent, and moved only if the request needs it later.
+        let context = &mut match self.resolve(snapshot, head, now) {
             Resolution::Exempt(reason) => return self.pass_exempt(reason, head, now),
             Resolution::Reject(rejection) => return Evaluation::Reject(rejection),
             Resolution::Limited(context) => context,
@@ -38,70 +41,85 @@ impl RequestPipeline {
         }
     }
 
-    /// Puts the checks of a request to the store.
+    /// Passes the checks of a request to the store. Takes the context if the request needs it later.
     fn decide(
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
-        mut context: RequestContext,
+        context: &mut RequestContext,
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Evaluation {
         // The local shares of a fallback include the overrides.
         if context.counted_in == CountedIn::Store {
-            context.apply_overrides(snapshot, self.override_table(), || self.wall_at(now));
+            self.apply_overrides(snapshot, context, now);
         }
-        let store = self.store_of(&context);
-        let answer = context.with_batch(snapshot, |batch| store.decide(batch, now));
-        match answer.try_ready() {
-            Ok(result) => self.conclude(snapshot, context, result, head, now),
-            Err(future) => pending(snapshot, context, now, WaitsFor::Store(future)),
+        let store = self.store_of(context);
+        let full_cost = |_, check: &PlannedCheck| Some(check.cost);
+        let reply = context.with_batch(snapshot, full_cost, |batch| store.decide(batch, now));
+        match reply.as_ready() {
+            Some(result) => self.conclude(snapshot, context, result, head, now),
+            None => pending(snapshot, context, now, WaitsFor::Store(reply)),
         }
     }
 
-    /// Turns the answer of the store into the result of the evaluation.
+    /// Turns the reply of the store into the result of the evaluation. Takes the context if the
+    /// response needs it.
     fn conclude(
         self: &Arc<Self>,
         snapshot: &Arc<Snapshot>,
-        mut context: RequestContext,
-        result: Result<Usages, StoreError>,
+        context: &mut RequestContext,
+        result: &Result<Usages, StoreError>,
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Evaluation {
-        let decided = result.and_then(|usages| Ok((context.decision(snapshot, &usages)?, usages)));
-        let (decision, usages) = match decided {
-            Ok(decided) => decided,
-            Err(error) => {
-                self.watch.store_failed(&error, now);
-                return match context.on_store_failure(snapshot, &error) {
-                    FailurePlan::Reject => {
-                        Evaluation::Reject(self.reject_unavailable(snapshot, head, now))
-                    }
-                    FailurePlan::PassUncounted => self.pass_uncounted(),
-                    FailurePlan::CountLocally => self.decide(snapshot, context, head, now),
-                };
-            }
+        let usages = match result {
+            Ok(usages) => usages,
+            Err(error) => return self.decide_without_store(snapshot, context, error, head, now),
         };
+        if let Err(error) = store::expect_len(usages, context.checks().len()) {
+            return self.decide_without_store(snapshot, context, &error, head, now);
+        }
         if context.counted_in == CountedIn::Store {
             self.store_answered(now);
         }
+        let decision = context.decision(snapshot, usages);
         let decision = decision.on_wall(self.wall_offset(context.counted_in));
         if decision.is_denied() {
-            let rejection = self.reject(snapshot, &context, &usages, decision, head, now);
+            let rejection = self.reject(snapshot, context, usages, decision, head, now);
             return Evaluation::Reject(rejection);
         }
-        self.report_allowed(snapshot, &context, &decision, head, now);
-        self.report_dry_runs(snapshot, &context, &usages, head, now);
-        if !self.needs_response(snapshot, &context) {
+        self.report_allowed(snapshot, context, &decision, head, now);
+        self.report_dry_runs(snapshot, context, usages, head, now);
+        let depends_on_response = context.depends_on_response();
+        if snapshot.style().is_none() && !self.inserts_extensions && !depends_on_response {
             return Evaluation::Pass(None);
         }
         Evaluation::Pass(Some(Box::new(Admission {
             // Otherwise every request would change the reference count.
-            pipeline: context.depends_on_response().then(|| Arc::clone(self)),
+            pipeline: depends_on_response.then(|| Arc::clone(self)),
             snapshot: Arc::clone(snapshot),
-            context,
-            usages,
+            context: std::mem::take(context),
+            usages: usages.clone(),
             decision,
         })))
+    }
+
+    /// Applies the failure modes of the rules after a failure of the store.
+    #[cold]
+    fn decide_without_store(
+        self: &Arc<Self>,
+        snapshot: &Arc<Snapshot>,
+        context: &mut RequestContext,
+        error: &StoreError,
+        head: &RequestHead<'_>,
+        now: Timestamp,
+    ) -> Evaluation {
+        self.watch.store_failed(error, now);
+        match context.on_store_failure(snapshot, error) {
+            FailurePlan::Reject => Evaluation::Reject(self.reject_unavailable(snapshot, head, now)),
+            FailurePlan::PassUncounted => self.pass_uncounted(),
+            FailurePlan::CountLocally => self.decide(snapshot, context, head, now),
+        }
     }
 
     /// Continues an evaluation that waits. `pending` is taken when it is complete.
@@ -130,15 +148,17 @@ impl RequestPipeline {
                 continue;
             };
             let PendingDecision {
-                snapshot, context, ..
+                snapshot,
+                mut context,
+                ..
             } = waiting;
             let now = self.now();
             let evaluation = match result {
-                None => self.decide(&snapshot, context, head, now),
+                None => self.decide(&snapshot, &mut context, head, now),
                 Some(result) => {
                     let took = now.duration_since(waiting.started_at);
                     self.watch.record_duration(took, true);
-                    self.conclude(&snapshot, context, result, head, now)
+                    self.conclude(&snapshot, &mut context, &result, head, now)
                 }
             };
             match evaluation {
@@ -148,23 +168,18 @@ impl RequestPipeline {
             }
         }
     }
-
-    /// Returns whether the response of an admitted request, or its handler, needs the admission.
-    fn needs_response(&self, snapshot: &Snapshot, context: &RequestContext) -> bool {
-        !snapshot.style().is_none() || self.extends_requests || context.depends_on_response()
-    }
 }
 
-/// Keeps what is needed to continue, together with the snapshot that the request began with.
+/// Stores what is needed to continue, with the snapshot that the request began with.
 fn pending(
     snapshot: &Arc<Snapshot>,
-    context: RequestContext,
+    context: &mut RequestContext,
     started_at: Timestamp,
     waits_for: WaitsFor,
 ) -> Evaluation {
     Evaluation::Pending(PendingDecision {
         snapshot: Arc::clone(snapshot),
-        context,
+        context: std::mem::take(context),
         started_at,
         waits_for,
     })

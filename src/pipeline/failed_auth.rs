@@ -23,7 +23,7 @@ use crate::usage::Usage;
 #[derive(Clone, Debug)]
 pub(super) struct FailedAuthLimiter {
     counter: Counter,
-    label: QuotaName,
+    name: QuotaName,
     store: Arc<MemoryStore>,
 }
 
@@ -44,7 +44,7 @@ impl FailedAuthLimiter {
     fn with_store(quota: Quota, store: Arc<MemoryStore>) -> Result<Self, ValidationError> {
         let counter = Counter::new("invalid-credentials", quota)?;
         Ok(Self {
-            label: QuotaName::new(Identity::IP, &counter, &quota)?,
+            name: QuotaName::new(Identity::IP, &counter, &quota)?,
             counter,
             store,
         })
@@ -56,8 +56,8 @@ impl FailedAuthLimiter {
         self.store.use_clock(clock);
     }
 
-    pub(super) const fn label(&self) -> &QuotaName {
-        &self.label
+    pub(super) const fn name(&self) -> &QuotaName {
+        &self.name
     }
 
     /// The id of the counter.

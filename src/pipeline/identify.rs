@@ -88,7 +88,7 @@ impl RequestPipeline {
             let caller = Caller { identity: None, ip };
             let denied = Denied {
                 endpoint: &snapshot.endpoints[endpoint],
-                policy: &snapshot.failed_auth_tally,
+                policy: &snapshot.failed_auth_counters,
                 caller: caller.known_by(),
                 address: ip,
                 counter: snapshot.failed_auth.counter(),
@@ -123,8 +123,8 @@ impl RequestPipeline {
         denied: &Denied<'_>,
     ) -> Response<Bytes> {
         let usage = usage.offset_by(self.clock.wall_offset());
-        let standing = QuotaUsage::new(snapshot.failed_auth.label(), usage);
-        let denial = Denial::limited(*head, standing, self.wall_at(denied.now));
+        let usage = QuotaUsage::new(snapshot.failed_auth.name(), usage);
+        let denial = Denial::limited(*head, usage, self.wall_at(denied.now));
         self.respond_denied(&denial, denied, snapshot.style())
     }
 }

@@ -4,13 +4,7 @@ use super::RequestPipeline;
 use crate::clock::Timestamp;
 use crate::error::{Error, ValidationError};
 use crate::observe;
-use crate::store::{Override, Overrides, StoreFuture, no_overrides};
-
-/// Returns whether maintenance that was started at run time is on at wall-clock time `wall`.
-#[inline]
-pub(super) fn is_on(overrides: Option<&Overrides>, wall: Timestamp) -> bool {
-    overrides.is_some_and(|known| known.rests_until(wall).is_some())
-}
+use crate::store::{Override, StoreFuture, no_overrides};
 
 impl RequestPipeline {
     /// Switches all limits off until then.

@@ -61,8 +61,8 @@ pub(crate) struct RequestPipeline {
     time: TimeSource,
     resolver: Option<TierResolver>,
     renderer: Arc<dyn Render>,
-    /// Whether handlers receive the decision.
-    extends_requests: bool,
+    /// Whether decision and charge are inserted into the extensions of requests.
+    inserts_extensions: bool,
     watch: Arc<Telemetry>,
     /// Settings from code. A reload keeps them.
     code: LayerOverrides,
@@ -89,7 +89,7 @@ pub(crate) struct PipelineConfig {
     pub(crate) file: LayerOverrides,
     pub(crate) resolver: Option<TierResolver>,
     pub(crate) renderer: Arc<dyn Render>,
-    pub(crate) extends_requests: bool,
+    pub(crate) inserts_extensions: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
     pub(crate) watching: TelemetrySettings,
 }
@@ -110,14 +110,9 @@ impl RequestPipeline {
             clock: config.clock,
             resolver: config.resolver,
             renderer: config.renderer,
-            extends_requests: config.extends_requests,
+            inserts_extensions: config.inserts_extensions,
             watch,
         })
-    }
-
-    /// Returns whether handlers receive the decision.
-    pub(crate) const fn extends_requests(&self) -> bool {
-        self.extends_requests
     }
 
     /// Returns this process's copy of the overrides, if the store keeps any.

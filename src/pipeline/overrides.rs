@@ -70,34 +70,31 @@ impl RequestPipeline {
     }
 }
 
-/// A quota that applies to one caller in place of the policy's, with its label.
+/// A quota that applies to one caller in place of the policy's, with its name.
 #[derive(Clone, Debug)]
 pub(super) struct QuotaOverride {
     pub(super) quota: Quota,
-    pub(super) label: QuotaName,
+    pub(super) name: QuotaName,
 }
 
-impl RequestContext {
-    /// Looks up the quotas that were set for this caller at run time and apply at wall-clock time
-    /// `wall`.
+impl RequestPipeline {
+    /// Looks up the quotas that were set for the caller at run time and apply at `now`.
     #[inline]
     pub(super) fn apply_overrides(
-        &mut self,
+        &self,
         snapshot: &Snapshot,
-        overrides: Option<&Overrides>,
-        wall: impl FnOnce() -> Timestamp,
+        context: &mut RequestContext,
+        now: Timestamp,
     ) {
-        if let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) {
-            self.look_up_overrides(snapshot, overrides, wall());
-        }
-    }
-
-    fn look_up_overrides(&mut self, snapshot: &Snapshot, overrides: &Overrides, wall: Timestamp) {
-        let (policy, caller) = (&snapshot.policy, self.caller());
+        let overrides = self.override_table();
+        let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) else {
+            return;
+        };
+        let (policy, caller, wall) = (&snapshot.policy, context.caller(), self.wall_at(now));
         let may_have = |subject: Subject<'_>| overrides.may_have(&subject);
         let is_caller_found = caller.subjects().any(may_have);
         let mut found = None;
-        for (index, check) in self.checks().iter().enumerate() {
+        for (index, check) in context.checks().iter().enumerate() {
             let key_by = policy.key_by(check);
             if !is_caller_found && !key_by.subject(&caller).is_some_and(may_have) {
                 continue;
@@ -105,14 +102,16 @@ impl RequestContext {
             let counter = &policy.quota(check).counter;
             let quota = quota_set_for(overrides, &caller, key_by, counter, wall);
             if let Some(quota) = quota {
-                let all = found.get_or_insert_with(|| vec![None; self.checks().len()]);
-                all[index] = self.quota_override_of(snapshot, check, quota);
+                let all = found.get_or_insert_with(|| vec![None; context.checks().len()]);
+                all[index] = context.quota_override_of(snapshot, check, quota);
             }
         }
-        self.overrides = found.map(Vec::into_boxed_slice);
+        context.overrides = found.map(Vec::into_boxed_slice);
     }
+}
 
-    /// Returns another quota for a check, with its label.
+impl RequestContext {
+    /// Returns another quota for a check, with its name.
     pub(super) fn quota_override_of(
         &self,
         snapshot: &Snapshot,
@@ -123,8 +122,8 @@ impl RequestContext {
         let caller = self.caller();
         let who = Some(policy.key_by(check).who(&caller)).filter(|who| QuotaName::can_name(who));
         let who = who.unwrap_or(QuotaNames::UNNAMED);
-        let label = QuotaName::new(who, &policy.quota(check).counter, &quota).ok()?;
-        Some(QuotaOverride { quota, label })
+        let name = QuotaName::new(who, &policy.quota(check).counter, &quota).ok()?;
+        Some(QuotaOverride { quota, name })
     }
 }
 

@@ -1,22 +1,22 @@
-//! Labels of quotas, created when they are first needed.
+//! Names of quotas, created when they are first needed.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::error::ValidationError;
 use crate::headers::QuotaName;
 use crate::identity_types::Identity;
-use crate::observe::{Tally, Telemetry};
+use crate::observe::{DecisionCounters, Telemetry};
 use crate::policy::Policy;
 
-/// Labels by key name (`user`, `ip`, …), quota and tier.
+/// Names by key name (`user`, `ip`, …), quota and tier.
 #[derive(Debug)]
 pub(super) struct QuotaNames {
     /// One for each key name. There are few: they come from the policy and from identity sources, not
     /// from requests. The last stands for names that do not fit or cannot be written in a header.
-    slots: [OnceLock<LabelSlot>; SLOTS],
+    slots: [OnceLock<QuotaNameSlot>; SLOTS],
     /// Found without a search, because nearly all quotas count per client IP or user.
-    addresses: LabelSlot,
-    users: LabelSlot,
+    addresses: QuotaNameSlot,
+    users: QuotaNameSlot,
     quotas: usize,
     tiers: usize,
     watch: Arc<Telemetry>,
@@ -25,12 +25,12 @@ pub(super) struct QuotaNames {
 /// Name and statistics of one quota.
 #[derive(Debug)]
 pub(super) struct QuotaMetadata {
-    pub(super) label: QuotaName,
-    pub(super) tally: Arc<Tally>,
+    pub(super) name: QuotaName,
+    pub(super) counters: Arc<DecisionCounters>,
 }
 
 #[derive(Debug)]
-struct LabelSlot {
+struct QuotaNameSlot {
     who: Box<str>,
     metadata: Box<[OnceLock<QuotaMetadata>]>,
 }
@@ -45,8 +45,8 @@ impl QuotaNames {
         let (quotas, tiers) = (policy.quotas().len(), policy.tiers().len());
         Self {
             slots: [const { OnceLock::new() }; SLOTS],
-            addresses: LabelSlot::new(Identity::IP, quotas * tiers),
-            users: LabelSlot::new(Identity::USER, quotas * tiers),
+            addresses: QuotaNameSlot::new(Identity::IP, quotas * tiers),
+            users: QuotaNameSlot::new(Identity::USER, quotas * tiers),
             quotas,
             tiers,
             watch: Arc::clone(watch),
@@ -72,22 +72,22 @@ impl QuotaNames {
     #[cold]
     fn create<'a>(
         &'a self,
-        slot: &'a LabelSlot,
+        slot: &'a QuotaNameSlot,
         policy: &Policy,
         quota: usize,
         tier: usize,
     ) -> Result<&'a QuotaMetadata, ValidationError> {
         let compiled = &policy.quotas()[quota];
-        let label = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
+        let name = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
         let metadata = &slot.metadata[quota * self.tiers + tier];
         Ok(metadata.get_or_init(|| {
-            let tally = self.watch.policies().of(label.as_str());
-            QuotaMetadata { label, tally }
+            let counters = self.watch.policies().of(name.as_str());
+            QuotaMetadata { name, counters }
         }))
     }
 
     #[inline]
-    fn slot(&self, who: &str) -> &LabelSlot {
+    fn slot(&self, who: &str) -> &QuotaNameSlot {
         match who {
             Identity::IP => &self.addresses,
             Identity::USER => &self.users,
@@ -95,13 +95,13 @@ impl QuotaNames {
         }
     }
 
-    fn other_slot(&self, who: &str) -> &LabelSlot {
+    fn other_slot(&self, who: &str) -> &QuotaNameSlot {
         let (last, slots) = (&self.slots[SLOTS - 1], &self.slots[..SLOTS - 1]);
         for place in slots {
             let slot = match place.get() {
                 Some(slot) => slot,
                 None if QuotaName::can_name(who) => {
-                    place.get_or_init(|| LabelSlot::new(who, self.quotas * self.tiers))
+                    place.get_or_init(|| QuotaNameSlot::new(who, self.quotas * self.tiers))
                 }
                 None => break,
             };
@@ -109,11 +109,11 @@ impl QuotaNames {
                 return slot;
             }
         }
-        last.get_or_init(|| LabelSlot::new(Self::UNNAMED, self.quotas * self.tiers))
+        last.get_or_init(|| QuotaNameSlot::new(Self::UNNAMED, self.quotas * self.tiers))
     }
 }
 
-impl LabelSlot {
+impl QuotaNameSlot {
     fn new(who: &str, quotas: usize) -> Self {
         Self {
             who: who.into(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Response};
+use smallvec::SmallVec;
 
 use super::context::RequestContext;
 use super::report::exceeded;
@@ -16,7 +17,7 @@ use crate::head::RequestHead;
 use crate::headers::{HeaderStyle, QuotaUsage};
 use crate::observe::{Denied, Rejected};
 use crate::policy::{Caller, PathRejection};
-use crate::response::{Denial, JsonEnvelope, Render, Terms};
+use crate::response::{Denial, DenialContext, JsonEnvelope, Render};
 use crate::usage::Usages;
 
 /// `Retry-After` of responses while the store, or the keys of tokens, are unavailable.
@@ -36,26 +37,26 @@ impl RequestPipeline {
     ) -> Rejection {
         let binding = decision.binding().and_then(|index| {
             let metadata = context.metadata(snapshot, index).ok()?;
-            Some((index, context.label(snapshot, index).ok()?, metadata))
+            Some((index, context.quota_name(snapshot, index).ok()?, metadata))
         });
-        let Some((index, label, metadata)) = binding else {
+        let Some((index, name, metadata)) = binding else {
             return self.reject_unavailable(snapshot, head, now);
         };
         let (policy, check) = (&snapshot.policy, &context.checks()[index]);
-        let standings = context.standings(snapshot, usages, decision.wall_offset());
-        let standings: Vec<QuotaUsage<'_>> = standings.collect();
-        let terms = Terms {
-            quotas: &standings,
+        let quota_usages = context.quota_usages(snapshot, usages, decision.wall_offset());
+        let quota_usages: SmallVec<[QuotaUsage<'_>; 4]> = quota_usages.collect();
+        let details = DenialContext {
+            quotas: &quota_usages,
             tier: Some(policy.tiers().name(context.tier)),
             suggestion: policy.rule(check).suggestion.as_deref(),
             message: snapshot.messages[usize::from(check.rule)].as_ref(),
         };
-        let binding = QuotaUsage::new(label, *decision.usage());
-        let denial = Denial::by_rule(*head, binding, decision.at(), terms);
+        let binding = QuotaUsage::new(name, *decision.usage());
+        let denial = Denial::by_rule(*head, binding, decision.at(), details);
         let caller = context.caller();
         let denied = Denied {
             endpoint: context.endpoint(snapshot),
-            policy: &metadata.tally,
+            policy: &metadata.counters,
             caller: caller.known_by(),
             address: caller.ip,
             counter: policy.quota(check).counter.id(),

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
-use crate::observe::{Allowed, Exceeded, Statistics, Tally, Telemetry};
+use crate::observe::{Allowed, DecisionCounters, Exceeded, Statistics, Telemetry};
 use crate::policy::Exemption;
 use crate::response::Denial;
 use crate::store::StoreAdmin;
@@ -61,7 +61,7 @@ impl RequestPipeline {
         };
         let allowed = Allowed {
             endpoint: context.endpoint(snapshot),
-            policy: &metadata.tally,
+            policy: &metadata.counters,
             usage: decision.usage(),
             warns: snapshot.policy.warns(decision.usage()),
             now,
@@ -76,7 +76,7 @@ impl RequestPipeline {
             self.watch.retried(&caller, counts, now);
         }
         if Telemetry::logs_allowed(allowed.warns) {
-            self.log_allowed(&allowed, &metadata.label, context, head);
+            self.log_allowed(&allowed, &metadata.name, context, head);
         }
     }
 
@@ -84,17 +84,17 @@ impl RequestPipeline {
     fn log_allowed(
         &self,
         allowed: &Allowed<'_>,
-        label: &QuotaName,
+        name: &QuotaName,
         context: &RequestContext,
         head: &RequestHead<'_>,
     ) {
         let exceeded = Exceeded {
             head: *head,
             endpoint: path_of(allowed.endpoint, head),
-            policy: label.as_str(),
+            policy: name.as_str(),
             limit: allowed.usage.limit(),
             used: allowed.usage.used(),
-            window: label.window().duration().as_secs(),
+            window: name.window().duration().as_secs(),
             retry_after: None,
             request_id: "",
         };
@@ -140,16 +140,16 @@ impl RequestPipeline {
         let binding = decision.binding().and_then(|index| {
             let index = first + index;
             let metadata = context.metadata(snapshot, index).ok()?;
-            Some((context.label(snapshot, index).ok()?, metadata))
+            Some((context.quota_name(snapshot, index).ok()?, metadata))
         });
-        let Some((label, metadata)) = binding else {
+        let Some((name, metadata)) = binding else {
             return;
         };
         let decision = decision.on_wall(self.wall_offset(context.counted_in));
-        let standing = QuotaUsage::new(label, *decision.usage());
-        let denial = Denial::limited(*head, standing, decision.at());
+        let usage = QuotaUsage::new(name, *decision.usage());
+        let denial = Denial::limited(*head, usage, decision.at());
         let caller = context.caller().known_by();
-        self.watch.would_deny(&metadata.tally, &caller, now, || {
+        self.watch.would_deny(&metadata.counters, &caller, now, || {
             exceeded(&denial, context.endpoint(snapshot))
         });
     }
@@ -178,7 +178,7 @@ impl RequestPipeline {
 }
 
 /// Returns the fields of events about a denial.
-pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Exceeded<'a> {
+pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a DecisionCounters) -> Exceeded<'a> {
     let head = denial.head();
     Exceeded {
         head,
@@ -196,7 +196,7 @@ pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a Tally) -> Excee
 
 /// Returns the name of an endpoint in events: the path of its route, so that events can be grouped and
 /// ids do not show; or the path of the request if no route matches.
-fn path_of<'a>(endpoint: &'a Tally, head: &RequestHead<'a>) -> &'a str {
+fn path_of<'a>(endpoint: &'a DecisionCounters, head: &RequestHead<'a>) -> &'a str {
     let name = &**endpoint.name();
     let route = name.split_once(' ').map_or(name, |(_, path)| path);
     if route.starts_with('/') {

@@ -1,11 +1,12 @@
 //! From the head of a request to its checks, an exemption or a rejection.
 
-use super::context::{CountedIn, RequestContext};
+use super::context::RequestContext;
 use super::routed_path::routed_path;
-use super::{Rejection, RequestPipeline, Snapshot, maintenance};
+use super::{Rejection, RequestPipeline, Snapshot};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::policy::{Caller, Exemption, RoutedPath};
+use crate::store::Overrides;
 
 /// What is known of a request before anything is counted.
 pub(super) enum Resolution {
@@ -38,7 +39,8 @@ impl RequestPipeline {
         };
         let endpoint = policy.endpoint_of(&resolved);
         let wall = self.wall_at(now);
-        if policy.in_maintenance(wall) || maintenance::is_on(self.override_table(), wall) {
+        let is_rest_set = |overrides: &Overrides| overrides.rests_until(wall).is_some();
+        if policy.in_maintenance(wall) || self.override_table().is_some_and(is_rest_set) {
             return Resolution::Exempt(Exemption::Maintenance);
         }
         let address = snapshot.client_ip().locate(head);
@@ -76,9 +78,7 @@ impl RequestPipeline {
             planned,
             identity,
             client_ip,
-            tier: 0,
-            counted_in: CountedIn::Store,
-            overrides: None,
+            ..RequestContext::default()
         })
     }
 }

@@ -90,14 +90,13 @@ impl Admission {
                 *usage
             });
         }
-        let answer = context.with_some(
+        let answer = context.with_batch(
             snapshot,
             |index, check| refunded[index].then_some(check.cost),
             |batch| pipeline.store_of(context).refund(batch, charged_at, now),
         );
-        if let Ok(decision) = context.decision(snapshot, &settled) {
-            self.decision = decision.on_wall(self.decision.wall_offset());
-        }
+        let decision = context.decision(snapshot, &settled);
+        self.decision = decision.on_wall(self.decision.wall_offset());
         self.usages = settled;
         Some(answer)
     }

@@ -8,7 +8,7 @@ use super::quota_names::QuotaNames;
 use crate::error::ValidationErrors;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
-use crate::observe::{Tally, Telemetry};
+use crate::observe::{DecisionCounters, Telemetry};
 use crate::policy::Policy;
 use crate::quota::Quota;
 use crate::response::Template;
@@ -19,9 +19,9 @@ pub(crate) struct Snapshot {
     pub(super) policy: Policy,
     pub(super) names: QuotaNames,
     /// Statistics of each endpoint of the policy; the last are those of requests that match none.
-    pub(super) endpoints: Box<[Arc<Tally>]>,
+    pub(super) endpoints: Box<[Arc<DecisionCounters>]>,
     /// Statistics of requests that `failed_auth` denies.
-    pub(super) failed_auth_tally: Arc<Tally>,
+    pub(super) failed_auth_counters: Arc<DecisionCounters>,
     /// Message templates of the policy's rules.
     pub(super) messages: Box<[Option<Template>]>,
     pub(super) failed_auth: FailedAuthLimiter,
@@ -89,7 +89,7 @@ impl Snapshot {
                 }))
             })
             .collect();
-        let endpoints: Box<[Arc<Tally>]> = policy
+        let endpoints: Box<[Arc<DecisionCounters>]> = policy
             .endpoint_names()
             .map(|name| watch.endpoints().of(name))
             .collect();
@@ -97,7 +97,7 @@ impl Snapshot {
         problems.or(Self {
             names: QuotaNames::new(&policy, watch),
             endpoints,
-            failed_auth_tally: watch.policies().of(failed_auth.label().as_str()),
+            failed_auth_counters: watch.policies().of(failed_auth.name().as_str()),
             policy,
             messages,
             failed_auth,

@@ -5,58 +5,12 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::message;
-use super::{RequestId, Template};
+use super::{DenialKind, RequestId, Template};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::headers::{QuotaUsage, retry_after_secs};
 use crate::quota::Window;
 use crate::usage::Outcome;
-
-/// Reason for a rejection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DenialKind {
-    /// A quota is exhausted.
-    Limited,
-    /// The store has failed, and the failure mode of a rule is `deny`.
-    Unavailable,
-    /// The credentials are wrong, and the layer rejects such requests.
-    Unauthorized,
-    /// The path has more readings than can be limited.
-    InvalidPath,
-    /// The path is too long to be limited.
-    PathTooLong,
-    /// The credentials contradict each other: header lines that differ, tokens of different users,
-    /// too many tokens.
-    AmbiguousCredentials,
-}
-
-impl DenialKind {
-    /// Returns the HTTP status: 429, 503, 401, 400 or 414.
-    #[must_use]
-    pub const fn status(self) -> StatusCode {
-        match self {
-            Self::Limited => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unauthorized | Self::AmbiguousCredentials => StatusCode::UNAUTHORIZED,
-            Self::InvalidPath => StatusCode::BAD_REQUEST,
-            Self::PathTooLong => StatusCode::URI_TOO_LONG,
-        }
-    }
-
-    /// Returns the machine-readable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Limited => "RATE_LIMIT_EXCEEDED",
-            Self::Unavailable => "RATE_LIMIT_UNAVAILABLE",
-            Self::Unauthorized => "INVALID_CREDENTIALS",
-            Self::InvalidPath => "INVALID_PATH",
-            Self::PathTooLong => "PATH_TOO_LONG",
-            Self::AmbiguousCredentials => "AMBIGUOUS_CREDENTIALS",
-        }
-    }
-}
 
 /// Data of a rejected request, as renderers get it. It does not contain the identity of the caller.
 ///
@@ -79,7 +33,7 @@ pub struct Denial<'a> {
 
 /// Details of a denial besides the binding quota.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Terms<'a> {
+pub(crate) struct DenialContext<'a> {
     /// All quotas of the request; empty if the binding one is the only one.
     pub(crate) quotas: &'a [QuotaUsage<'a>],
     pub(crate) tier: Option<&'a str>,
@@ -93,7 +47,7 @@ impl<'a> Denial<'a> {
     #[inline]
     #[must_use]
     pub fn limited(head: RequestHead<'a>, binding: QuotaUsage<'a>, at: Timestamp) -> Self {
-        Self::by_rule(head, binding, at, Terms::default())
+        Self::by_rule(head, binding, at, DenialContext::default())
     }
 
     /// Creates a denial by a quota with all details of its rule. The setters would move the value,
@@ -103,7 +57,7 @@ impl<'a> Denial<'a> {
         head: RequestHead<'a>,
         binding: QuotaUsage<'a>,
         at: Timestamp,
-        terms: Terms<'a>,
+        details: DenialContext<'a>,
     ) -> Self {
         let usage = binding.usage();
         let retry_after = match usage.outcome() {
@@ -115,11 +69,11 @@ impl<'a> Denial<'a> {
             head,
             at,
             binding: Some(binding),
-            quotas: terms.quotas,
+            quotas: details.quotas,
             retry_after,
-            tier: terms.tier,
-            suggestion: terms.suggestion,
-            message: terms.message,
+            tier: details.tier,
+            suggestion: details.suggestion,
+            message: details.message,
             detail: None,
             request_id: RequestId::of(head.headers()),
         }
@@ -146,14 +100,27 @@ impl<'a> Denial<'a> {
         Self::new(DenialKind::AmbiguousCredentials, head, at)
     }
 
-    /// Sets the message of a request that is rejected without a limit.
-    pub(super) const fn with_detail(mut self, detail: &'a str) -> Self {
-        self.detail = Some(detail);
-        self
+    /// Creates a rejection of a path that has too many readings to be limited. `detail` is the message:
+    /// what is wrong, and what is allowed.
+    #[must_use]
+    pub fn invalid_path(head: RequestHead<'a>, detail: &'a str, at: Timestamp) -> Self {
+        Self {
+            detail: Some(detail),
+            ..Self::new(DenialKind::InvalidPath, head, at)
+        }
+    }
+
+    /// Creates a rejection of a path that is too long. `detail` is the message.
+    #[must_use]
+    pub fn path_too_long(head: RequestHead<'a>, detail: &'a str, at: Timestamp) -> Self {
+        Self {
+            detail: Some(detail),
+            ..Self::new(DenialKind::PathTooLong, head, at)
+        }
     }
 
     #[inline]
-    pub(super) fn new(kind: DenialKind, head: RequestHead<'a>, at: Timestamp) -> Self {
+    fn new(kind: DenialKind, head: RequestHead<'a>, at: Timestamp) -> Self {
         Self {
             kind,
             head,
@@ -242,7 +209,7 @@ impl<'a> Denial<'a> {
     /// Returns the name of the binding quota: `user:secrets:1h`.
     #[must_use]
     pub fn policy(&self) -> Option<&'a str> {
-        self.binding.map(|binding| binding.label().as_str())
+        self.binding.map(|binding| binding.name().as_str())
     }
 
     /// Returns the limit of the binding quota.
@@ -266,7 +233,7 @@ impl<'a> Denial<'a> {
     /// Returns the window of the binding quota.
     #[must_use]
     pub fn window(&self) -> Option<Window> {
-        self.binding.map(|binding| binding.label().window())
+        self.binding.map(|binding| binding.name().window())
     }
 
     /// Returns the wait in microsecond precision; `None` if waiting does not help.
@@ -311,7 +278,7 @@ impl<'a> Denial<'a> {
     /// Returns the quotas that denied the request.
     pub fn violated(&self) -> impl Iterator<Item = &QuotaUsage<'a>> {
         let quotas = self.quotas().iter();
-        quotas.filter(|standing| !standing.usage().is_allowed())
+        quotas.filter(|usage| !usage.usage().is_allowed())
     }
 
     /// Returns the tier whose limits applied, if one is known.

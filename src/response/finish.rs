@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use super::request_id::X_REQUEST_ID;
 use super::{Denial, DenialKind};
+use crate::headers::number_value;
 
 /// Number of headers of most denials, so that the map is allocated once.
 const HEADERS: usize = 12;
@@ -22,7 +23,7 @@ pub(super) fn response_with_body(
 ) -> Response<Bytes> {
     let mut headers = HeaderMap::with_capacity(HEADERS);
     headers.insert(CONTENT_TYPE, content_type);
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    headers.insert(CONTENT_LENGTH, number_value(body.len() as u64));
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -65,7 +66,7 @@ pub fn finish(response: &mut Response<Bytes>, denial: &Denial<'_>) {
 /// Adds `Retry-After` in seconds, if waiting helps.
 pub(super) fn retry_after(headers: &mut HeaderMap, denial: &Denial<'_>) {
     add(headers, RETRY_AFTER, || {
-        denial.retry_after_secs().map(HeaderValue::from)
+        denial.retry_after_secs().map(number_value)
     });
 }
 

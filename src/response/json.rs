@@ -6,6 +6,8 @@ use serde::Serialize;
 /// Larger than most documents, so that the buffer is allocated once.
 const CAPACITY: usize = 512;
 
+const DEL: u8 = 0x7f;
+
 /// Serializes a document without whitespace. Escapes `<` and DEL in addition to what JSON requires,
 /// so that a document can be embedded in an HTML page or a log.
 pub(super) fn to_json(document: &impl Serialize) -> Bytes {
@@ -13,7 +15,7 @@ pub(super) fn to_json(document: &impl Serialize) -> Bytes {
     // Writing to a `Vec` does not fail, and documents have no maps with other keys than strings.
     let written = serde_json::to_writer(&mut body, document);
     debug_assert!(written.is_ok(), "{written:?}");
-    if body.contains(&b'<') || body.contains(&0x7f) {
+    if memchr::memchr2(b'<', DEL, &body).is_some() {
         body = escape(&body);
     }
     Bytes::from(body)
@@ -26,7 +28,7 @@ fn escape(document: &[u8]) -> Vec<u8> {
     for byte in document {
         match byte {
             b'<' => escaped.extend_from_slice(br"\u003c"),
-            0x7f => escaped.extend_from_slice(br"\u007f"),
+            &DEL => escaped.extend_from_slice(br"\u007f"),
             other => escaped.push(*other),
         }
     }

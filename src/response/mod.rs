@@ -26,13 +26,13 @@
 //! let webhook = render_with(|_denial| Response::new(r#"{"ok":true}"#));
 //!
 //! let counter = Counter::new("updates", Quota::per_hour(20)?)?;
-//! let label = QuotaName::new("user", &counter, counter.quota())?;
+//! let name = QuotaName::new("user", &counter, counter.quota())?;
 //! let at = Timestamp::from_secs(1_761_829_944);
 //! let reset_at = Timestamp::from_secs(1_761_832_800);
-//! let standing = QuotaUsage::new(&label, Usage::new(20, 20, reset_at, Outcome::Denied));
+//! let usage = QuotaUsage::new(&name, Usage::new(20, 20, reset_at, Outcome::Denied));
 //! let request = Request::post("/webhook").body(()).unwrap();
 //!
-//! let denial = Denial::limited(RequestHead::of(&request), standing, at);
+//! let denial = Denial::limited(RequestHead::of(&request), usage, at);
 //! assert_eq!(denial.message(), "Rate limit exceeded. Please try again in 48 minutes.");
 //! let mut response = webhook.render(&denial);
 //! finish(&mut response, &denial);
@@ -43,21 +43,22 @@
 
 mod body;
 mod denial;
+mod denial_kind;
 mod envelope;
 mod finish;
 mod grpc;
 mod json;
 mod message;
 mod problem;
-mod rejection;
 mod render;
 mod request_id;
 mod template;
 pub(crate) mod words;
 
 pub use self::body::DenialBody;
-pub(crate) use self::denial::Terms;
-pub use self::denial::{Denial, DenialKind};
+pub use self::denial::Denial;
+pub(crate) use self::denial::DenialContext;
+pub use self::denial_kind::DenialKind;
 pub use self::envelope::JsonEnvelope;
 pub use self::finish::finish;
 pub use self::grpc::Grpc;

@@ -43,7 +43,7 @@ const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+
 impl Render for ProblemJson {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
         let (problem_type, title) = problem(denial.kind());
-        let violated = denial.violated().map(|quota| quota.label().as_str());
+        let violated = denial.violated().map(|quota| quota.name().as_str());
         let document = ProblemDocument {
             problem_type,
             title,

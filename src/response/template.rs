@@ -1,7 +1,7 @@
 //! Messages with placeholders: [`Template`].
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 use super::{Denial, words};
@@ -148,8 +148,7 @@ pub(super) fn fill(pieces: &[Piece], denial: &Denial<'_>, out: &mut String) {
 
 fn number(number: Option<u64>, out: &mut String) {
     if let Some(number) = number {
-        // Infallible for a `String`.
-        let _ = write!(out, "{number}");
+        out.push_str(itoa::Buffer::new().format(number));
     }
 }
 

@@ -1,7 +1,5 @@
 //! Durations and windows as text for people.
 
-use std::fmt::Write as _;
-
 use crate::quota::Window;
 
 const MINUTE: u64 = 60;
@@ -23,8 +21,8 @@ impl Unit {
     /// Writes `count` and the unit.
     fn times(&self, count: u64, out: &mut String) {
         let unit = if count == 1 { self.one } else { self.several };
-        // Infallible for a `String`.
-        let _ = write!(out, "{count}{unit}");
+        out.push_str(itoa::Buffer::new().format(count));
+        out.push_str(unit);
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn config() -> Config {
 
 pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_761_829_944_123_456);
 
-pub(crate) fn label(who: &str, rule: &str, quota: &str) -> QuotaName {
+pub(crate) fn name(who: &str, rule: &str, quota: &str) -> QuotaName {
     let quota: Quota = quota.parse().unwrap();
     let counter = Counter::new(rule, quota).unwrap();
     QuotaName::new(who, &counter, &quota).unwrap()
@@ -37,10 +37,10 @@ pub(crate) fn allowed(limit: u64, used: u64) -> Usage {
     Usage::new(limit, used, later(3_600_000_000), Outcome::Allowed)
 }
 
-fn written(set: HeaderSet, standing: QuotaUsage<'_>) -> HeaderMap {
+fn written(set: HeaderSet, usage: QuotaUsage<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let report = Report::new(standing, NOW);
-    annotate(HeaderStyle::new(set), &mut headers, &report, [standing]);
+    let report = Report::new(usage, NOW);
+    annotate(HeaderStyle::new(set), &mut headers, &report, [usage]);
     headers
 }
 
@@ -73,17 +73,17 @@ fn labels_refuse_what_cannot_stand_in_a_header() {
         let refused = QuotaName::new(wrong, &counter, counter.quota()).unwrap_err();
         assert_eq!(refused.field(), "dimension name", "{wrong:?}");
     }
-    assert_eq!(label("all", "x", "blocked").as_str(), "all:x:blocked");
-    assert_eq!(label("ip", "x", "10/15m").as_str(), "ip:x:15m");
-    let debug = format!("{:?}", label("ip", "x", "10/15m"));
+    assert_eq!(name("all", "x", "blocked").as_str(), "all:x:blocked");
+    assert_eq!(name("ip", "x", "10/15m").as_str(), "ip:x:15m");
+    let debug = format!("{:?}", name("ip", "x", "10/15m"));
     assert_eq!(debug, "QuotaName(ip:x:15m, 10)");
 }
 
 #[test]
 fn nothing_is_written_where_nothing_is_limited_or_nothing_is_wanted() {
-    let unlimited = label("user", "free", "unlimited");
+    let unlimited = name("user", "free", "unlimited");
     let usage = Usage::new(u64::MAX, 0, NOW, Outcome::Allowed);
-    let limited = label("user", "paid", "5/hour");
+    let limited = name("user", "paid", "5/hour");
     assert!(written(HeaderSet::Both, QuotaUsage::new(&unlimited, usage)).is_empty());
     assert!(written(HeaderSet::None, QuotaUsage::new(&limited, allowed(5, 1))).is_empty());
 }

@@ -185,8 +185,10 @@ impl Reference {
                 let current = slot(quota, now);
                 let elapsed = last_tick(quota, now) - i128::from(current.start);
                 let previous = sum_where(&|charge| charge.slot.end == current.start);
-                sum_where(&|charge| charge.slot == current)
-                    + previous / window(quota) * (window(quota) - elapsed)
+                // Divided by the window once for the cost, once for the share, and multiplied again:
+                // the share is a whole number of permits.
+                let share = previous / window(quota) * (window(quota) - elapsed - tick(quota));
+                sum_where(&|charge| charge.slot == current) + share / window(quota) * window(quota)
             }
             Algorithm::TokenBucket => self.missing(quota, now),
             _ => sum_where(&|charge| counts_at(quota, charge.slot, now)),
@@ -344,10 +346,13 @@ fn the_model_says_what_a_person_would() {
         (told.outcome, told.used, told.reset_at / SECOND)
     };
     assert_eq!(says(30, 6), (Outcome::Allowed, 6, 60));
-    // One of six has faded ten seconds into the next window.
-    assert_eq!(says(60, 1), (Outcome::Denied, 6, 70));
+    // In the first tick of the next window less than six are left, which counts as five.
+    assert_eq!(says(60, 2), (Outcome::Denied, 5, 70));
+    assert_eq!(says(60, 1), (Outcome::Allowed, 6, 120));
+    assert_eq!(says(69, 1), (Outcome::Denied, 6, 70));
     assert_eq!(says(70, 1), (Outcome::Allowed, 6, 120));
-    assert_eq!(says(70, 6), (Outcome::Denied, 6, 180));
+    // The two of this window keep a cost of six waiting until less than one of them is left.
+    assert_eq!(says(70, 6), (Outcome::Denied, 6, 150));
     assert_eq!(says(70, 7), (Outcome::Never, 6, 120));
 
     let quota: Quota = "6/60s, sliding-buckets, buckets 6".parse().expect("valid");

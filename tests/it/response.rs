@@ -14,7 +14,7 @@ use tollgate::headers::{QuotaName, QuotaUsage};
 use tollgate::response::{Denial, RequestId};
 use tollgate::{Outcome, RequestHead, Timestamp, Usage};
 
-use crate::headers::{NOW, label, later};
+use crate::headers::{NOW, later, name};
 
 /// Whose identity must never show.
 fn request() -> Request<()> {
@@ -26,24 +26,24 @@ fn request() -> Request<()> {
         .unwrap()
 }
 
-fn denied(label: &QuotaName, reset_at: Timestamp) -> QuotaUsage<'_> {
-    let (limit, outcome) = (label.limit(), Outcome::Denied);
-    QuotaUsage::new(label, Usage::new(limit, limit, reset_at, outcome))
+fn denied(name: &QuotaName, reset_at: Timestamp) -> QuotaUsage<'_> {
+    let (limit, outcome) = (name.limit(), Outcome::Denied);
+    QuotaUsage::new(name, Usage::new(limit, limit, reset_at, outcome))
 }
 
-fn oversized(label: &QuotaName) -> QuotaUsage<'_> {
-    QuotaUsage::new(label, Usage::new(label.limit(), 1, NOW, Outcome::Never))
+fn oversized(name: &QuotaName) -> QuotaUsage<'_> {
+    QuotaUsage::new(name, Usage::new(name.limit(), 1, NOW, Outcome::Never))
 }
 
-fn limited<'a>(request: &'a Request<()>, standing: QuotaUsage<'a>) -> Denial<'a> {
+fn limited<'a>(request: &'a Request<()>, usage: QuotaUsage<'a>) -> Denial<'a> {
     let id = RequestId::from_text("req_7f8e9d0c1b2a3456").unwrap();
-    Denial::limited(RequestHead::of(request), standing, NOW).with_request_id(id)
+    Denial::limited(RequestHead::of(request), usage, NOW).with_request_id(id)
 }
 
 #[test]
 fn a_denial_tells_what_it_knows() {
-    let (request, label) = (request(), label("user", "secrets", "500/hour"));
-    let binding = denied(&label, later(2_855_876_544));
+    let (request, name) = (request(), name("user", "secrets", "500/hour"));
+    let binding = denied(&name, later(2_855_876_544));
     let denial = limited(&request, binding).with_tier("free");
     assert_eq!(denial.status(), 429);
     assert_eq!(denial.policy(), Some("user:secrets:1h"));
@@ -55,7 +55,7 @@ fn a_denial_tells_what_it_knows() {
     assert!(!denial.can_never_succeed());
     assert_eq!(denial.head().path(), "/v1/secrets/42");
 
-    let denial = limited(&request, oversized(&label));
+    let denial = limited(&request, oversized(&name));
     assert!(denial.can_never_succeed());
     assert_eq!((denial.retry_after(), denial.reset_at()), (None, None));
 }
@@ -63,7 +63,7 @@ fn a_denial_tells_what_it_knows() {
 /// Not in a debug text either, which ends up in logs.
 #[test]
 fn debug_shows_no_identity() {
-    let (request, label) = (request(), label("user", "secrets", "500/hour"));
-    let denial = limited(&request, denied(&label, later(1)));
+    let (request, name) = (request(), name("user", "secrets", "500/hour"));
+    let denial = limited(&request, denied(&name, later(1)));
     assert!(!format!("{denial:?}").contains("mallory"));
 }

@@ -11,7 +11,7 @@ fn summary_lists_limits_per_tier_and_exemptions() {
     assert_eq!((run.code, &*run.stderr), (Some(0), ""));
     for line in [
         "limits.toml is fine: 5 rules for 2 endpoints",
-        "  POST /login             login    caller  10/1h and 3/1m  10/1h and 3/1m  counts failure",
+        "  POST /login             login    caller  10/1h and 5/1m  10/1h and 5/1m  counts failure",
         "  everything              tenant   tenant  100000/1d       500000/1d       dry-run",
         "    GET /v1/secrets/{id}",
         "  callers   tenant=ourselves",
@@ -48,7 +48,7 @@ fn json_summary_lists_rules_endpoints_and_exemptions() {
             "path": "endpoints[1]",
             "callers": "all",
             "per": "caller",
-            "limits": { "free": ["10/1h", "3/1m"], "team": ["10/1h", "3/1m"] },
+            "limits": { "free": ["10/1h", "5/1m"], "team": ["10/1h", "5/1m"] },
             "cost": 1,
             "count": "failure",
             "mode": "enforce",
@@ -117,7 +117,7 @@ fn json_policy_files_are_accepted() {
 
 #[test]
 fn warnings_do_not_change_the_exit_code() {
-    let idle = format!("{GOOD}\n[categories.idle]\nlimit = '1/hour'\n");
+    let idle = format!("{GOOD}\n[categories.idle]\nlimit = '10/hour'\n");
     let dir = TestDir::new("idle").with("limits.toml", &idle);
     let run = dir.run(&["check", "limits.toml"]);
     assert_eq!(run.code, Some(0));
@@ -125,6 +125,20 @@ fn warnings_do_not_change_the_exit_code() {
     assert_eq!(run.stderr, expected);
     let report = dir.run(&["check", "limits.toml", "--format=json"]).json();
     assert_eq!(report["warnings"][0]["path"], "categories.idle");
+}
+
+#[test]
+fn sliding_window_with_a_small_limit_suggests_a_log() {
+    let small = GOOD.replace("'5/minute'", "'4/minute'");
+    let dir = TestDir::new("small").with("limits.toml", &small);
+    let run = dir.run(&["check", "limits.toml"]);
+    assert_eq!(run.code, Some(0));
+    let expected = "warning: endpoints[1]: `4/1m` counts in a sliding window, which admits up to 8 \
+                    requests around the end of a window; `4/1m, sliding-log` is exact\n";
+    assert_eq!(run.stderr, expected);
+    let exact = GOOD.replace("'5/minute'", "'4/minute, sliding-log'");
+    let dir = TestDir::new("exact").with("limits.toml", &exact);
+    assert_eq!(dir.run(&["check", "limits.toml"]).stderr, "");
 }
 
 #[test]

@@ -31,7 +31,7 @@ category = 'secrets'
 [[endpoints]]
 route = 'POST /login'
 name = 'login'
-limit = ['10/hour', '3/minute']
+limit = ['10/hour', '5/minute']
 scale = false
 count = 'failure'
 on_store_failure = 'deny'

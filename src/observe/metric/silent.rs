@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Retried;
-use crate::observe::tally::Tally;
+use crate::observe::counters::DecisionCounters;
 use crate::observe::tick::Figures;
 
 #[derive(Debug, Default)]
@@ -12,9 +12,9 @@ pub(in crate::observe) struct OfLayer {}
 #[derive(Debug, Default)]
 pub(in crate::observe) struct OfRetries {}
 
-pub(in crate::observe) fn allowed(_: &Tally, _: impl FnOnce() -> Option<f64>) {}
-pub(in crate::observe) fn denied(_: &Tally, _: &Tally) {}
-pub(in crate::observe) fn would_deny(_: &Tally) {}
+pub(in crate::observe) fn allowed(_: &DecisionCounters, _: impl FnOnce() -> Option<f64>) {}
+pub(in crate::observe) fn denied(_: &DecisionCounters, _: &DecisionCounters) {}
+pub(in crate::observe) fn would_deny(_: &DecisionCounters) {}
 pub(in crate::observe) fn exempt(_: &'static str) {}
 pub(in crate::observe) fn invalid_credentials(_: &'static str) {}
 pub(in crate::observe) fn rejected(_: &'static str) {}

@@ -8,7 +8,7 @@ use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram
 use super::Retried;
 use super::list::{self, METRICS, MetricKind};
 use crate::observe::alert::AlertKind;
-use crate::observe::tally::Tally;
+use crate::observe::counters::DecisionCounters;
 use crate::observe::tick::Figures;
 
 /// Those of one quota or one endpoint, looked up by name once: when they are first needed, since
@@ -55,12 +55,12 @@ struct OfStore {
     evictions: Counter,
 }
 
-fn name_of(tally: &Tally) -> SharedString {
-    SharedString::from_shared(tally.name().clone())
+fn name_of(counters: &DecisionCounters) -> SharedString {
+    SharedString::from_shared(counters.name().clone())
 }
 
 #[inline]
-fn of_policy(policy: &Tally) -> &OfPolicy {
+fn of_policy(policy: &DecisionCounters) -> &OfPolicy {
     match policy.metrics.of_policy.get() {
         Some(known) => known,
         None => make_of_policy(policy),
@@ -68,7 +68,7 @@ fn of_policy(policy: &Tally) -> &OfPolicy {
 }
 
 #[cold]
-fn make_of_policy(policy: &Tally) -> &OfPolicy {
+fn make_of_policy(policy: &DecisionCounters) -> &OfPolicy {
     policy.metrics.of_policy.get_or_init(|| {
         describe();
         let decided =
@@ -84,7 +84,10 @@ fn make_of_policy(policy: &Tally) -> &OfPolicy {
 
 /// One more was allowed. How much it has left is told of some.
 #[inline]
-pub(in crate::observe) fn allowed(policy: &Tally, remaining: impl FnOnce() -> Option<f64>) {
+pub(in crate::observe) fn allowed(
+    policy: &DecisionCounters,
+    remaining: impl FnOnce() -> Option<f64>,
+) {
     let handles = of_policy(policy);
     handles.allowed.increment(1);
     if let Some(remaining) = remaining() {
@@ -92,14 +95,14 @@ pub(in crate::observe) fn allowed(policy: &Tally, remaining: impl FnOnce() -> Op
     }
 }
 
-pub(in crate::observe) fn denied(endpoint: &Tally, policy: &Tally) {
+pub(in crate::observe) fn denied(endpoint: &DecisionCounters, policy: &DecisionCounters) {
     of_policy(policy).denied.increment(1);
     let of_endpoint = || counter!(list::ENDPOINT_DENIED, "endpoint" => name_of(endpoint));
     let denied = endpoint.metrics.denied_at.get_or_init(of_endpoint);
     denied.increment(1);
 }
 
-pub(in crate::observe) fn would_deny(policy: &Tally) {
+pub(in crate::observe) fn would_deny(policy: &DecisionCounters) {
     of_policy(policy).would_deny.increment(1);
 }
 
@@ -201,7 +204,7 @@ pub(in crate::observe) fn looked(layer: &OfLayer, figures: &Figures) {
 
 /// How much requests to an endpoint had left. Where there were none in the last hour, what was told
 /// before is not true any more, and no number is.
-fn remaining(endpoint: &Tally, remaining: Option<f64>) {
+fn remaining(endpoint: &DecisionCounters, remaining: Option<f64>) {
     let place = &endpoint.metrics.remaining_at;
     let of_endpoint = || gauge!(list::ENDPOINT_REMAINING, "endpoint" => name_of(endpoint));
     match remaining {

@@ -3,8 +3,8 @@
 use super::offenders::{STEP, STEPS};
 use super::{DAY, QUARTER};
 use crate::clock::Timestamp;
+use crate::observe::counters::DecisionCounters;
 use crate::observe::step_ring::StepRing;
-use crate::observe::tally::Tally;
 
 /// The denials of an endpoint over a day, and how much its callers had left over an hour.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(tally: &Tally) -> Self {
+    fn of(counters: &DecisionCounters) -> Self {
         Self {
-            allowed: tally.allowed(),
-            remaining: tally.remaining(),
+            allowed: counters.allowed(),
+            remaining: counters.remaining(),
         }
     }
 }
@@ -51,12 +51,12 @@ impl Endpoint {
     }
 
     /// Takes note of what was counted when a new step begins.
-    pub(super) fn tick(&mut self, tally: &Tally, now: Timestamp) {
+    pub(super) fn tick(&mut self, counters: &DecisionCounters, now: Timestamp) {
         let step = now.duration_since(Timestamp::EPOCH).as_secs() / STEP.as_secs();
         if step <= self.newest {
             return;
         }
-        let mark = Mark::of(tally);
+        let mark = Mark::of(counters);
         let steps = STEPS as u64;
         for passed in (self.newest + 1).max(step.saturating_sub(steps - 1))..=step {
             #[expect(clippy::cast_possible_truncation, reason = "it is below twelve")]
@@ -78,10 +78,14 @@ impl Endpoint {
     /// How much requests had left on average over the last hour. Those that were denied had
     /// nothing.
     #[expect(clippy::cast_precision_loss, reason = "it is a share")]
-    pub(super) fn average_remaining(&self, tally: &Tally, now: Timestamp) -> Option<f64> {
+    pub(super) fn average_remaining(
+        &self,
+        counters: &DecisionCounters,
+        now: Timestamp,
+    ) -> Option<f64> {
         #[expect(clippy::cast_possible_truncation, reason = "it is below twelve")]
         let oldest = self.marks[((self.newest + 1) % STEPS as u64) as usize];
-        let present = Mark::of(tally);
+        let present = Mark::of(counters);
         let requests = present.allowed - oldest.allowed + self.denied_last_hour(now);
         let remaining = present.remaining - oldest.remaining;
         // One that is counted at this very moment may be in the second figure already, and not yet in

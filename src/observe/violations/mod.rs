@@ -11,9 +11,9 @@ use std::time::Duration;
 use self::distinct_counter::DistinctCounter;
 use self::endpoint::Endpoint;
 use self::offenders::Offenders;
+use super::counters::DecisionCounters;
 use super::statistics::{Distinct, Offender};
 use super::step_ring::StepRing;
-use super::tally::Tally;
 use crate::clock::Timestamp;
 use crate::key::Subject;
 
@@ -36,7 +36,7 @@ pub(super) struct Violations {
     offenders: Offenders,
     callers: DistinctCounter,
     addresses: DistinctCounter,
-    /// By the numbers of their tallies.
+    /// By the numbers of their counters.
     endpoints: Vec<Endpoint>,
     /// How many were allowed when it was last looked, and when that was.
     allowed_before: u64,
@@ -45,7 +45,7 @@ pub(super) struct Violations {
 
 /// One request that was turned away.
 pub(super) struct Violation<'a> {
-    pub(super) endpoint: &'a Tally,
+    pub(super) endpoint: &'a DecisionCounters,
     pub(super) policy: &'a Arc<str>,
     pub(super) caller: &'a Subject<'a>,
     pub(super) caller_hash: u64,
@@ -98,15 +98,15 @@ impl Violations {
 
     /// Takes note of how many were allowed so far. What has come since the last time came then:
     /// whoever comes first in a new second looks before it is counted.
-    pub(super) fn tick(&mut self, endpoints: &[Arc<Tally>], now: Timestamp) {
-        let allowed: u64 = endpoints.iter().map(|tally| tally.allowed()).sum();
+    pub(super) fn tick(&mut self, endpoints: &[Arc<DecisionCounters>], now: Timestamp) {
+        let allowed: u64 = endpoints.iter().map(|counters| counters.allowed()).sum();
         let more = allowed - self.allowed_before;
         self.allowed.add(self.ticked_at, more);
         self.allowed_by_quarter.add(self.ticked_at, more);
         (self.allowed_before, self.ticked_at) = (allowed, now);
         self.offenders.forget(now);
-        for (number, tally) in endpoints.iter().enumerate() {
-            self.endpoint(number).tick(tally, now);
+        for (number, counters) in endpoints.iter().enumerate() {
+            self.endpoint(number).tick(counters, now);
         }
     }
 }
@@ -178,12 +178,16 @@ impl Violations {
     }
 
     /// Of an endpoint: denials within an hour, within a day, and how much its callers had left.
-    pub(super) fn of_endpoint(&self, tally: &Tally, now: Timestamp) -> (u64, u64, Option<f64>) {
-        match self.endpoints.get(tally.number()) {
+    pub(super) fn of_endpoint(
+        &self,
+        counters: &DecisionCounters,
+        now: Timestamp,
+    ) -> (u64, u64, Option<f64>) {
+        match self.endpoints.get(counters.number()) {
             Some(endpoint) => (
                 endpoint.denied_last_hour(now),
                 endpoint.denied_last_day(now),
-                endpoint.average_remaining(tally, now),
+                endpoint.average_remaining(counters, now),
             ),
             None => (0, 0, None),
         }

@@ -58,7 +58,7 @@ pub(crate) struct LimitStatus {
     pub(crate) rule: String,
     /// `user:secrets:1h`
     pub(crate) policy: String,
-    /// The label of its counter: `user=alice`, `all callers`. Not for logs.
+    /// The name of its counter: `user=alice`, `all callers`. Not for logs.
     pub(crate) counter: String,
     pub(crate) quota: Quota,
     pub(crate) usage: Usage,
@@ -155,10 +155,10 @@ impl RequestPipeline {
         decision: &Decision,
     ) -> Response<Bytes> {
         let who = Some(asker.known_by()).filter(|who| QuotaName::can_name(who));
-        let label = QuotaName::new(who.unwrap_or(QuotaNames::UNNAMED), counter, counter.quota());
-        let denial = match &label {
-            Ok(label) => {
-                let standing = QuotaUsage::new(label, *decision.usage());
+        let name = QuotaName::new(who.unwrap_or(QuotaNames::UNNAMED), counter, counter.quota());
+        let denial = match &name {
+            Ok(name) => {
+                let standing = QuotaUsage::new(name, *decision.usage());
                 Denial::limited(*head, standing, decision.at())
             }
             // The counter has a valid name, so that this does not happen.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Overview, RuleView, TierView};
 use crate::policy::{KeyBy, RuleKind};
-use crate::quota::Quota;
+use crate::quota::{Algorithm, Quota};
 
 /// Something in a policy that works, and is hardly what its author wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,10 @@ pub(super) fn all(overview: Overview<'_>) -> Vec<Warning> {
             RuleKind::Global | RuleKind::Preflight => None,
         };
         warnings.extend(found.map(|text| Warning {
+            path: rule.path().to_owned(),
+            text,
+        }));
+        warnings.extend(small_sliding_window(overview, rule).map(|text| Warning {
             path: rule.path().to_owned(),
             text,
         }));
@@ -115,6 +119,28 @@ fn unsteady(overview: Overview<'_>, rule: RuleView<'_>) -> Option<String> {
          depends on the caller"
             .to_owned()
     })
+}
+
+/// Limits below this admit a burst at the end of a sliding window that is large compared with them.
+const SMALL_LIMIT: u64 = 5;
+
+/// Returns a warning for a sliding window with a small limit.
+fn small_sliding_window(overview: Overview<'_>, rule: RuleView<'_>) -> Option<String> {
+    let is_small = |quota: &&Quota| {
+        quota.algorithm() == Algorithm::SlidingWindow
+            && !quota.counts_nothing()
+            && quota.amount() < SMALL_LIMIT
+    };
+    let quota = overview
+        .tiers()
+        .find_map(|tier| rule.quotas(tier.name()).find(is_small))?;
+    Some(format!(
+        "`{quota}` counts in a sliding window, which admits up to {} requests around the end of a \
+         window; `{}/{}, sliding-log` is exact",
+        2 * quota.amount(),
+        quota.amount(),
+        quota.window(),
+    ))
 }
 
 /// A quota that the global one never leaves any use of.

@@ -36,7 +36,7 @@ use crate::support::store_ext::StoreExt as _;
 struct Setup {
     source: Source,
     headers: HeaderSet,
-    handlers_see_decision: bool,
+    insert_extensions: bool,
     is_inside_router: bool,
 }
 
@@ -48,10 +48,10 @@ fn setup() -> impl Strategy<Value = Setup> {
         HeaderSet::None,
     ];
     (source(), select(headers), any::<bool>(), any::<bool>()).prop_map(
-        |(source, headers, handlers_see_decision, is_inside_router)| Setup {
+        |(source, headers, insert_extensions, is_inside_router)| Setup {
             source,
             headers,
-            handlers_see_decision,
+            insert_extensions,
             is_inside_router,
         },
     )
@@ -86,8 +86,8 @@ impl Subject {
             .clock(clock.clone())
             .headers(setup.headers);
         let builder = setup.source.set(builder);
-        let builder = if setup.handlers_see_decision {
-            builder.handlers_see_decision()
+        let builder = if setup.insert_extensions {
+            builder.insert_extensions()
         } else {
             builder
         };
@@ -169,7 +169,7 @@ async fn handler(request: Request<Body>) -> Response<Body> {
     let charge = request.extensions.get::<Charge>();
     let mut body = format!("{decision:?}");
     if let (Some(charge), Some(cost)) = (charge, number("x-charge")) {
-        let charged = charge.more(cost.into()).await;
+        let charged = charge.charge(cost.into()).await;
         body = format!("{body}, {charged:?}");
     }
     Response::builder()

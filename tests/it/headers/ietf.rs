@@ -6,7 +6,7 @@ use sfv::{List, ListEntry, Parser};
 use tollgate::headers::{HeaderSet, HeaderStyle, QuotaName, QuotaUsage, Report, annotate};
 use tollgate::{Counter, Outcome, Quota, Usage, Window};
 
-use super::{NOW, allowed, config, label, later, text, written};
+use super::{NOW, allowed, config, later, name, text, written};
 
 /// Names and parameters.
 fn parse(field: &str) -> Vec<(String, Vec<(String, i64)>)> {
@@ -34,9 +34,9 @@ fn item(name: &str, parameters: &[(&str, i64)]) -> (String, Vec<(String, i64)>) 
 
 #[test]
 fn every_quota_has_a_policy_and_the_binding_one_a_limit() {
-    let secrets = label("user", "secrets", "500/hour");
-    let global = label("user", "global", "1000/hour");
-    let hidden = label("user", "free", "unlimited");
+    let secrets = name("user", "secrets", "500/hour");
+    let global = name("user", "global", "1000/hour");
+    let hidden = name("user", "free", "unlimited");
     let binding = QuotaUsage::new(&secrets, allowed(500, 1));
     let all = [
         binding,
@@ -59,9 +59,9 @@ fn every_quota_has_a_policy_and_the_binding_one_a_limit() {
 
 #[test]
 fn blocked_quotas_have_no_window() {
-    let label = label("ip", "gone", "blocked");
+    let name = name("ip", "gone", "blocked");
     let usage = Usage::new(0, 0, NOW, Outcome::Never);
-    let headers = written(HeaderSet::Ietf, QuotaUsage::new(&label, usage));
+    let headers = written(HeaderSet::Ietf, QuotaUsage::new(&name, usage));
     let policy = parse(text(&headers, "ratelimit-policy").unwrap());
     assert_eq!(policy, [item("ip:gone:blocked", &[("q", 0)])]);
     let limit = parse(text(&headers, "ratelimit").unwrap());
@@ -71,9 +71,9 @@ fn blocked_quotas_have_no_window() {
 /// A client that keeps to `q` per `w` keeps to the rate; what it may use at once is `r`.
 #[test]
 fn a_token_bucket_tells_its_rate() {
-    let label = label("user", "api", "50/minute, token-bucket, burst 20");
+    let name = name("user", "api", "50/minute, token-bucket, burst 20");
     let policy = |limit| {
-        let headers = written(HeaderSet::Ietf, QuotaUsage::new(&label, allowed(limit, 1)));
+        let headers = written(HeaderSet::Ietf, QuotaUsage::new(&name, allowed(limit, 1)));
         parse(text(&headers, "ratelimit-policy").unwrap())
     };
     assert_eq!(policy(20), [item("user:api:1m", &[("q", 50), ("w", 60)])]);
@@ -83,8 +83,8 @@ fn a_token_bucket_tells_its_rate() {
 
 #[test]
 fn windows_of_parts_of_a_second_are_a_second() {
-    let label = label("user", "api", "5/200ms");
-    let headers = written(HeaderSet::Ietf, QuotaUsage::new(&label, allowed(5, 1)));
+    let name = name("user", "api", "5/200ms");
+    let headers = written(HeaderSet::Ietf, QuotaUsage::new(&name, allowed(5, 1)));
     let policy = parse(text(&headers, "ratelimit-policy").unwrap());
     assert_eq!(policy, [item("user:api:200ms", &[("q", 5), ("w", 1)])]);
 }
@@ -101,14 +101,14 @@ proptest! {
         wait in 0_u64..1 << 50,
         overridden: bool,
     ) {
-        let labels: Vec<QuotaName> = rules.iter().zip(&amounts).map(|(rule, amount)| {
+        let names: Vec<QuotaName> = rules.iter().zip(&amounts).map(|(rule, amount)| {
             let builder = Quota::builder(*amount, Window::DAY);
             let quota = builder.algorithm(tollgate::Algorithm::FixedWindow).build().unwrap();
             QuotaName::new(&who, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
         }).collect();
-        let all: Vec<QuotaUsage<'_>> = labels.iter().map(|label| {
-            let limit = label.limit() + u64::from(overridden);
-            QuotaUsage::new(label, Usage::new(limit, used, later(wait), Outcome::Allowed))
+        let all: Vec<QuotaUsage<'_>> = names.iter().map(|name| {
+            let limit = name.limit() + u64::from(overridden);
+            QuotaUsage::new(name, Usage::new(limit, used, later(wait), Outcome::Allowed))
         }).collect();
         let mut headers = HeaderMap::new();
         let report = Report::new(all[0], NOW);
@@ -117,14 +117,14 @@ proptest! {
 
         let most = 999_999_999_999_999_u64;
         let capped = |number: u64| i64::try_from(number.min(most)).unwrap();
-        let expected: Vec<_> = all.iter().map(|standing| {
-            let limit = capped(standing.usage().limit());
-            item(standing.label().as_str(), &[("q", limit), ("w", 86_400)])
+        let expected: Vec<_> = all.iter().map(|usage| {
+            let limit = capped(usage.usage().limit());
+            item(usage.name().as_str(), &[("q", limit), ("w", 86_400)])
         }).collect();
         prop_assert_eq!(parse(text(&headers, "ratelimit-policy").unwrap()), expected);
         let left = capped(all[0].usage().remaining());
         let secs = capped(wait.div_ceil(1_000_000));
-        let expected = [item(all[0].label().as_str(), &[("r", left), ("t", secs)])];
+        let expected = [item(all[0].name().as_str(), &[("r", left), ("t", secs)])];
         prop_assert_eq!(parse(text(&headers, "ratelimit").unwrap()), expected);
     }
 }

@@ -9,12 +9,12 @@ use tollgate::headers::{
 };
 use tollgate::{Outcome, Timestamp, Usage};
 
-use super::{NOW, allowed, config, label, later, number, text, written};
+use super::{NOW, allowed, config, later, name, number, text, written};
 
 #[test]
 fn the_set_of_an_allowed_request() {
-    let label = label("user", "secrets", "500/hour");
-    let headers = written(HeaderSet::Legacy, QuotaUsage::new(&label, allowed(500, 1)));
+    let name = name("user", "secrets", "500/hour");
+    let headers = written(HeaderSet::Legacy, QuotaUsage::new(&name, allowed(500, 1)));
     assert_eq!(headers.len(), 4);
     assert_eq!(text(&headers, "x-ratelimit-limit"), Some("500"));
     assert_eq!(text(&headers, "x-ratelimit-remaining"), Some("499"));
@@ -28,19 +28,19 @@ fn the_set_of_an_allowed_request() {
 
 #[test]
 fn a_warning_comes_when_asked_for() {
-    let label = label("user", "secrets", "500/hour");
-    let standing = QuotaUsage::new(&label, allowed(500, 400));
+    let name = name("user", "secrets", "500/hour");
+    let usage = QuotaUsage::new(&name, allowed(500, 400));
     let mut headers = HeaderMap::new();
-    let report = Report::new(standing, NOW).with_warning(true);
-    annotate(HeaderStyle::default(), &mut headers, &report, [standing]);
+    let report = Report::new(usage, NOW).with_warning(true);
+    annotate(HeaderStyle::default(), &mut headers, &report, [usage]);
     let warning = text(&headers, "x-ratelimit-warning");
     assert_eq!(warning, Some("Approaching rate limit"));
 }
 
 #[test]
 fn an_override_shows_the_limit_in_force() {
-    let label = label("user", "secrets", "500/hour");
-    let headers = written(HeaderSet::Both, QuotaUsage::new(&label, allowed(1_000, 1)));
+    let name = name("user", "secrets", "500/hour");
+    let headers = written(HeaderSet::Both, QuotaUsage::new(&name, allowed(1_000, 1)));
     assert_eq!(text(&headers, "x-ratelimit-limit"), Some("1000"));
     let policy = text(&headers, "ratelimit-policy");
     assert_eq!(policy, Some(r#""user:secrets:1h";q=1000;w=3600"#));
@@ -49,18 +49,18 @@ fn an_override_shows_the_limit_in_force() {
 /// Denied with capacity left, because its cost is larger.
 #[test]
 fn the_denied_have_nothing_left() {
-    let label = label("user", "secrets", "500/hour");
+    let name = name("user", "secrets", "500/hour");
     let usage = Usage::new(500, 498, later(1), Outcome::Denied);
-    let headers = written(HeaderSet::Legacy, QuotaUsage::new(&label, usage));
+    let headers = written(HeaderSet::Legacy, QuotaUsage::new(&name, usage));
     assert_eq!(number(&headers, "x-ratelimit-remaining"), Some(0));
 }
 
 #[test]
 fn where_waiting_cannot_help_there_is_no_time() {
     for (quota, limit) in [("500/hour", 500), ("blocked", 0)] {
-        let label = label("user", "secrets", quota);
+        let name = name("user", "secrets", quota);
         let usage = Usage::new(limit, 0, NOW, Outcome::Never);
-        let headers = written(HeaderSet::Both, QuotaUsage::new(&label, usage));
+        let headers = written(HeaderSet::Both, QuotaUsage::new(&name, usage));
         assert_eq!(number(&headers, "x-ratelimit-limit"), Some(limit));
         assert_eq!(number(&headers, "x-ratelimit-remaining"), Some(0));
         assert_eq!(text(&headers, "x-ratelimit-reset"), None);
@@ -88,14 +88,14 @@ proptest! {
         used in 0_u64..1 << 54,
         denied: bool,
     ) {
-        let label = label("user", "r", "100/hour");
+        let name = name("user", "r", "100/hour");
         let (at, reset) = (Timestamp::from_micros(at), Timestamp::from_micros(at + wait));
         let outcome = if denied { Outcome::Denied } else { Outcome::Allowed };
-        let standing = QuotaUsage::new(&label, Usage::new(limit, used, reset, outcome));
+        let usage = QuotaUsage::new(&name, Usage::new(limit, used, reset, outcome));
         let write = |reset| {
             let mut headers = HeaderMap::new();
             let style = HeaderStyle::new(HeaderSet::Legacy).with_reset(reset);
-            annotate(style, &mut headers, &Report::new(standing, at), [standing]);
+            annotate(style, &mut headers, &Report::new(usage, at), [usage]);
             headers
         };
         let unix = write(ResetStyle::UnixSeconds);

@@ -51,20 +51,20 @@ proptest! {
         delta: bool,
         at in FIRST..Timestamp::MAX.as_micros() / 2,
     ) {
-        let labels: Vec<QuotaName> = rules.iter().map(|rule| {
+        let names: Vec<QuotaName> = rules.iter().map(|rule| {
             let quota = Quota::builder(amount, Window::DAY).algorithm(Algorithm::FixedWindow);
             let quota = quota.build().unwrap();
             QuotaName::new(&who, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
         }).collect();
         let (at, reset) = (Timestamp::from_micros(at), Timestamp::from_micros(at + wait));
         let limit = amount + u64::from(overridden);
-        let standing = |label| QuotaUsage::new(label, Usage::new(limit, used, reset, outcome));
-        let binding = standing(&labels[0]);
+        let usage = |name| QuotaUsage::new(name, Usage::new(limit, used, reset, outcome));
+        let binding = usage(&names[0]);
         let reset_style = if delta { ResetStyle::DeltaSeconds } else { ResetStyle::UnixSeconds };
         let style = HeaderStyle::new(set).with_reset(reset_style);
         let mut headers = HeaderMap::new();
         let report = Report::new(binding, at).with_warning(overridden);
-        annotate(style, &mut headers, &report, labels.iter().map(standing));
+        annotate(style, &mut headers, &report, names.iter().map(usage));
 
         let limits = Limits::read(&headers, at).unwrap();
         let structured = set != HeaderSet::Legacy;
@@ -72,7 +72,7 @@ proptest! {
         // Of both families, the one that can say more than fifteen digits may say more.
         prop_assert_eq!(limits.remaining(), Some(capped(binding.remaining())));
         prop_assert_eq!(limits.limit(), Some(capped(limit)));
-        prop_assert_eq!(limits.policy(), Some(labels[0].as_str()));
+        prop_assert_eq!(limits.policy(), Some(names[0].as_str()));
         let window = structured.then_some(Duration::from_hours(24));
         prop_assert_eq!(limits.window(), window);
         match limits.reset_at() {
@@ -99,14 +99,14 @@ proptest! {
 /// The legacy limit of a token bucket is what it holds, the other its rate.
 #[test]
 fn a_token_bucket_is_read_as_it_was_written() {
-    let label = super::label("user", "api", "50/minute, token-bucket, burst 20");
-    let read = |set| Limits::read(&super::written(set, standing(&label)), super::NOW).unwrap();
+    let name = super::name("user", "api", "50/minute, token-bucket, burst 20");
+    let read = |set| Limits::read(&super::written(set, usage(&name)), super::NOW).unwrap();
     let (legacy, ietf) = (read(HeaderSet::Legacy), read(HeaderSet::Ietf));
     assert_eq!((legacy.limit(), legacy.remaining()), (Some(20), Some(19)));
     assert_eq!((ietf.limit(), ietf.remaining()), (Some(50), Some(19)));
     assert_eq!(ietf.window(), Some(Duration::from_mins(1)));
 }
 
-fn standing(label: &QuotaName) -> QuotaUsage<'_> {
-    QuotaUsage::new(label, super::allowed(20, 1))
+fn usage(name: &QuotaName) -> QuotaUsage<'_> {
+    QuotaUsage::new(name, super::allowed(20, 1))
 }

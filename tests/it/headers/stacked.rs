@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tollgate::headers::{HeaderSet, HeaderStyle, QuotaUsage, Report, annotate};
 
-use super::{NOW, allowed, label, text};
+use super::{NOW, allowed, name, text};
 
 const LEGACY: [&str; 5] = [
     "x-ratelimit-limit",
@@ -15,10 +15,10 @@ const LEGACY: [&str; 5] = [
 
 /// Puts a set on that shows `remaining` of 100.
 fn put(headers: &mut HeaderMap, rule: &str, set: HeaderSet, remaining: u64, warn: bool) {
-    let label = label("user", rule, "100/hour");
-    let standing = QuotaUsage::new(&label, allowed(100, 100 - remaining));
-    let report = Report::new(standing, NOW).with_warning(warn);
-    annotate(HeaderStyle::new(set), headers, &report, [standing]);
+    let name = name("user", rule, "100/hour");
+    let usage = QuotaUsage::new(&name, allowed(100, 100 - remaining));
+    let report = Report::new(usage, NOW).with_warning(warn);
+    annotate(HeaderStyle::new(set), headers, &report, [usage]);
 }
 
 #[test]

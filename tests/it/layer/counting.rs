@@ -183,13 +183,13 @@ async fn costs_by_the_request_and_charges_by_the_handler() {
     let (builder, _) = layer(policy);
     let handler = |decision: Decision, charge: Charge| async move {
         assert!(decision.is_allowed());
-        charge.to("tokens", 1_200).await.unwrap();
-        assert!(charge.to("no such rule", 1).await.is_err());
+        charge.charge_rule("tokens", 1_200).await.unwrap();
+        assert!(charge.charge_rule("no such rule", 1).await.is_err());
         decision.remaining().to_string()
     };
     let app = echo()
         .merge(Router::new().route("/complete/it", post(handler)))
-        .layer(builder.handlers_see_decision().build().unwrap());
+        .layer(builder.insert_extensions().build().unwrap());
     let alice = [("x-user", "alice")];
 
     assert_eq!(
@@ -220,7 +220,7 @@ async fn an_extractor_without_extensions_names_the_option_to_set() {
         .layer(builder.build().unwrap());
     let wants = send(&app, "POST /wants", &[]).await;
     assert_eq!(wants.status, 500);
-    assert!(wants.body.contains("handlers_see_decision"));
+    assert!(wants.body.contains("insert_extensions"));
     assert_eq!(send(&app, "POST /may", &[]).await.body, "true");
 }
 
@@ -356,6 +356,6 @@ async fn the_decision_has_the_charge_of_the_binding_quota() {
     let handler = |decision: Decision| async move { decision.charged().to_string() };
     let app = Router::new()
         .route("/x/y", post(handler))
-        .layer(builder.handlers_see_decision().build().unwrap());
+        .layer(builder.insert_extensions().build().unwrap());
     assert_eq!(send(&app, "POST /x/y", &[]).await.body, "1");
 }

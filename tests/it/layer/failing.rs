@@ -136,10 +136,10 @@ async fn handlers_that_see_decisions_work_without_a_store() {
     let rule = Rule::new("5/hour").on_store_failure(OnStoreFailure::Allow);
     let layer = RateLimitLayer::builder(rule)
         .store(Broken)
-        .handlers_see_decision();
+        .insert_extensions();
     let handler = |decision: Decision, charge: Charge| async move {
-        charge.more(3).await.unwrap();
-        charge.to("tokens", 3).await.unwrap();
+        charge.charge(3).await.unwrap();
+        charge.charge_rule("tokens", 3).await.unwrap();
         decision.binding().is_none().to_string()
     };
     let app = Router::new()

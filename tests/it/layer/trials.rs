@@ -152,9 +152,9 @@ async fn handlers_can_charge_a_dry_run() {
         .rule("tokens", Rule::new("1000/hour").dry_run());
     let (builder, _) = layer(policy);
     let handler = |charge: Charge| async move {
-        charge.to("tokens", 999).await.unwrap();
+        charge.charge_rule("tokens", 999).await.unwrap();
     };
-    let layer = builder.handlers_see_decision().build().unwrap();
+    let layer = builder.insert_extensions().build().unwrap();
     let app = Router::new().route("/", get(handler)).layer(layer);
     for _ in 0..2 {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);

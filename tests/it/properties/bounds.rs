@@ -6,7 +6,7 @@ use proptest::test_runner::TestCaseResult;
 use tollgate::{Algorithm, Outcome, Quota};
 
 use super::config;
-use super::counters::{Counts, Plain};
+use super::counters::{Counts, Deed, Plain};
 use super::quotas::{large_quotas, quotas, tiers};
 use super::traces::{Step, Walk, greedy_traces, starts};
 use crate::reference::Told;
@@ -28,7 +28,10 @@ proptest! {
             let told = state.decide(&quota, deed.at, deed.cost);
             match told.outcome {
                 Outcome::Allowed => admitted.push(deed.at, deed.cost),
-                Outcome::Denied => admitted.excuses(&quota, deed.at, deed.cost)?,
+                Outcome::Denied => {
+                    admitted.excuses(&quota, deed.at, deed.cost)?;
+                    wait_has_its_bound(&quota, &deed, told)?;
+                }
                 _ => {}
             }
             walk.note(&deed, Some(told));
@@ -84,8 +87,23 @@ fn changing(quotas: &[Quota], start: u64, trace: &[Step], early: u128) -> TestCa
     admitted.keep_the_promise(quotas, early)
 }
 
+/// A sliding window that was never over its limit makes a request of cost `c` wait for the end of the
+/// window and at most `⌊(c − 1) W / L⌋` ticks more.
+fn wait_has_its_bound(quota: &Quota, deed: &Deed, told: Told) -> TestCaseResult {
+    if quota.algorithm() == Algorithm::SlidingWindow {
+        let window = quota.window().duration().as_micros();
+        let tick = quota.tick().as_micros();
+        let end = u128::from(deed.at) / window * window + window;
+        let ticks = u128::from(deed.cost - 1) * (window / tick) / u128::from(quota.amount());
+        let latest = end + ticks * tick;
+        prop_assert!(u128::from(told.reset_at) <= latest, "{quota}: {told:?}");
+    }
+    Ok(())
+}
+
 /// Under every amount, the same is used at the instant of a charge; or more, if the amount is
-/// counted in a coarser tick.
+/// counted in a coarser tick. A sliding window counts the running tick as elapsed, so a coarser one
+/// leaves less of the previous window: by at most the share of that tick, and a fraction.
 fn used_is_kept(
     state: &Plain,
     charged: &Quota,
@@ -98,7 +116,16 @@ fn used_is_kept(
         if other.tick() == charged.tick() {
             prop_assert_eq!(used, told.used, "{} became {}", charged, other);
         } else if other.tick() > charged.tick() {
-            prop_assert!(used >= told.used, "{} became {}", charged, other);
+            let faded = match other.algorithm() {
+                Algorithm::SlidingWindow => {
+                    let most = quotas.iter().map(Quota::amount).max().unwrap_or(0);
+                    let window = other.window().duration().as_micros();
+                    let share = u128::from(most) * other.tick().as_micros() / window;
+                    u64::try_from(share).expect("at most the amount") + 1
+                }
+                _ => 0,
+            };
+            prop_assert!(used + faded >= told.used, "{} became {}", charged, other);
         }
     }
     Ok(())
@@ -123,6 +150,8 @@ impl Admitted {
         let burst = quotas.iter().map(Quota::burst).max().unwrap_or(0);
         let (amount, burst) = (u128::from(amount), u128::from(burst));
         let window = first.window().duration().as_micros();
+        let tick = quotas.iter().map(|quota| quota.tick().as_micros()).max();
+        let tick = tick.unwrap_or(1);
         let months = first.window().to_string().ends_with("mo");
         for (index, (from, _)) in self.0.iter().enumerate() {
             let mut sum = 0;
@@ -134,7 +163,10 @@ impl Admitted {
                     // Counted in window-ths of a permit, because a span may earn a fraction.
                     Algorithm::TokenBucket => burst * window + amount * (span + early),
                     Algorithm::SlidingLog | Algorithm::SlidingBuckets if within => amount * window,
-                    Algorithm::SlidingWindow if within => 2 * amount * window,
+                    Algorithm::SlidingWindow if span <= window => {
+                        let ticks = span.div_ceil(tick) * tick;
+                        (amount + (amount * ticks).div_ceil(window)) * window
+                    }
                     // No aligned window is shorter than the span, unless it is a February.
                     Algorithm::FixedWindow if within && !months => 2 * amount * window,
                     _ => continue,

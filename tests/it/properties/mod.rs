@@ -13,6 +13,7 @@ mod map;
 mod quotas;
 mod refund;
 mod scripts;
+mod sliding_bounds;
 mod store;
 mod stores;
 mod stories;

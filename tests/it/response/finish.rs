@@ -9,12 +9,12 @@ use tollgate::headers::{HeaderSet, HeaderStyle};
 use tollgate::response::{Denial, JsonEnvelope, Render, render_with};
 
 use super::{denied, limited, request};
-use crate::headers::{NOW, label, later};
+use crate::headers::{NOW, later, name};
 
 #[test]
 fn a_closure_need_not_think_of_headers() {
-    let (request, label) = (request(), label("user", "api", "10/minute"));
-    let denial = limited(&request, denied(&label, later(1_500_000)));
+    let (request, name) = (request(), name("user", "api", "10/minute"));
+    let denial = limited(&request, denied(&name, later(1_500_000)));
     let plain = render_with(|denial| {
         let mut response = Response::new(denial.message());
         *response.status_mut() = denial.status();
@@ -38,8 +38,8 @@ fn a_closure_need_not_think_of_headers() {
 
 #[test]
 fn what_a_closure_says_stays() {
-    let (request, label) = (request(), label("user", "api", "10/minute"));
-    let denial = limited(&request, denied(&label, later(1_500_000)));
+    let (request, name) = (request(), name("user", "api", "10/minute"));
+    let denial = limited(&request, denied(&name, later(1_500_000)));
     let own = render_with(|_| {
         let builder = Response::builder().status(429);
         let builder = builder.header("retry-after", "Fri, 31 Dec 2027 23:59:59 GMT");
@@ -59,8 +59,8 @@ fn what_a_closure_says_stays() {
 
 #[test]
 fn a_plain_200_stays_one() {
-    let (request, label) = (request(), label("user", "api", "10/minute"));
-    let denial = limited(&request, denied(&label, later(1_500_000)));
+    let (request, name) = (request(), name("user", "api", "10/minute"));
+    let denial = limited(&request, denied(&name, later(1_500_000)));
     let webhook = render_with(|_| Response::new(r#"{"ok":true}"#));
     let response = webhook.respond(&denial, HeaderStyle::new(HeaderSet::None));
     assert_eq!(response.status(), StatusCode::OK);

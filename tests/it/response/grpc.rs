@@ -8,7 +8,7 @@ use tollgate::headers::{HeaderSet, HeaderStyle};
 use tollgate::response::{Auto, Denial, Grpc, Render, Template};
 
 use super::{denied, limited, oversized, request};
-use crate::headers::{NOW, label, later};
+use crate::headers::{NOW, later, name};
 
 fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
@@ -29,9 +29,9 @@ fn decode(text: &str) -> String {
 
 #[test]
 fn a_denial_is_a_status_and_a_message() {
-    let (request, label) = (request(), label("user", "api", "10/minute"));
+    let (request, name) = (request(), name("user", "api", "10/minute"));
     let template = Template::parse("100 % \u{fc}ber \u{1f6a6}\n\"{policy}\"\u{7f}").unwrap();
-    let denial = limited(&request, denied(&label, later(1_500_000))).with_message(&template);
+    let denial = limited(&request, denied(&name, later(1_500_000))).with_message(&template);
     let response = Grpc::new().respond(&denial, HeaderStyle::new(HeaderSet::Both));
     assert_eq!(response.status(), 200);
     assert!(response.body().is_empty());
@@ -63,20 +63,20 @@ fn other_denials_have_other_codes() {
 
 #[test]
 fn pushback_is_sent_in_milliseconds() {
-    let (request, label) = (request(), label("user", "api", "10/minute"));
+    let (request, name) = (request(), name("user", "api", "10/minute"));
     let pushback = |denial: &Denial<'_>| {
         let response = Grpc::new().with_retry_pushback().render(denial);
         response.headers()["grpc-retry-pushback-ms"].clone()
     };
     assert_eq!(
-        pushback(&limited(&request, denied(&label, later(1_500_001)))),
+        pushback(&limited(&request, denied(&name, later(1_500_001)))),
         "1501"
     );
-    assert_eq!(pushback(&limited(&request, denied(&label, NOW))), "1");
-    assert_eq!(pushback(&limited(&request, oversized(&label))), "-1");
+    assert_eq!(pushback(&limited(&request, denied(&name, NOW))), "1");
+    assert_eq!(pushback(&limited(&request, oversized(&name))), "-1");
     // More milliseconds than clients can count.
     let month = later(31 * 86_400_000_000);
-    assert_eq!(pushback(&limited(&request, denied(&label, month))), "-1");
+    assert_eq!(pushback(&limited(&request, denied(&name, month))), "-1");
 }
 
 #[test]

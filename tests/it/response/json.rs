@@ -10,7 +10,7 @@ use tollgate::response::{Denial, JsonEnvelope, Render, RequestId, Template};
 use tollgate::{Outcome, RequestHead, Timestamp, Usage};
 
 use super::{denied, limited, oversized, request};
-use crate::headers::{NOW, config, label, later};
+use crate::headers::{NOW, config, later, name};
 
 fn text(response: &Response<bytes::Bytes>) -> &str {
     str::from_utf8(response.body()).unwrap()
@@ -22,11 +22,11 @@ fn parse(response: &Response<bytes::Bytes>) -> Value {
 
 #[test]
 fn the_envelope_to_the_letter() {
-    let (request, label) = (request(), label("user", "global", "1000/hour"));
+    let (request, name) = (request(), name("user", "global", "1000/hour"));
     let at = Timestamp::from_secs(1_761_829_944);
-    let standing = denied(&label, Timestamp::from_secs(1_761_832_800));
+    let usage = denied(&name, Timestamp::from_secs(1_761_832_800));
     let id = RequestId::from_text("req_7f8e9d0c1b2a3456").unwrap();
-    let denial = Denial::limited(RequestHead::of(&request), standing, at).with_request_id(id);
+    let denial = Denial::limited(RequestHead::of(&request), usage, at).with_request_id(id);
     let response = JsonEnvelope.render(&denial);
     assert_eq!(response.status(), 429);
     assert_eq!(response.headers()["content-type"], "application/json");
@@ -67,9 +67,9 @@ fn where_waiting_cannot_help_it_says_so() {
         ("500/hour", "more than the limit of 500 allows", 500),
         ("blocked", "blocked", 0),
     ] {
-        let label = label("user", "secrets", quota);
+        let name = name("user", "secrets", quota);
         let template = Template::parse("Try again in {retry_in}.").unwrap();
-        let denial = limited(&request, oversized(&label)).with_message(&template);
+        let denial = limited(&request, oversized(&name)).with_message(&template);
         let response = JsonEnvelope.respond(&denial, HeaderStyle::default());
         assert_eq!(response.status(), 429);
         assert!(!response.headers().contains_key("retry-after"));
@@ -78,7 +78,7 @@ fn where_waiting_cannot_help_it_says_so() {
         let error = &parse(&response)["error"];
         let message = error["message"].as_str().unwrap();
         assert!(message.contains(says) && !message.contains("again in"));
-        let details = json!({"limit": limit, "remaining": 0, "policy": label.as_str()});
+        let details = json!({"limit": limit, "remaining": 0, "policy": name.as_str()});
         assert_eq!(error["details"], details);
     }
 }
@@ -86,8 +86,8 @@ fn where_waiting_cannot_help_it_says_so() {
 /// The short way and the long way to a whole response.
 #[test]
 fn the_shortcut_says_what_the_long_way_says() {
-    let (request, label) = (request(), label("user", "secrets", "500/hour"));
-    let denial = limited(&request, denied(&label, later(7)));
+    let (request, name) = (request(), name("user", "secrets", "500/hour"));
+    let denial = limited(&request, denied(&name, later(7)));
     let closure = tollgate::response::render_with(|denial| JsonEnvelope.render(denial));
     for set in [
         HeaderSet::Legacy,
@@ -110,8 +110,8 @@ fn the_shortcut_says_what_the_long_way_says() {
 
 #[test]
 fn a_whole_denial_carries_every_header_once() {
-    let (request, label) = (request(), label("user", "secrets", "500/hour"));
-    let denial = limited(&request, denied(&label, later(2_855_876_544)));
+    let (request, name) = (request(), name("user", "secrets", "500/hour"));
+    let denial = limited(&request, denied(&name, later(2_855_876_544)));
     let mut response = JsonEnvelope.respond(&denial, HeaderStyle::default());
     let expected = [
         ("content-type", "application/json"),
@@ -158,9 +158,9 @@ proptest! {
         at in 0_u64..Timestamp::MAX.as_micros() / 2,
         wait in prop_oneof![0_u64..3_000_000, 0..100_000_000_000_u64, 0..1_u64 << 51],
     ) {
-        let (request, label) = (request(), label("user", "secrets", "500/hour"));
+        let (request, name) = (request(), name("user", "secrets", "500/hour"));
         let (at, reset) = (Timestamp::from_micros(at), Timestamp::from_micros(at + wait));
-        let denial = Denial::limited(RequestHead::of(&request), denied(&label, reset), at);
+        let denial = Denial::limited(RequestHead::of(&request), denied(&name, reset), at);
         let response = JsonEnvelope.respond(&denial, HeaderStyle::default());
         agree(&response, at, reset);
         let told: jiff::Timestamp = parse(&response)["error"]["timestamp"]
@@ -176,12 +176,12 @@ proptest! {
         tier in "(\\PC|[\u{0}-\u{1f}\"\\\\<>/])*",
         limit in 1_u64..=u64::MAX - 1,
     ) {
-        let (request, label) = (request(), label("user", "secrets", "500/hour"));
+        let (request, name) = (request(), name("user", "secrets", "500/hour"));
         let escaped = message.replace('{', "{{").replace('}', "}}");
         let template = Template::parse(&format!("{escaped}{{tier}}{{limit}}")).unwrap();
         let usage = Usage::new(limit, limit, later(1), Outcome::Denied);
-        let standing = tollgate::headers::QuotaUsage::new(&label, usage);
-        let denial = limited(&request, standing)
+        let usage = tollgate::headers::QuotaUsage::new(&name, usage);
+        let denial = limited(&request, usage)
             .with_message(&template)
             .with_tier(&tier)
             .with_suggestion(&suggestion);
@@ -202,10 +202,10 @@ proptest! {
 /// More than a thread keeps: the next document starts afresh all the same.
 #[test]
 fn long_and_short_documents_do_not_mix() {
-    let (request, label) = (request(), label("user", "secrets", "500/hour"));
+    let (request, name) = (request(), name("user", "secrets", "500/hour"));
     let long = "so long ".repeat(2_000);
     for suggestion in ["short", &long, "short again"] {
-        let denial = limited(&request, denied(&label, later(1))).with_suggestion(suggestion);
+        let denial = limited(&request, denied(&name, later(1))).with_suggestion(suggestion);
         let response = JsonEnvelope.render(&denial);
         let found = &parse(&response)["error"]["details"]["suggestion"];
         assert_eq!(found, suggestion);

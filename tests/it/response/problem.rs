@@ -8,7 +8,7 @@ use tollgate::headers::{HeaderSet, HeaderStyle, QuotaUsage};
 use tollgate::response::{Denial, ProblemJson, Render, RequestId};
 
 use super::{denied, limited, request};
-use crate::headers::{NOW, allowed, label, later};
+use crate::headers::{NOW, allowed, later, name};
 
 fn render(denial: &Denial<'_>) -> Value {
     let response = ProblemJson.respond(denial, HeaderStyle::new(HeaderSet::Both));
@@ -25,10 +25,10 @@ fn render(denial: &Denial<'_>) -> Value {
 fn a_quota_that_is_exceeded() {
     let request = request();
     let (minute, hour) = (
-        label("user", "api", "10/minute"),
-        label("user", "api", "20/hour"),
+        name("user", "api", "10/minute"),
+        name("user", "api", "20/hour"),
     );
-    let day = label("user", "api", "1000/day");
+    let day = name("user", "api", "1000/day");
     let quotas = [
         denied(&minute, later(20_000_000)),
         QuotaUsage::new(&day, allowed(1_000, 20)),

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use tollgate::response::Template;
 
 use super::{denied, limited, request};
-use crate::headers::{config, label, later};
+use crate::headers::{config, later, name};
 
 #[test]
 fn every_place_is_filled() {
-    let (request, label) = (request(), label("user", "secrets", "500/hour"));
-    let denial = limited(&request, denied(&label, later(1_919_000_001))).with_tier("free");
+    let (request, name) = (request(), name("user", "secrets", "500/hour"));
+    let denial = limited(&request, denied(&name, later(1_919_000_001))).with_tier("free");
     for (template, message) in [
         ("", ""),
         ("plain", "plain"),

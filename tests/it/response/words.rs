@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use tollgate::response::Template;
 
 use super::{denied, limited, request};
-use crate::headers::{config, label, later};
+use crate::headers::{config, later, name};
 
 fn fill(template: &str, quota: &str, wait_micros: u64) -> String {
-    let (request, label) = (request(), label("user", "r", quota));
-    let denial = limited(&request, denied(&label, later(wait_micros)));
+    let (request, name) = (request(), name("user", "r", quota));
+    let denial = limited(&request, denied(&name, later(wait_micros)));
     Template::parse(template).unwrap().fill(&denial)
 }
 

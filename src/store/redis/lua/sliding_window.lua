@@ -1,6 +1,6 @@
 
--- Two counters, of the current and of the previous window, which fades out. State: current I4,
--- previous I4. The current window is the one around `seen`, so its start is not stored. Limits and
+-- Two counters, of the current and of the previous window, which fades out:
+-- used = current + floor(previous * (W - elapsed - 1) / W), in ticks. State: current I4, previous I4. The current window is the one around `seen`, so its start is not stored. Limits and
 -- counts are below 2^32: larger limits are rejected when a quota is built, larger counts are cut off at
 -- `most`. See algorithm/sliding_window.rs.
 steps[SLIDING] = function(
@@ -21,20 +21,21 @@ steps[SLIDING] = function(
       fading = most
     end
     local ticks, elapsed = window / tick, now - start
-    local weight = counted * ticks + fading * (ticks - (elapsed - elapsed % tick) / tick)
-    used = (weight + -weight % ticks) / ticks
+    local weight = fading * (ticks - (elapsed - elapsed % tick) / tick - 1)
+    used = counted + (weight - weight % ticks) / ticks
     if cost > amount then
       return NEVER, used, stop
     end
     if cost > amount - used then
-      -- There is room while the previous window fades or, failing that, while this one does.
+      -- Room comes as the previous window fades. If this window alone has too much, it has to become
+      -- the previous one first.
       local room, from = amount - cost, start
       if counted > room then
         counted, fading, from = 0, counted, stop
       end
       fading = fading > 0 and fading or 1
-      weight = (room - counted) * ticks
-      return DENIED, used, from + (ticks - (weight - weight % fading) / fading) * tick
+      weight = (room - counted + 1) * ticks - 1
+      return DENIED, used, from + (ticks - 1 - (weight - weight % fading) / fading) * tick
     end
     used = used + cost
     if what == ASK or cost == 0 then

@@ -13,7 +13,7 @@ use crate::usage::Usage;
 
 /// One endpoint or one quota.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct DecisionCounters {
     name: Arc<str>,
     number: usize,
     allowed: StripedCounters<3>,
@@ -30,7 +30,7 @@ const REMAINING: usize = 2;
 /// A quota of which everything is left has this much of it.
 const WHOLE: u64 = 1_024;
 
-impl Tally {
+impl DecisionCounters {
     fn new(name: &str, number: usize) -> Self {
         Self {
             name: name.into(),
@@ -123,11 +123,11 @@ pub(super) fn remaining_share(usage: &Usage) -> f32 {
 
 /// Counter of an event that every request can cause.
 #[derive(Debug, Default)]
-pub(super) struct Often(StripedCounters<1>);
+pub(super) struct StripedCounter(StripedCounters<1>);
 
-impl Often {
+impl StripedCounter {
     #[inline]
-    pub(super) fn once_more(&self) {
+    pub(super) fn increment(&self) {
         self.0.add(Stripe::current(), 0, 1);
     }
 
@@ -136,19 +136,19 @@ impl Often {
     }
 }
 
-/// All tallies of a kind, by name: what a reload brings back goes on counting.
+/// All counters of a kind, by name: what a reload brings back goes on counting.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
+pub(crate) struct CounterRegistry {
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    by_name: HashMap<Arc<str>, Arc<Tally>>,
-    all: Vec<Arc<Tally>>,
+    by_name: HashMap<Arc<str>, Arc<DecisionCounters>>,
+    all: Vec<Arc<DecisionCounters>>,
 }
 
-impl Tallies {
+impl CounterRegistry {
     /// More names than this are counted together: they may come from ever new policies.
     pub(crate) const MOST: usize = 1_024;
 
@@ -156,31 +156,31 @@ impl Tallies {
     const OTHERS: &'static str = "(others)";
 
     /// The one of this name.
-    pub(crate) fn of(&self, name: &str) -> Arc<Tally> {
+    pub(crate) fn of(&self, name: &str) -> Arc<DecisionCounters> {
         let mut known = self.known();
         let name = if known.by_name.contains_key(name) || known.all.len() < Self::MOST {
             name
         } else {
             Self::OTHERS
         };
-        if let Some(tally) = known.by_name.get(name) {
-            return Arc::clone(tally);
+        if let Some(counters) = known.by_name.get(name) {
+            return Arc::clone(counters);
         }
-        let tally = Arc::new(Tally::new(name, known.all.len()));
-        known.all.push(Arc::clone(&tally));
+        let counters = Arc::new(DecisionCounters::new(name, known.all.len()));
+        known.all.push(Arc::clone(&counters));
         known
             .by_name
-            .insert(Arc::clone(&tally.name), Arc::clone(&tally));
-        tally
+            .insert(Arc::clone(&counters.name), Arc::clone(&counters));
+        counters
     }
 
     /// Looks at all of them, by number.
-    pub(super) fn with_all<T>(&self, look: impl FnOnce(&[Arc<Tally>]) -> T) -> T {
+    pub(super) fn with_all<T>(&self, look: impl FnOnce(&[Arc<DecisionCounters>]) -> T) -> T {
         look(&self.known().all)
     }
 
     /// All of them, by number.
-    pub(super) fn all(&self) -> Vec<Arc<Tally>> {
+    pub(super) fn all(&self) -> Vec<Arc<DecisionCounters>> {
         self.known().all.clone()
     }
 
@@ -197,20 +197,20 @@ mod tests {
 
     #[test]
     fn too_many_names_are_counted_together() {
-        let tallies = Tallies::default();
-        for number in 0..Tallies::MOST {
-            tallies.of(&format!("GET /{number}"));
+        let counters = CounterRegistry::default();
+        for number in 0..CounterRegistry::MOST {
+            counters.of(&format!("GET /{number}"));
         }
-        tallies.of("GET /one/more").deny();
-        tallies.of("GET /and/another").deny();
-        tallies.of("GET /7").deny();
-        assert_eq!(tallies.of("GET /7").denied(), 1);
-        let all = tallies.all();
-        assert_eq!(all.len(), Tallies::MOST + 1);
-        assert_eq!(&**all[Tallies::MOST].name(), "(others)");
-        assert_eq!(all[Tallies::MOST].denied(), 2);
-        let numbers = all.iter().map(|tally| tally.number());
-        assert!(numbers.eq(0..=Tallies::MOST));
+        counters.of("GET /one/more").deny();
+        counters.of("GET /and/another").deny();
+        counters.of("GET /7").deny();
+        assert_eq!(counters.of("GET /7").denied(), 1);
+        let all = counters.all();
+        assert_eq!(all.len(), CounterRegistry::MOST + 1);
+        assert_eq!(&**all[CounterRegistry::MOST].name(), "(others)");
+        assert_eq!(all[CounterRegistry::MOST].denied(), 2);
+        let numbers = all.iter().map(|counters| counters.number());
+        assert!(numbers.eq(0..=CounterRegistry::MOST));
     }
 
     #[test]

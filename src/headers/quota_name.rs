@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::HeaderValue;
 
-use super::ietf;
+use super::{ietf, number_value};
 use crate::error::ValidationError;
 use crate::key::{Counter, MAX_WHO, is_plain, policy_name};
 use crate::quota::{Quota, Window};
@@ -20,9 +20,9 @@ use crate::quota::{Quota, Window};
 ///
 /// let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
 /// // A tier can have another quota than the counter.
-/// let label = QuotaName::new("user", &counter, &Quota::per_hour(2_500)?)?;
-/// assert_eq!(label.as_str(), "user:secrets:1h");
-/// assert_eq!(label.limit(), 2_500);
+/// let name = QuotaName::new("user", &counter, &Quota::per_hour(2_500)?)?;
+/// assert_eq!(name.as_str(), "user:secrets:1h");
+/// assert_eq!(name.limit(), 2_500);
 /// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 #[derive(Clone)]
@@ -101,7 +101,7 @@ impl QuotaName {
         if limit == self.limit() {
             self.limit.clone()
         } else {
-            HeaderValue::from(limit)
+            number_value(limit)
         }
     }
 
