@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -160,29 +160,31 @@ impl FileWatch {
     /// Returns whether the files differ from what was last read, and are complete: replaced by a
     /// rename, or unchanged for [`UNCHANGED_FOR`].
     fn has_changed(&self) -> bool {
-        let began = Instant::now();
-        let mut unchanged_since = began;
+        let mut waited = Duration::ZERO;
+        let mut unchanged_for = Duration::ZERO;
         // Taken before the files are read, so that a rename after that is seen in the next round.
         let mut is_replaced = self.replaced.take();
         let mut found = self.origin.contents();
         loop {
-            if found == self.origin.contents_when_read() || began.elapsed() > LONGEST_WAIT {
+            if found == self.origin.contents_when_read() || waited > LONGEST_WAIT {
                 return false;
             }
             let is_readable = found.0.iter().all(Result::is_ok);
-            if (is_replaced && is_readable) || unchanged_since.elapsed() >= UNCHANGED_FOR {
+            if (is_replaced && is_readable) || unchanged_for >= UNCHANGED_FOR {
                 return true;
             }
             thread::sleep(SETTLE_INTERVAL);
+            waited += SETTLE_INTERVAL;
             while self.events.try_recv().is_ok() {}
             let was_replaced = self.replaced.take();
             let again = self.origin.contents();
             if again == found {
                 is_replaced |= was_replaced;
+                unchanged_for += SETTLE_INTERVAL;
             } else {
                 // A write after the rename: the file is not complete any more.
                 is_replaced = was_replaced;
-                unchanged_since = Instant::now();
+                unchanged_for = Duration::ZERO;
                 found = again;
             }
         }

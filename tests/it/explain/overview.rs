@@ -203,7 +203,7 @@ fn a_shared_counter_that_depends_on_the_tier_is_told() {
 fn letters_outside_ascii_in_routes_are_reported() {
     let policy = Policy::builder()
         .everyone("100/hour")
-        .endpoint("POST /l\u{43e}gin", "5/hour")
+        .endpoint("POST /l\u{43e}gin", Rule::new("5/hour").name("login"))
         .exempt_route("GET /healt\u{4bb}");
     let policy = policy.build().unwrap();
     let warnings = policy.overview().warnings();

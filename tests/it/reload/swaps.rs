@@ -174,7 +174,7 @@ fn write_in_pieces(file: &std::path::Path, pieces: [&str; 2], pause: Duration) {
     open.write_all(pieces[1].as_bytes()).unwrap();
 }
 
-/// Both pieces are valid policies, so only the pause tells that the first one is not all.
+/// Both pieces are valid policies, so only the pause shows that the first one is incomplete.
 #[tokio::test]
 async fn a_file_written_in_two_pieces_is_never_loaded_in_between() {
     let directory = Directory::new();
