@@ -5,7 +5,7 @@ use crate::support::log::Log;
 
 /// A broken variant of the file, and what has to be said of it.
 const BROKEN: [(&str, &str); 20] = [
-    ("", "there is no limit in it"),
+    ("", "the file has no limits"),
     ("[global", "limits.toml:1"),
     ("[global]\nanonymous = ", "limits.toml:2"),
     (
