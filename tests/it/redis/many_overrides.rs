@@ -13,7 +13,7 @@ use tollgate::{
 };
 
 use super::{PATIENCE, Server, counter, take, user};
-use crate::layer::{echo, send};
+use crate::support::http::{echo, send};
 use crate::support::store_ext::StoreExt as _;
 
 const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
