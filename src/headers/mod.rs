@@ -41,7 +41,7 @@
 //!   this number.
 //! - Times are rounded up. After a wait until `X-RateLimit-Reset`, of `t` seconds or of `Retry-After`
 //!   seconds, the request is not denied by the same window again.
-//! - If waiting does not help ([`Outcome::Never`]), the response has no `X-RateLimit-Reset`, no `t`
+//! - If waiting does not help ([`Outcome::ExceedsCapacity`]), the response has no `X-RateLimit-Reset`, no `t`
 //!   and no `Retry-After`.
 //! - `unlimited` quotas are left out.
 //! - Integers of Structured Fields have at most 15 digits. `q` and `r` are limited to that.
@@ -112,7 +112,7 @@ impl<'a> QuotaUsage<'a> {
     /// Returns when the quota resets; `None` if waiting does not help.
     const fn reset_at(&self) -> Option<Timestamp> {
         match self.usage.outcome() {
-            Outcome::Never => None,
+            Outcome::ExceedsCapacity => None,
             _ => Some(self.usage.reset_at()),
         }
     }

@@ -57,6 +57,8 @@ pub(crate) struct PendingDecision {
 
 pub(super) enum WaitsFor {
     Tier(TierName),
+    /// The first load of the overrides.
+    Overrides(StoreFuture<()>),
     Store(StoreFuture<Usages>),
 }
 

@@ -51,6 +51,9 @@ impl RequestPipeline {
     ) -> Evaluation {
         // The local shares of a fallback include the overrides.
         if context.counted_in == CountedIn::Store {
+            if let Some(loading) = self.loading_overrides() {
+                return pending(snapshot, context, now, WaitsFor::Overrides(loading));
+            }
             self.apply_overrides(snapshot, context, now);
         }
         let store = self.store_of(context);
@@ -142,6 +145,7 @@ impl RequestPipeline {
                     waiting.context.tier = waiting.snapshot.tier(name.as_deref(), &self.telemetry);
                     None
                 }
+                WaitsFor::Overrides(loading) => ready!(Pin::new(loading).poll(cx)).err().map(Err),
                 WaitsFor::Store(future) => Some(ready!(Pin::new(future).poll(cx))),
             };
             let Some(waiting) = pending.take() else {

@@ -37,7 +37,7 @@ use crate::error::ValidationErrors;
 use crate::observe::{Telemetry, TelemetrySettings};
 use crate::policy::Policy;
 use crate::response::Render;
-use crate::store::{MemoryStore, OverrideStore, Overrides, Store, TimeSource};
+use crate::store::{MemoryStore, OverrideStore, Overrides, Store, StoreFuture, TimeSource};
 use crate::tier::TierResolver;
 
 pub(crate) use self::admission::{Admission, Evaluation, PendingDecision, Rejection};
@@ -119,6 +119,13 @@ impl RequestPipeline {
     #[inline]
     fn override_table(&self) -> Option<&Overrides> {
         self.store.overrides().map(OverrideStore::table)
+    }
+
+    /// Returns the first load of the overrides if it is not done. No limit is known before.
+    #[inline]
+    fn loading_overrides(&self) -> Option<StoreFuture<()>> {
+        let overrides = self.store.overrides()?;
+        overrides.table().is_loading().then(|| overrides.loaded())
     }
 
     /// Returns the store that counts while the shared one cannot answer.

@@ -24,7 +24,7 @@ impl RequestPipeline {
         if let Some(known) = self.override_table() {
             known.sweep(self.wall_now());
         }
-        let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
+        let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.expires_at());
         let Some(store) = self.store.overrides() else {
             return StoreFuture::ready(Err(no_overrides().into()));
         };

@@ -28,10 +28,10 @@ pub(crate) trait Origin: fmt::Debug + Send + Sync {
     fn contents_when_read(&self) -> Contents;
 }
 
-/// Hashes of the contents of files; `None` for one that cannot be read.
+/// Hashes of the contents of files; for a file that cannot be read, why.
 #[cfg(feature = "config")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Contents(pub(crate) Vec<Option<u64>>);
+pub(crate) struct Contents(pub(crate) Vec<Result<u64, String>>);
 
 /// A policy that was read, with the other settings of its file.
 #[derive(Debug)]

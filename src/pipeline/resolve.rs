@@ -39,7 +39,7 @@ impl RequestPipeline {
         };
         let endpoint = policy.endpoint_of(&resolved);
         let wall = self.wall_at(now);
-        let is_rest_set = |overrides: &Overrides| overrides.rests_until(wall).is_some();
+        let is_rest_set = |overrides: &Overrides| overrides.maintenance_until(wall).is_some();
         if policy.in_maintenance(wall) || self.override_table().is_some_and(is_rest_set) {
             return Resolution::Exempt(Exemption::Maintenance);
         }

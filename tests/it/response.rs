@@ -32,7 +32,10 @@ fn denied(name: &QuotaName, reset_at: Timestamp) -> QuotaUsage<'_> {
 }
 
 fn oversized(name: &QuotaName) -> QuotaUsage<'_> {
-    QuotaUsage::new(name, Usage::new(name.limit(), 1, NOW, Outcome::Never))
+    QuotaUsage::new(
+        name,
+        Usage::new(name.limit(), 1, NOW, Outcome::ExceedsCapacity),
+    )
 }
 
 fn limited<'a>(request: &'a Request<()>, usage: QuotaUsage<'a>) -> Denial<'a> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tollgate::policy::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
+use tollgate::policy::{AppliedRule, Explanation, Scaling, SkipReason, SkippedRule, TierSource};
 
 pub(super) fn explanation(file: &Path, explanation: &Explanation) -> Value {
     let exempt = explanation.exemption().map(|exemption| {
@@ -45,7 +45,7 @@ const fn tier_source(source: &TierSource) -> &'static str {
     }
 }
 
-fn counted_by(by: &CountedBy) -> Value {
+fn counted_by(by: &AppliedRule) -> Value {
     let (scaling, times) = match by.scaling() {
         Scaling::Times(times) => ("times", Some(times)),
         Scaling::Own => ("own", None),
@@ -73,16 +73,16 @@ const fn mode(is_dry_run: bool) -> &'static str {
     if is_dry_run { "dry-run" } else { "enforce" }
 }
 
-fn not_counted_by(rule: &NotCountedBy) -> Value {
+fn not_counted_by(rule: &SkippedRule) -> Value {
     let why = match rule.why() {
-        WhyNot::Exempt => "exempt",
-        WhyNot::Rejected => "rejected",
-        WhyNot::Replaced => "replaced",
-        WhyNot::WithoutGlobal => "without-global",
-        WhyNot::OnlyAnonymous => "only-anonymous",
-        WhyNot::OnlyAuthenticated => "only-authenticated",
-        WhyNot::Preflight => "preflight",
-        WhyNot::Lacks(_) => "lacks",
+        SkipReason::Exempt => "exempt",
+        SkipReason::Rejected => "rejected",
+        SkipReason::Replaced => "replaced",
+        SkipReason::WithoutGlobal => "without-global",
+        SkipReason::OnlyAnonymous => "only-anonymous",
+        SkipReason::OnlyAuthenticated => "only-authenticated",
+        SkipReason::Preflight => "preflight",
+        SkipReason::Lacks(_) => "lacks",
         _ => "other",
     };
     json!({

@@ -1,11 +1,11 @@
-//! How one request of somebody is counted, as the policy explains it.
+//! Explains how one request of a caller is counted.
 
 use serde::Serialize;
 
 use crate::error::ValidationError;
 use crate::identity_types::Identity;
 use crate::pipeline::RequestPipeline;
-use crate::policy::{Explanation, Inquiry};
+use crate::policy::{ExplainRequest, Explanation};
 
 /// An explanation for programs, and the same for people.
 #[derive(Serialize)]
@@ -31,15 +31,15 @@ pub(super) fn explained(
     identity: Option<Identity>,
     ip: Option<std::net::IpAddr>,
 ) -> Result<Explained, ValidationError> {
-    let mut inquiry = Inquiry::new(request)?.at(pipeline.wall_now());
+    let mut explain_request = ExplainRequest::new(request)?.at(pipeline.wall_now());
     if let Some(identity) = identity {
-        inquiry = inquiry.identity(identity);
+        explain_request = explain_request.identity(identity);
     }
     if let Some(ip) = ip {
         let (ip, group) = pipeline.client_of(ip);
-        inquiry = inquiry.ip(ip).counted_as(group);
+        explain_request = explain_request.ip(ip).counted_as(group);
     }
-    Ok(pipeline.with_policy(|policy| Explained::from(&policy.explain(&inquiry))))
+    Ok(pipeline.with_policy(|policy| Explained::from(&policy.explain(&explain_request))))
 }
 
 impl From<&Explanation> for Explained {

@@ -60,7 +60,7 @@ fn every_quota_has_a_policy_and_the_binding_one_a_limit() {
 #[test]
 fn blocked_quotas_have_no_window() {
     let name = name("ip", "gone", "blocked");
-    let usage = Usage::new(0, 0, NOW, Outcome::Never);
+    let usage = Usage::new(0, 0, NOW, Outcome::ExceedsCapacity);
     let headers = written(HeaderSet::Ietf, QuotaUsage::new(&name, usage));
     let policy = parse(text(&headers, "ratelimit-policy").unwrap());
     assert_eq!(policy, [item("ip:gone:blocked", &[("q", 0)])]);

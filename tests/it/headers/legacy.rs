@@ -59,7 +59,7 @@ fn the_denied_have_nothing_left() {
 fn where_waiting_cannot_help_there_is_no_time() {
     for (quota, limit) in [("500/hour", 500), ("blocked", 0)] {
         let name = name("user", "secrets", quota);
-        let usage = Usage::new(limit, 0, NOW, Outcome::Never);
+        let usage = Usage::new(limit, 0, NOW, Outcome::ExceedsCapacity);
         let headers = written(HeaderSet::Both, QuotaUsage::new(&name, usage));
         assert_eq!(number(&headers, "x-ratelimit-limit"), Some(limit));
         assert_eq!(number(&headers, "x-ratelimit-remaining"), Some(0));

@@ -8,7 +8,7 @@ use tollgate::policy::{Count, Policy, Rule};
 use tollgate::{Charge, Identity};
 
 use super::{Answer, echo, layer, request, send};
-use crate::log::Log;
+use crate::support::log::Log;
 
 #[tokio::test]
 async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {

@@ -4,9 +4,9 @@ use axum::serve;
 use tollgate::policy::Policy;
 
 use super::listener;
-use crate::layer::{echo, layer};
-use crate::log::Log;
-use crate::wire::{Client, VERSIONS, addresses};
+use crate::support::http::{echo, layer};
+use crate::support::log::Log;
+use crate::support::sockets::{Client, VERSIONS, addresses};
 
 /// On one thread, which is the one that is listened to.
 #[tokio::test]
