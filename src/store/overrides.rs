@@ -38,8 +38,8 @@ pub struct Overrides {
     table: ArcSwap<Table>,
     /// Number of changes of the table.
     version: AtomicU64,
-    /// Whether the first load is not done. Then `len` is [`usize::MAX`], so that one load tells
-    /// requests that the table needs attention.
+    /// Whether the first load is not done. Then `len` is [`usize::MAX`], so that one load
+    /// shows requests that they have to wait.
     is_loading: AtomicBool,
     /// Held while the table is copied, changed and replaced.
     changing: Mutex<()>,

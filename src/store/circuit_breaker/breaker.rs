@@ -124,17 +124,17 @@ pub(in crate::store) struct AdmittedCall {
     breaker: Arc<Breaker>,
     is_probe: bool,
     /// Set while the call waits for a reply with a deadline.
-    pending: Option<PendingCall>,
+    pending: Option<WatchedCall>,
 }
 
-struct PendingCall {
+struct WatchedCall {
     since: Timestamp,
     deadline: Duration,
     /// [`Breaker::replies`] when the call was started.
     replies: u64,
 }
 
-impl PendingCall {
+impl WatchedCall {
     /// Returns whether a call that is dropped now counts as a failure.
     fn is_failure(&self, breaker: &Breaker) -> bool {
         let waited = breaker.clock.now().duration_since(self.since);
@@ -145,7 +145,7 @@ impl PendingCall {
 impl AdmittedCall {
     /// Counts the call as a failure if it is dropped without a reply, after half of the deadline.
     pub(super) fn watch(&mut self, now: Timestamp, deadline: Duration) {
-        self.pending = Some(PendingCall {
+        self.pending = Some(WatchedCall {
             since: now,
             deadline,
             replies: self.breaker.replies.load(Ordering::Relaxed),

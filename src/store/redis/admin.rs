@@ -47,7 +47,7 @@ impl OverrideStore for RedisStore {
 
     fn loaded(&self) -> StoreFuture<()> {
         let shared = Arc::clone(&self.shared);
-        StoreFuture::pending(async move { shared.wait_for_overrides(shared.deadline).await })
+        self.spawn(async move { shared.wait_for_overrides(shared.deadline).await })
     }
 
     fn set(&self, new: Override) -> StoreFuture<()> {

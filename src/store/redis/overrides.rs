@@ -23,7 +23,7 @@ use super::error::RedisStoreError;
 use super::key::Prefix;
 use super::script;
 use crate::clock::{Clock as _, Timestamp};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreErrorKind;
 use crate::store::Override;
 
 /// Number of changes that the log keeps. A process that has missed more reads all overrides.
@@ -120,16 +120,16 @@ impl Shared {
     }
 
     /// Waits up to `within` until the first load is done.
-    pub(super) async fn wait_for_overrides(&self, within: Duration) -> Result<(), StoreError> {
+    pub(super) async fn wait_for_overrides(&self, within: Duration) -> Result<(), RedisStoreError> {
         let mut load = self.copy.load.subscribe();
         let ended = load.wait_for(|load| !matches!(load, LoadState::Loading));
         match timeout(within, ended).await {
             Ok(Ok(load)) => match &*load {
-                LoadState::Failing(_, error) => Err(error.clone().into()),
+                LoadState::Failing(_, error) => Err(error.clone()),
                 LoadState::Loading | LoadState::Loaded | LoadState::Outdated(..) => Ok(()),
             },
             Ok(Err(_)) => Ok(()),
-            Err(_) => Err(RedisStoreError::overrides_not_loaded(self.servers.place()).into()),
+            Err(_) => Err(RedisStoreError::overrides_not_loaded(self.servers.place())),
         }
     }
 

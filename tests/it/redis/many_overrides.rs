@@ -188,7 +188,7 @@ async fn overrides_over_the_maximum_are_a_clear_error() {
         StoreHealth::Degraded { why, kind, .. } => Some((why.to_string(), kind)),
         _ => None,
     };
-    wait_for("health says why", || {
+    wait_for("health names the cause", || {
         why().is_some_and(|(why, _)| why.contains("maximum"))
     })
     .await;

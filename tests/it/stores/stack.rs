@@ -237,7 +237,7 @@ async fn redis_is_full_and_then_is_not() {
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     service.until(false).await;
     let (kind, why) = service.why();
-    assert_eq!(kind, StoreErrorKind::Unavailable);
+    assert_eq!(kind, StoreErrorKind::Exhausted);
     assert!(why.contains("OOM"), "{why}");
     service.assert_that_limits_hold_locally().await;
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "0"]);

@@ -10,13 +10,13 @@ use crate::store::Override;
 
 /// Overrides of one subject under one rule, as the log of changes has them.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct OverrideChange {
     /// Identifies subject and rule. Its quota has no meaning.
     pub(super) of: Override,
     pub(super) all: Vec<Override>,
 }
 
-impl Change {
+impl OverrideChange {
     /// Reads an entry of the log: subject and rule, then one override per line.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (of, lines) = text.split_once('\n').unwrap_or((text, ""));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue};
 use tokio::time::sleep;
 
-use super::codec::{Change, read_lines};
+use super::codec::{OverrideChange, read_lines};
 use super::{LOG_LEN, LoadState};
 use crate::clock::Clock as _;
 use crate::store::Override;
@@ -217,14 +217,16 @@ impl OverrideReader {
     async fn changes(
         &self,
         numbers: std::ops::RangeInclusive<u64>,
-    ) -> Result<Option<Vec<Change>>, RedisStoreError> {
+    ) -> Result<Option<Vec<OverrideChange>>, RedisStoreError> {
         let mut get = redis::cmd("HMGET");
         get.arg(&self.key);
         for number in numbers {
             get.arg(format!("{LOG}{number}"));
         }
         let texts: Vec<Option<String>> = self.run(&get).await?;
-        let changes = texts.iter().map(|text| Change::read(text.as_deref()?));
+        let changes = texts
+            .iter()
+            .map(|text| OverrideChange::read(text.as_deref()?));
         Ok(changes.collect())
     }
 
