@@ -4,16 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::dice::Dice;
 use super::hosts::Hosts;
-use super::layer::{KeyFn, PoliteLayer, Shared};
+use super::jitter::Jitter;
+use super::layer::{KeyFn, PaceLayer, Shared};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 
-/// Settings of a [`PoliteLayer`].
+/// Settings of a [`PaceLayer`].
 #[must_use]
-pub struct PoliteLayerBuilder {
+pub struct PaceLayerBuilder {
     max_wait: Duration,
     max_retries: u32,
     retry_share: f64,
@@ -24,7 +24,7 @@ pub struct PoliteLayerBuilder {
     seed: Option<u64>,
 }
 
-impl PoliteLayerBuilder {
+impl PaceLayerBuilder {
     pub(super) fn new() -> Self {
         Self {
             // Enough for limits per minute, and for those who scatter after them.
@@ -80,10 +80,10 @@ impl PoliteLayerBuilder {
     /// anybody who could make up endless ones.
     ///
     /// ```
-    /// use tollgate::client::PoliteLayer;
+    /// use tollgate::client::PaceLayer;
     ///
     /// // The search of this API has a limit of its own.
-    /// let polite = PoliteLayer::builder()
+    /// let polite = PaceLayer::builder()
     ///     .key_with(|head| head.path().starts_with("/search").then(|| "search".to_owned()))
     ///     .build()?;
     /// assert_eq!(polite.limits_of_key("api.example.com", "search"), None);
@@ -110,7 +110,7 @@ impl PoliteLayerBuilder {
     }
 
     /// Checks everything and builds the layer.
-    pub fn build(self) -> Result<PoliteLayer, ValidationErrors> {
+    pub fn build(self) -> Result<PaceLayer, ValidationErrors> {
         let mut problems = ValidationErrors::default();
         for (name, share) in [
             ("retry_budget", self.retry_share),
@@ -127,11 +127,11 @@ impl PoliteLayerBuilder {
     }
 
     /// Builds it from settings that are right.
-    pub(super) fn finish(self) -> PoliteLayer {
-        PoliteLayer::with(Shared {
+    pub(super) fn finish(self) -> PaceLayer {
+        PaceLayer::with(Shared {
             hosts: Hosts::new(self.max_hosts),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
-            dice: self.seed.map_or_else(Dice::new, Dice::seeded),
+            jitter: self.seed.map_or_else(Jitter::new, Jitter::seeded),
             key: self.key,
             max_wait: self.max_wait,
             max_retries: self.max_retries,
@@ -141,9 +141,9 @@ impl PoliteLayerBuilder {
     }
 }
 
-impl fmt::Debug for PoliteLayerBuilder {
+impl fmt::Debug for PaceLayerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoliteLayerBuilder")
+        f.debug_struct("PaceLayerBuilder")
             .field("max_wait", &self.max_wait)
             .field("max_retries", &self.max_retries)
             .field("retry_budget", &self.retry_share)

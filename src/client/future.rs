@@ -11,20 +11,20 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::event;
-use super::host::{Host, Trip};
+use super::host::{Host, InFlightGuard};
 use super::layer::Shared;
-use super::resend::{Resend, copy};
-use super::verdict::{Refusal, Verdict};
+use super::outcome::{Refusal, ResponseOutcome};
+use super::replay::{ReplayBody, copy};
 use crate::clock::Sleep;
 
 pin_project! {
-    /// The response of a [`Polite`](super::Polite) service: that of the service within, to the
+    /// The response of a [`PaceService`](super::PaceService) service: that of the service within, to the
     /// last time that the request was sent.
-    pub struct PoliteFuture<S, ReqBody>
+    pub struct PaceFuture<S, ReqBody>
     where
         S: Service<Request<ReqBody>>,
     {
-        errand: Errand<S, ReqBody>,
+        attempts: Attempts<S, ReqBody>,
         #[pin]
         stage: Stage<S::Future>,
     }
@@ -40,7 +40,7 @@ pin_project! {
 }
 
 /// What goes on from one attempt to the next.
-struct Errand<S, ReqBody> {
+struct Attempts<S, ReqBody> {
     shared: Arc<Shared>,
     host: Arc<Host>,
     method: Method,
@@ -48,60 +48,60 @@ struct Errand<S, ReqBody> {
     service: Option<S>,
     /// To be sent next; what is on its way has left a copy here, if it could.
     request: Option<Request<ReqBody>>,
-    trip: Option<Trip>,
+    in_flight: Option<InFlightGuard>,
     retries: u32,
     /// How much longer it may be held back.
     patience: Duration,
 }
 
-impl<S, ReqBody, ResBody> PoliteFuture<S, ReqBody>
+impl<S, ReqBody, ResBody> PaceFuture<S, ReqBody>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone,
-    ReqBody: Resend,
+    ReqBody: ReplayBody,
 {
     /// `inner` has been polled ready.
     pub(super) fn new(shared: &Arc<Shared>, inner: &mut S, request: Request<ReqBody>) -> Self {
-        let mut errand = Errand {
+        let mut attempts = Attempts {
             host: shared.host(&request),
             method: request.method().clone(),
             service: None,
             request: None,
-            trip: None,
+            in_flight: None,
             retries: 0,
             patience: shared.max_wait,
             shared: Arc::clone(shared),
         };
-        let stage = if let Some(sleep) = errand.wait_for_turn(false) {
+        let stage = if let Some(sleep) = attempts.wait_for_turn(false) {
             // What was reserved is given back meanwhile: a request that waits should not take up
             // the room of those to other hosts.
-            errand.service = Some(inner.clone());
+            attempts.service = Some(inner.clone());
             *inner = inner.clone();
-            errand.request = Some(request);
+            attempts.request = Some(request);
             Stage::Waiting { sleep }
         } else {
-            errand.keep_copy(&request);
-            if errand.request.is_some() {
-                errand.service = Some(inner.clone());
+            attempts.keep_copy(&request);
+            if attempts.request.is_some() {
+                attempts.service = Some(inner.clone());
             }
-            errand.depart();
+            attempts.send();
             Stage::Calling {
                 future: inner.call(request),
             }
         };
-        Self { errand, stage }
+        Self { attempts, stage }
     }
 }
 
-impl<S, ReqBody: Resend> Errand<S, ReqBody> {
+impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
     /// What to sleep on, if it is not yet its turn.
     fn wait_for_turn(&mut self, has_waited: bool) -> Option<Sleep> {
         let (shared, now) = (&self.shared, self.shared.clock.now());
-        let turn = self.host.waits_until(
+        let turn = self.host.wait_until(
             now,
             self.patience,
             has_waited,
             shared.slow_below,
-            &shared.dice,
+            &shared.jitter,
         )?;
         self.sleep(turn.duration_since(now))
             .inspect(|(_, wait)| event::wait(self.host.name(), *wait))
@@ -125,26 +125,26 @@ impl<S, ReqBody: Resend> Errand<S, ReqBody> {
         self.request = may_come_again.then(|| copy(request)).flatten();
     }
 
-    fn depart(&mut self) {
+    fn send(&mut self) {
         let now = self.shared.clock.now();
-        self.trip = Some(self.host.depart(now, self.retries == 0));
+        self.in_flight = Some(self.host.send(now, self.retries == 0));
     }
 
     /// Notes what a response says. If the request is to be sent again: when.
-    fn arrive<B>(&mut self, response: &Response<B>) -> Option<Sleep> {
+    fn complete<B>(&mut self, response: &Response<B>) -> Option<Sleep> {
         let now = self.shared.clock.now();
-        let verdict = Verdict::of(&self.method, response.status(), response.headers(), now);
-        let wait = verdict.refusal.map(|refusal| {
+        let outcome = ResponseOutcome::of(&self.method, response.status(), response.headers(), now);
+        let wait = outcome.refusal.map(|refusal| {
             let told = refusal.wait;
-            told.unwrap_or_else(|| backoff(self.retries, self.shared.dice.chance()))
+            told.unwrap_or_else(|| backoff(self.retries, self.shared.jitter.fraction()))
         });
         // A server in trouble that does not say how long is no reason to leave it alone.
         let is_told = |refusal: Refusal| refusal.is_denial || refusal.wait.is_some();
-        let block = wait.filter(|_| verdict.refusal.is_some_and(is_told));
-        if let Some(trip) = self.trip.take() {
-            trip.arrive(&verdict, block, now);
+        let block = wait.filter(|_| outcome.refusal.is_some_and(is_told));
+        if let Some(in_flight) = self.in_flight.take() {
+            in_flight.complete(&outcome, block, now);
         }
-        let (refusal, wait) = (verdict.refusal?, wait?);
+        let (refusal, wait) = (outcome.refusal?, wait?);
         let (host, status) = (Arc::clone(&self.host), response.status().as_u16());
         let gave_up = |why| event::gave_up(host.name(), status, self.retries, why);
         if !refusal.may_retry {
@@ -165,7 +165,7 @@ impl<S, ReqBody: Resend> Errand<S, ReqBody> {
 
     fn retry(&mut self, wait: Duration, status: u16) -> Option<Sleep> {
         self.retries += 1;
-        let scatter = self.shared.dice.part_of(super::pace::scatter(wait));
+        let scatter = self.shared.jitter.part_of(super::pace::scatter(wait));
         // Never at once.
         let wait = wait.saturating_add(scatter).max(Duration::from_millis(1));
         let (sleep, wait) = self.sleep(wait)?;
@@ -181,49 +181,49 @@ fn backoff(retries: u32, chance: f64) -> Duration {
     most.mul_f64(0.5 + chance / 2.0)
 }
 
-impl<S, ReqBody, ResBody> Future for PoliteFuture<S, ReqBody>
+impl<S, ReqBody, ResBody> Future for PaceFuture<S, ReqBody>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>>,
-    ReqBody: Resend,
+    ReqBody: ReplayBody,
 {
     type Output = Result<S::Response, S::Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let (errand, mut stage) = (this.errand, this.stage);
+        let (attempts, mut stage) = (this.attempts, this.stage);
         loop {
             let next = match stage.as_mut().project() {
                 Now::Waiting { sleep } => {
                     ready!(sleep.as_mut().poll(context));
-                    match errand.wait_for_turn(true) {
+                    match attempts.wait_for_turn(true) {
                         Some(sleep) => Stage::Waiting { sleep },
                         None => Stage::Readying,
                     }
                 }
                 Now::Readying => {
                     let (Some(service), Some(request)) =
-                        (errand.service.as_mut(), errand.request.as_ref())
+                        (attempts.service.as_mut(), attempts.request.as_ref())
                     else {
                         polled_after_the_end()
                     };
                     ready!(service.poll_ready(context))?;
                     let again =
-                        copy(request).filter(|_| errand.retries < errand.shared.max_retries);
-                    let Some(request) = std::mem::replace(&mut errand.request, again) else {
+                        copy(request).filter(|_| attempts.retries < attempts.shared.max_retries);
+                    let Some(request) = std::mem::replace(&mut attempts.request, again) else {
                         polled_after_the_end()
                     };
                     let future = service.call(request);
-                    errand.depart();
+                    attempts.send();
                     Stage::Calling { future }
                 }
                 Now::Calling { future } => {
                     let result = ready!(future.poll(context));
                     let again = match &result {
-                        Ok(response) => errand.arrive(response),
+                        Ok(response) => attempts.complete(response),
                         Err(_) => None,
                     };
                     let Some(sleep) = again else {
-                        errand.trip = None;
+                        attempts.in_flight = None;
                         return Poll::Ready(result);
                     };
                     Stage::Waiting { sleep }
@@ -242,15 +242,15 @@ fn polled_after_the_end() -> ! {
     }
 }
 
-impl<S, ReqBody> fmt::Debug for PoliteFuture<S, ReqBody>
+impl<S, ReqBody> fmt::Debug for PaceFuture<S, ReqBody>
 where
     S: Service<Request<ReqBody>>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.stage {
-            Stage::Waiting { .. } => "PoliteFuture(waiting)",
-            Stage::Readying => "PoliteFuture(readying)",
-            Stage::Calling { .. } => "PoliteFuture(calling)",
+            Stage::Waiting { .. } => "PaceFuture(waiting)",
+            Stage::Readying => "PaceFuture(readying)",
+            Stage::Calling { .. } => "PaceFuture(calling)",
         })
     }
 }

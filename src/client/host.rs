@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::budget::Budget;
-use super::dice::Dice;
-use super::pace::{BLIND, Situation, Turn, scatter};
-use super::verdict::Verdict;
+use super::jitter::Jitter;
+use super::outcome::ResponseOutcome;
+use super::pace::{BLIND, Pacing, PacingInput, scatter};
+use super::retry_budget::RetryBudget;
 use crate::clock::Timestamp;
 use crate::headers::Limits;
 use crate::sync::locked;
@@ -43,7 +43,7 @@ struct State {
     crowd: f64,
     refills: bool,
     window: Duration,
-    budget: Budget,
+    budget: RetryBudget,
 }
 
 /// What was told last.
@@ -67,14 +67,14 @@ struct Block {
 
 /// A request on its way. It is, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Trip {
+pub(super) struct InFlightGuard {
     host: Arc<Host>,
     number: u64,
     began: Timestamp,
 }
 
 impl Host {
-    pub(super) fn new(name: &str, budget: Budget) -> Self {
+    pub(super) fn new(name: &str, budget: RetryBudget) -> Self {
         Self {
             name: name.into(),
             state: Mutex::new(State {
@@ -105,48 +105,48 @@ impl Host {
 
     /// Until when a request has to wait, if it has to; it goes when its `patience` is over. Who
     /// `has_waited` for a turn has it, unless there is nothing left to have.
-    pub(super) fn waits_until(
+    pub(super) fn wait_until(
         &self,
         now: Timestamp,
         patience: Duration,
         has_waited: bool,
         share: f64,
-        dice: &Dice,
+        jitter: &Jitter,
     ) -> Option<Timestamp> {
         let mut state = self.state();
         if let Some(block) = state.block.filter(|block| block.until > now) {
             return Some(
                 block
                     .until
-                    .saturating_add(dice.part_of(scatter(block.length))),
+                    .saturating_add(jitter.part_of(scatter(block.length))),
             );
         }
         let situation = state.situation(now)?;
         if has_waited {
             let used_up = situation.is_used_up();
-            return used_up.then(|| situation.until_reset(dice)).flatten();
+            return used_up.then(|| situation.until_reset(jitter)).flatten();
         }
-        match situation.turn(share, dice) {
-            Turn::Now => None,
-            Turn::At(at) => {
+        match situation.turn(share, jitter) {
+            Pacing::Now => None,
+            Pacing::At(at) => {
                 // A turn that nobody waits for would put off all who come after it.
                 state.last = at.min(now.saturating_add(patience));
                 Some(at)
             }
-            Turn::Later(at) => Some(at),
+            Pacing::Later(at) => Some(at),
         }
     }
 
     /// A request goes.
-    pub(super) fn depart(self: &Arc<Self>, now: Timestamp, is_first: bool) -> Trip {
+    pub(super) fn send(self: &Arc<Self>, now: Timestamp, is_first: bool) -> InFlightGuard {
         let mut state = self.state();
         state.sent += 1;
         state.in_flight += 1;
         state.last = state.last.max(now);
         if is_first {
-            state.budget.earn();
+            state.budget.deposit();
         }
-        Trip {
+        InFlightGuard {
             host: Arc::clone(self),
             number: state.sent,
             began: now,
@@ -155,7 +155,7 @@ impl Host {
 
     /// Whether one more request may be sent again.
     pub(super) fn may_retry(&self) -> bool {
-        self.state().budget.spend()
+        self.state().budget.withdraw()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -164,10 +164,10 @@ impl Host {
 }
 
 impl State {
-    fn situation(&self, now: Timestamp) -> Option<Situation<'_>> {
+    fn situation(&self, now: Timestamp) -> Option<PacingInput<'_>> {
         let counts = |known: &&Known| known.limits.reset_at().is_some() || now < known.until;
         let known = self.known.as_ref().filter(counts)?;
-        Some(Situation {
+        Some(PacingInput {
             limits: &known.limits,
             // Those before it are in its numbers already.
             pending: self.in_flight.min(self.sent - known.number),
@@ -260,13 +260,18 @@ impl State {
     }
 }
 
-impl Trip {
+impl InFlightGuard {
     /// There is an answer, and `wait` is how long the host is to be left alone.
-    pub(super) fn arrive(self, verdict: &Verdict, wait: Option<Duration>, now: Timestamp) {
+    pub(super) fn complete(
+        self,
+        outcome: &ResponseOutcome,
+        wait: Option<Duration>,
+        now: Timestamp,
+    ) {
         let mut state = self.host.state();
         if let Some(wait) = wait {
             let until = now.saturating_add(wait);
-            if verdict.refusal.is_some_and(|refusal| refusal.is_denial) {
+            if outcome.refusal.is_some_and(|refusal| refusal.is_denial) {
                 state.learn_from_denial(until, now);
             }
             if state.block.is_none_or(|block| block.until < until) {
@@ -276,25 +281,25 @@ impl Trip {
                     since: now,
                 });
             }
-        } else if verdict.refusal.is_none()
+        } else if outcome.refusal.is_none()
             && state.block.is_some_and(|block| block.since <= self.began)
         {
             // Served although it should not have been: it was not true, or is no more.
             state.block = None;
         }
-        if let Some(limits) = &verdict.limits {
-            if verdict.refusal.is_none() {
+        if let Some(limits) = &outcome.limits {
+            if outcome.refusal.is_none() {
                 state.learn(limits, self.number, self.began, now);
             }
             state.remember(limits.clone(), self.number, now);
-        } else if verdict.refusal.is_none() {
+        } else if outcome.refusal.is_none() {
             state.served(self.number, now);
         }
         drop(state);
     }
 }
 
-impl Drop for Trip {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut state = self.host.state();
         state.in_flight = state.in_flight.saturating_sub(1);

@@ -7,8 +7,8 @@ use http::uri::Authority;
 use http::{Request, Uri};
 use quick_cache::sync::Cache;
 
-use super::budget::Budget;
 use super::host::Host;
+use super::retry_budget::RetryBudget;
 
 /// Bounded, since a list of links may name any number of hosts. The host that is asked least is
 /// forgotten first, and with it what it has said; requests on their way keep theirs.
@@ -29,7 +29,11 @@ impl Hosts {
         self.known.peek(name)
     }
 
-    pub(super) fn get_or_insert(&self, name: &str, budget: impl FnOnce() -> Budget) -> Arc<Host> {
+    pub(super) fn get_or_insert(
+        &self,
+        name: &str,
+        budget: impl FnOnce() -> RetryBudget,
+    ) -> Arc<Host> {
         let made = self.known.get_or_insert_with(name, || {
             Ok::<_, std::convert::Infallible>(Arc::new(Host::new(name, budget())))
         });

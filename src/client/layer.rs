@@ -7,12 +7,12 @@ use std::time::Duration;
 use http::Request;
 use tower_layer::Layer;
 
-use super::budget::Budget;
-use super::builder::PoliteLayerBuilder;
-use super::dice::Dice;
+use super::builder::PaceLayerBuilder;
 use super::host::Host;
 use super::hosts::{Hosts, host_of, keyed};
-use super::service::Polite;
+use super::jitter::Jitter;
+use super::retry_budget::RetryBudget;
+use super::service::PaceService;
 use crate::catch_panic::catch_panic;
 use crate::clock::Clock;
 use crate::head::RequestHead;
@@ -22,9 +22,9 @@ use crate::headers::Limits;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::client::PoliteLayer;
+/// use tollgate::client::PaceLayer;
 ///
-/// let polite = PoliteLayer::builder()
+/// let polite = PaceLayer::builder()
 ///     .max_wait(Duration::from_secs(30))
 ///     .max_retries(2)
 ///     .build()?;
@@ -45,20 +45,20 @@ use crate::headers::Limits;
 /// - When nothing is left, or after `Retry-After`, requests wait; past the instant they scatter,
 ///   so that there is no rush at it.
 /// - A request that was turned away with 429 is sent again after `Retry-After`, if its body can
-///   be: see [`Resend`](super::Resend). So is one that met a 503, if that came with a
+///   be: see [`ReplayBody`](super::ReplayBody). So is one that met a 503, if that came with a
 ///   `Retry-After` or if its method is idempotent.
 ///
 /// # What it promises
 ///
-/// - No request is held back longer than [`max_wait`](PoliteLayerBuilder::max_wait) in all,
+/// - No request is held back longer than [`max_wait`](PaceLayerBuilder::max_wait) in all,
 ///   whatever the server says.
 /// - Among `n` requests to a host there are never more than `n × share + 10`
-///   [retries](PoliteLayerBuilder::retry_budget).
+///   [retries](PaceLayerBuilder::retry_budget).
 /// - Responses and errors are those of the service within. A response that is given up on is
 ///   the server's own.
 /// - It never reads a body.
 #[derive(Clone)]
-pub struct PoliteLayer {
+pub struct PaceLayer {
     shared: Arc<Shared>,
 }
 
@@ -69,7 +69,7 @@ pub(super) type KeyFn = Arc<dyn Fn(&RequestHead<'_>) -> Option<String> + Send + 
 pub(super) struct Shared {
     pub(super) hosts: Hosts,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) dice: Dice,
+    pub(super) jitter: Jitter,
     pub(super) key: Option<KeyFn>,
     pub(super) max_wait: Duration,
     pub(super) max_retries: u32,
@@ -77,16 +77,16 @@ pub(super) struct Shared {
     pub(super) slow_below: f64,
 }
 
-impl PoliteLayer {
+impl PaceLayer {
     /// A layer with the usual settings.
     #[must_use]
     pub fn new() -> Self {
-        PoliteLayerBuilder::new().finish()
+        PaceLayerBuilder::new().finish()
     }
 
     /// A layer with settings of your own.
-    pub fn builder() -> PoliteLayerBuilder {
-        PoliteLayerBuilder::new()
+    pub fn builder() -> PaceLayerBuilder {
+        PaceLayerBuilder::new()
     }
 
     pub(super) fn with(shared: Shared) -> Self {
@@ -103,7 +103,7 @@ impl PoliteLayer {
         host.limits()
     }
 
-    /// What a host has told last about requests with this [key](PoliteLayerBuilder::key_with).
+    /// What a host has told last about requests with this [key](PaceLayerBuilder::key_with).
     #[must_use]
     pub fn limits_of_key(&self, host: &str, key: &str) -> Option<Limits> {
         let name = keyed(host.to_ascii_lowercase(), key);
@@ -128,28 +128,28 @@ impl Shared {
         {
             name = keyed(name, &key);
         }
-        let budget = || Budget::new(self.retry_share);
+        let budget = || RetryBudget::new(self.retry_share);
         self.hosts.get_or_insert(&name, budget)
     }
 }
 
-impl Default for PoliteLayer {
+impl Default for PaceLayer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<S> Layer<S> for PoliteLayer {
-    type Service = Polite<S>;
+impl<S> Layer<S> for PaceLayer {
+    type Service = PaceService<S>;
 
-    fn layer(&self, inner: S) -> Polite<S> {
-        Polite::new(inner, Arc::clone(&self.shared))
+    fn layer(&self, inner: S) -> PaceService<S> {
+        PaceService::new(inner, Arc::clone(&self.shared))
     }
 }
 
-impl fmt::Debug for PoliteLayer {
+impl fmt::Debug for PaceLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoliteLayer")
+        f.debug_struct("PaceLayer")
             .field("known_hosts", &self.known_hosts())
             .field("max_wait", &self.shared.max_wait)
             .field("max_retries", &self.shared.max_retries)

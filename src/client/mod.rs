@@ -9,11 +9,11 @@
 //! use http_body_util::Full;
 //! use hyper_util::client::legacy::Client;
 //! use hyper_util::rt::TokioExecutor;
-//! use tollgate::client::PoliteLayer;
+//! use tollgate::client::PaceLayer;
 //! use tower::{Layer, ServiceExt};
 //!
 //! # async fn send() -> Result<(), Box<dyn std::error::Error>> {
-//! let polite = PoliteLayer::new();
+//! let polite = PaceLayer::new();
 //! let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
 //! let client = polite.layer(client);
 //!
@@ -31,21 +31,21 @@
 //! The [guide](crate::docs::client) says what it does and when, and how to use it with reqwest.
 //! What it understands of headers is told by [`Limits`](crate::headers::Limits).
 
-mod budget;
 mod builder;
-mod dice;
 mod event;
 mod future;
 mod host;
 mod hosts;
+mod jitter;
 mod layer;
+mod outcome;
 mod pace;
-mod resend;
+mod replay;
+mod retry_budget;
 mod service;
-mod verdict;
 
-pub use self::builder::PoliteLayerBuilder;
-pub use self::future::PoliteFuture;
-pub use self::layer::PoliteLayer;
-pub use self::resend::{Once, Resend};
-pub use self::service::Polite;
+pub use self::builder::PaceLayerBuilder;
+pub use self::future::PaceFuture;
+pub use self::layer::PaceLayer;
+pub use self::replay::{ReplayBody, SendOnce};
+pub use self::service::PaceService;

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use super::dice::{Dice, times};
+use super::jitter::{Jitter, multiply};
 use crate::clock::Timestamp;
 use crate::headers::Limits;
 
@@ -28,7 +28,7 @@ pub(super) const BLIND: Duration = Duration::from_secs(10);
 const LUCK: f64 = 0.25;
 
 /// What is known when a request wants to go.
-pub(super) struct Situation<'a> {
+pub(super) struct PacingInput<'a> {
     pub(super) limits: &'a Limits,
     /// Sent since, and not yet in the numbers.
     pub(super) pending: u64,
@@ -44,7 +44,7 @@ pub(super) struct Situation<'a> {
 
 /// When a request may go.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Turn {
+pub(super) enum Pacing {
     Now,
     /// Then, and the next one after it.
     At(Timestamp),
@@ -52,7 +52,7 @@ pub(super) enum Turn {
     Later(Timestamp),
 }
 
-impl Situation<'_> {
+impl PacingInput<'_> {
     /// What is left for requests that have not been sent.
     fn available(&self) -> Option<u64> {
         let has_reset = self.limits.reset_at().is_some_and(|at| at <= self.now);
@@ -88,60 +88,60 @@ impl Situation<'_> {
     }
 
     /// When the next request may go, if `share` of the limit is little.
-    pub(super) fn turn(&self, share: f64, dice: &Dice) -> Turn {
+    pub(super) fn turn(&self, share: f64, jitter: &Jitter) -> Pacing {
         let Some(available) = self.available() else {
-            return Turn::Now;
+            return Pacing::Now;
         };
         if !self.is_low(available, share) {
-            return Turn::Now;
+            return Pacing::Now;
         }
         let Some(reset_in) = self.reset_in() else {
-            return self.after(blind(available), dice);
+            return self.after(blind(available), jitter);
         };
         if let Some(spacing) = self.refill_spacing(available) {
-            return self.after(spacing.min(reset_in), dice);
+            return self.after(spacing.min(reset_in), jitter);
         }
         #[expect(clippy::cast_precision_loss, reason = "few, or a share of the limit")]
         let available = available as f64;
         // Each of the others has probably sent one that is not in the numbers yet.
         let ours = (available + 1.0 - self.crowd) / self.crowd;
         if ours >= 1.0 {
-            let turn = self.after(times(reset_in, 1.0 / ours), dice);
+            let turn = self.after(multiply(reset_in, 1.0 / ours), jitter);
             // Past the reset there is plenty again, and no queue to stand in.
-            let is_late = matches!(turn, Turn::At(at) if at > self.now.saturating_add(reset_in));
+            let is_late = matches!(turn, Pacing::At(at) if at > self.now.saturating_add(reset_in));
             return if is_late {
-                Turn::Later(self.after_reset(reset_in, dice))
+                Pacing::Later(self.after_reset(reset_in, jitter))
             } else {
                 turn
             };
         }
         // Not one for each of us. Whoever is lucky takes one, so that none is left over and the
         // lucky learn whether it refills; the others wait.
-        if dice.chance() < LUCK * available / self.crowd {
-            return Turn::Later(self.now.saturating_add(dice.part_of(reset_in)));
+        if jitter.fraction() < LUCK * available / self.crowd {
+            return Pacing::Later(self.now.saturating_add(jitter.part_of(reset_in)));
         }
-        Turn::Later(self.after_reset(reset_in, dice))
+        Pacing::Later(self.after_reset(reset_in, jitter))
     }
 
     /// Past the reset, each at a time of its own.
-    pub(super) fn after_reset(&self, reset_in: Duration, dice: &Dice) -> Timestamp {
-        let scatter = dice.part_of(scatter(self.window.max(reset_in)));
+    pub(super) fn after_reset(&self, reset_in: Duration, jitter: &Jitter) -> Timestamp {
+        let scatter = jitter.part_of(scatter(self.window.max(reset_in)));
         self.now.saturating_add(reset_in).saturating_add(scatter)
     }
 
     /// The used up wait for the reset.
-    pub(super) fn until_reset(&self, dice: &Dice) -> Option<Timestamp> {
-        Some(self.after_reset(self.reset_in()?, dice))
+    pub(super) fn until_reset(&self, jitter: &Jitter) -> Option<Timestamp> {
+        Some(self.after_reset(self.reset_in()?, jitter))
     }
 
     /// `spacing` after the last one, half as much earlier or later.
-    fn after(&self, spacing: Duration, dice: &Dice) -> Turn {
-        let spacing = times(spacing, 0.5 + dice.chance());
+    fn after(&self, spacing: Duration, jitter: &Jitter) -> Pacing {
+        let spacing = multiply(spacing, 0.5 + jitter.fraction());
         let at = self.last.saturating_add(spacing);
         if at <= self.now {
-            Turn::Now
+            Pacing::Now
         } else {
-            Turn::At(at)
+            Pacing::At(at)
         }
     }
 
@@ -153,7 +153,7 @@ impl Situation<'_> {
             .filter(|limit| self.refills && *limit > 0)?;
         let window = self.limits.window().unwrap_or(self.window);
         #[expect(clippy::cast_precision_loss, reason = "a wait, to some digits")]
-        let each = times(window, self.crowd / limit as f64);
+        let each = multiply(window, self.crowd / limit as f64);
         // Let it recover.
         Some(if available == 0 { each * 2 } else { each })
     }

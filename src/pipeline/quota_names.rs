@@ -81,7 +81,7 @@ impl QuotaNames {
         let name = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
         let metadata = &slot.metadata[quota * self.tiers + tier];
         Ok(metadata.get_or_init(|| {
-            let counters = self.watch.policies().of(name.as_str());
+            let counters = self.watch.policy(name.as_str());
             QuotaMetadata { name, counters }
         }))
     }

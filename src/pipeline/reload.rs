@@ -7,7 +7,6 @@ use super::RequestPipeline;
 use super::snapshot::{LayerOverrides, Snapshot};
 use crate::clock::Timestamp;
 use crate::error::{ReloadError, ValidationErrors};
-use crate::observe;
 use crate::policy::Policy;
 use crate::sync::locked;
 
@@ -171,8 +170,8 @@ impl RequestPipeline {
         let status = self.noted(&replaced);
         // After the status has changed, since a subscriber may read it.
         match &replaced {
-            Ok(()) => observe::reloaded(status.version),
-            Err(error) => observe::reload_failed(error),
+            Ok(()) => self.watch.reloaded(status.version),
+            Err(error) => self.watch.reload_failed(error),
         }
         replaced.map(|()| status)
     }

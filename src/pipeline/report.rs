@@ -7,10 +7,10 @@ use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
-use crate::observe::{Allowed, DecisionCounters, Exceeded, Statistics, Telemetry};
+use crate::observe::{Allowed, DecisionCounters, Exceeded, Statistics, StoreStatistics, Telemetry};
 use crate::policy::Exemption;
 use crate::response::Denial;
-use crate::store::StoreAdmin;
+use crate::store::{StoreAdmin, StoreHealth};
 use crate::usage::{Usage, Usages};
 
 impl RequestPipeline {
@@ -158,22 +158,36 @@ impl RequestPipeline {
     #[cold]
     pub(crate) fn tick(&self, now: Timestamp) {
         self.watch.tick(now);
-        if cfg!(feature = "metrics") {
-            let in_memory = self.store.admin().and_then(StoreAdmin::memory_stats);
-            self.watch.record_surroundings(
-                self.store.health().is_healthy(),
-                in_memory.map(|figures| figures.counters()),
-                in_memory.map(|figures| figures.evicted()),
-                self.policy_version(),
-            );
-        }
+        #[cfg(feature = "metrics")]
+        self.watch.publish(&self.collect_statistics(now));
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
         let now = self.now();
         self.tick(now);
-        let offset = self.clock.wall_offset();
-        self.watch.statistics(now).offset_by(offset)
+        self.collect_statistics(now)
+    }
+
+    /// Returns the statistics as of the last tick, in wall-clock time.
+    fn collect_statistics(&self, now: Timestamp) -> Statistics {
+        let memory = self.store.admin().and_then(StoreAdmin::memory_stats);
+        let mut store = StoreStatistics {
+            healthy: true,
+            since: None,
+            why: None,
+            keys: memory.map(|memory| memory.counters()),
+            evictions: memory.map(|memory| memory.evicted()),
+        };
+        let mut degraded_since = None;
+        if let StoreHealth::Degraded { since, why, .. } = self.store.health() {
+            (store.healthy, store.why, degraded_since) =
+                (false, Some(why.to_string()), Some(since));
+        }
+        let statistics = self.watch.statistics(now, store, self.policy_version());
+        let mut statistics = statistics.offset_by(self.clock.wall_offset());
+        // The health of a store is in wall-clock time already.
+        statistics.store.since = degraded_since.or(statistics.store.since);
+        statistics
     }
 }
 

@@ -91,13 +91,13 @@ impl Snapshot {
             .collect();
         let endpoints: Box<[Arc<DecisionCounters>]> = policy
             .endpoint_names()
-            .map(|name| watch.endpoints().of(name))
+            .map(|name| watch.endpoint(name))
             .collect();
         let settings = EffectiveSettings::new(code, &file);
         problems.or(Self {
             names: QuotaNames::new(&policy, watch),
             endpoints,
-            failed_auth_counters: watch.policies().of(failed_auth.name().as_str()),
+            failed_auth_counters: watch.policy(failed_auth.name().as_str()),
             policy,
             messages,
             failed_auth,

@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::identity_types::Identity;
 use crate::observe::Telemetry;
 use crate::policy::{TierOf, TierTable};
-use crate::tier::TierAnswer;
+use crate::tier::TierFuture;
 
 /// The index of a tier, or a future of its name.
 pub(super) enum TierLookup {
@@ -40,10 +40,10 @@ impl RequestPipeline {
             return TierLookup::Known(TierTable::DEFAULT);
         };
         match resolver.tier(identity, now) {
-            TierAnswer::Ready(name) => {
+            TierFuture::Ready(name) => {
                 TierLookup::Known(snapshot.tier(name.as_deref(), &self.watch))
             }
-            TierAnswer::Pending(name) => TierLookup::Pending(name),
+            TierFuture::Pending(name) => TierLookup::Pending(name),
         }
     }
 }

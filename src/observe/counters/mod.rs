@@ -20,7 +20,7 @@ pub(crate) struct DecisionCounters {
     denied: AtomicU64,
     would_deny: AtomicU64,
     #[cfg(feature = "metrics")]
-    pub(super) metrics: super::metric::Handles,
+    pub(super) metrics: super::metrics::NamedHandles,
 }
 
 const ALLOWED: usize = 0;
@@ -39,7 +39,7 @@ impl DecisionCounters {
             denied: AtomicU64::new(0),
             would_deny: AtomicU64::new(0),
             #[cfg(feature = "metrics")]
-            metrics: super::metric::Handles::default(),
+            metrics: super::metrics::NamedHandles::default(),
         }
     }
 

@@ -25,7 +25,7 @@ use crate::key::{Counter, Subject, policy_name};
 use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf, dimensions};
 use crate::quota::Quota;
 use crate::response::Denial;
-use crate::store::{Override, Store, StoreFuture, StoreHealth};
+use crate::store::{Override, Store, StoreFuture};
 use crate::usage::{Outcome, Usage, Usages};
 
 /// A caller whose limits are inspected.
@@ -133,11 +133,6 @@ impl LimitStatus {
 impl RequestPipeline {
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
-    }
-
-    /// Returns whether the store answers, as far as is known without a call.
-    pub(crate) fn store_health(&self) -> StoreHealth {
-        self.store.health()
     }
 
     /// Calls `look` with the current policy.

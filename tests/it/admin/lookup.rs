@@ -1,13 +1,11 @@
 //! Why somebody is blocked, and how they are freed.
 
-use std::sync::atomic::Ordering;
-
 use serde_json::json;
 use tollgate::policy::{Policy, Rule, Tiers};
 
 use super::{Served, assert_refused, limit};
-use crate::layer::layer;
-use crate::observe::plugged;
+use crate::support::http::layer;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> tollgate::policy::PolicyBuilder {
     Policy::builder()
@@ -178,13 +176,13 @@ async fn a_tier_that_there_is_not_is_refused() {
 /// Nobody knows what a store has done that does not answer, so nothing is promised.
 #[tokio::test]
 async fn what_a_store_does_not_confirm_may_have_been_done() {
-    let (store, is_off) = plugged();
+    let store = ScriptedStore::default();
     let (builder, clock) = layer(policy());
-    let served = Served::of(builder.store(store).build().unwrap(), clock).await;
-    is_off.store(true, Ordering::Relaxed);
+    let served = Served::of(builder.store(store.clone()).build().unwrap(), clock).await;
+    store.follow(Script::Unavailable);
     let alice = json!({ "subject": { "user": "alice" } });
     let refused = served.post("reset", &alice).await;
     let message = assert_refused(&refused, 503, "STORE_UNAVAILABLE");
-    assert!(message.contains("unplugged"), "{message}");
+    assert!(message.contains("it is down"), "{message}");
     assert!(message.contains("may have been done"), "{message}");
 }

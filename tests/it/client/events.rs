@@ -1,10 +1,10 @@
 //! What those are told who watch.
 
 use tollgate::ManualClock;
-use tollgate::client::Once;
+use tollgate::client::SendOnce;
 
 use super::{Server, get, polite, send, told};
-use crate::log::Log;
+use crate::support::log::Log;
 
 #[tokio::test]
 async fn waits_retries_and_giving_up_are_told() {
@@ -31,7 +31,7 @@ async fn waits_retries_and_giving_up_are_told() {
         .then(200, &told("100", "0", "30"))
         .then(429, &[("retry-after", "5")]);
     send(&layer, &server, secret(), &clock).await;
-    send(&layer, &server, secret().map(Once::new), &clock).await;
+    send(&layer, &server, secret().map(SendOnce::new), &clock).await;
     let lines = log.about("client_rate_limit_wait");
     assert_eq!(lines.len(), 1, "{}", log.text());
     assert!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use tollgate::ManualClock;
-use tollgate::client::PoliteLayer;
+use tollgate::client::PaceLayer;
 
 use super::{Server, get, polite, request, send, told};
 
@@ -120,7 +120,7 @@ fn many_threads_share_what_is_known() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused_all_at_once() {
-    let problems = PoliteLayer::builder()
+    let problems = PaceLayer::builder()
         .retry_budget(-0.1)
         .slow_below(f64::NAN)
         .max_hosts(0)
@@ -131,6 +131,6 @@ fn settings_that_make_no_sense_are_refused_all_at_once() {
         .map(tollgate::ValidationError::field)
         .collect();
     assert_eq!(fields, ["retry_budget", "slow_below", "max_hosts"]);
-    let debug = format!("{:?}", PoliteLayer::new());
+    let debug = format!("{:?}", PaceLayer::new());
     assert!(debug.contains("known_hosts: 0"), "{debug}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use tollgate::ManualClock;
-use tollgate::client::{Polite, PoliteLayer};
+use tollgate::client::{PaceLayer, PaceService};
 use tower_test::mock;
 
 use super::polite;
@@ -12,7 +12,7 @@ use super::polite;
 type Mock = mock::Mock<Request<()>, Response<()>>;
 type Handle = mock::Handle<Request<()>, Response<()>>;
 
-fn spawn(layer: PoliteLayer) -> (mock::Spawn<Polite<Mock>>, Handle) {
+fn spawn(layer: PaceLayer) -> (mock::Spawn<PaceService<Mock>>, Handle) {
     mock::spawn_with(move |service: Mock| tower::Layer::layer(&layer, service))
 }
 

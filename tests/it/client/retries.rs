@@ -8,13 +8,13 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use tollgate::ManualClock;
-use tollgate::client::{Once, PoliteLayer, Resend};
+use tollgate::client::{PaceLayer, ReplayBody, SendOnce};
 
 use super::{Body, Server, get, polite, request, send};
 
 const WAIT: &[(&str, &str)] = &[("retry-after", "7")];
 
-fn setting() -> (ManualClock, PoliteLayer) {
+fn setting() -> (ManualClock, PaceLayer) {
     let clock = ManualClock::new();
     let layer = polite(&clock).build().unwrap();
     (clock, layer)
@@ -158,7 +158,7 @@ async fn a_host_that_was_told_to_be_left_alone_is() {
     let first = send(
         &layer,
         &server,
-        request("GET http://a.test/").map(Once::new),
+        request("GET http://a.test/").map(SendOnce::new),
         &clock,
     )
     .await;
@@ -175,7 +175,7 @@ async fn a_host_that_was_told_to_be_left_alone_is() {
     send(
         &layer,
         &server,
-        request("GET http://a.test/").map(Once::new),
+        request("GET http://a.test/").map(SendOnce::new),
         &clock,
     )
     .await;
@@ -202,8 +202,8 @@ async fn among_many_requests_few_are_retries() {
 /// A body that can only be read once, and tells how often it was asked for a copy.
 struct Stream(Arc<AtomicUsize>);
 
-impl Resend for Stream {
-    fn resend(&self) -> Option<Self> {
+impl ReplayBody for Stream {
+    fn replay(&self) -> Option<Self> {
         self.0.fetch_add(1, Ordering::Relaxed);
         None
     }
@@ -224,13 +224,13 @@ async fn a_stream_is_never_sent_again() {
 
 #[test]
 fn bodies_say_whether_they_can_be_sent_again() {
-    fn can<B: Resend>(body: &B) -> bool {
-        body.resend().is_some()
+    fn can<B: ReplayBody>(body: &B) -> bool {
+        body.replay().is_some()
     }
     let full = || Full::new(Bytes::from_static(b"text"));
     assert!(can(&()) && can(&"text") && can(&Bytes::new()) && can(&vec![1_u8]));
     assert!(can(&full()) && can(&Empty::<Bytes>::new()) && can(&Some(full())));
-    assert!(can(&None::<Once<Body>>) && !can(&Some(Once::new(full()))));
+    assert!(can(&None::<SendOnce<Body>>) && !can(&Some(SendOnce::new(full()))));
     // A box does not say what is in it; but whether it is empty.
     assert!(!can(&full().boxed()) && !can(&full().boxed_unsync()));
     assert!(can(&Full::<Bytes>::default().boxed()));

@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
-use tollgate::client::PoliteLayer;
+use tollgate::client::PaceLayer;
 use tollgate::{Clock, Identity, ManualClock, RateLimitLayer};
 use tower::{Layer, ServiceExt};
 
@@ -176,7 +176,7 @@ async fn a_server_that_lies_holds_nobody_for_long() {
     };
     let server = serve(Router::new().route("/", get(answer))).await;
     let clock = ManualClock::new();
-    let layer = PoliteLayer::builder()
+    let layer = PaceLayer::builder()
         .clock(clock.clone())
         .max_wait(MOST)
         .build()

@@ -9,7 +9,8 @@ use tollgate::policy::{Policy, Rule, Tiers};
 use tollgate::{Clock, ManualClock, MemoryStore, Override, RateLimitLayer, Timestamp};
 
 use super::{Answer, echo, layer, send};
-use crate::log::Log;
+use crate::support::log::Log;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 const ALICE: [(&str, &str); 1] = [("x-user", "alice")];
 
@@ -305,7 +306,7 @@ fn overrides_live_in_the_store() {
 #[test]
 fn an_override_that_the_store_refuses_is_not_in_the_audit() {
     let (log, _listening) = Log::listen();
-    let limits = RateLimitLayer::builder("2/hour").store(super::failing::Broken);
+    let limits = RateLimitLayer::builder("2/hour").store(ScriptedStore::new(Script::Unavailable));
     let limits = limits.build().unwrap();
     let new = Override::new([("user", "alice")], "global", "5/hour").unwrap();
     assert!(limits.set_override(new).wait().is_err());

@@ -5,38 +5,10 @@ use axum::http::Response;
 use axum::routing::get;
 use tollgate::identity::ApiKey;
 use tollgate::policy::{Count, OnStoreFailure, Policy, Rule, Tiers};
-use tollgate::{
-    Batch, Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreError,
-    StoreFuture, Timestamp, Usages,
-};
+use tollgate::{Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer};
 
 use super::{echo, send, send_from};
-
-/// A store that fails every call.
-#[derive(Debug)]
-pub(super) struct Broken;
-
-fn broken<T>() -> StoreFuture<T> {
-    StoreFuture::ready(Err(StoreError::new("out of order")))
-}
-
-impl Store for Broken {
-    fn decide(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
-        broken()
-    }
-
-    fn peek(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
-        broken()
-    }
-
-    fn record(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
-        broken()
-    }
-
-    fn refund(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
-        broken()
-    }
-}
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 #[tokio::test]
 async fn a_store_that_fails_is_no_500_and_no_429() {
@@ -46,7 +18,7 @@ async fn a_store_that_fails_is_no_500_and_no_429() {
         .on_store_failure(OnStoreFailure::Allow)
         .endpoint("POST /login", login);
     let layer = RateLimitLayer::builder(policy)
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .build()
         .unwrap();
     let app = echo().layer(layer);
@@ -80,7 +52,7 @@ async fn while_the_store_fails_limits_hold_in_memory() {
                 .global(false),
         );
     let layer = RateLimitLayer::builder(policy)
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .build()
         .unwrap();
     let app = echo().layer(layer);
@@ -112,10 +84,10 @@ async fn while_the_store_fails_limits_hold_in_memory() {
 /// Ten thousand failures per second must not write ten thousand log lines.
 #[tokio::test]
 async fn a_failing_store_is_logged_once_a_second() {
-    let (log, _listening) = crate::log::Log::listen();
+    let (log, _listening) = crate::support::log::Log::listen();
     let clock = ManualClock::new();
     let layer = RateLimitLayer::builder("1000/hour")
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .clock(clock.clone())
         .build()
         .unwrap();
@@ -135,7 +107,7 @@ async fn a_failing_store_is_logged_once_a_second() {
 async fn handlers_that_see_decisions_work_without_a_store() {
     let rule = Rule::new("5/hour").on_store_failure(OnStoreFailure::Allow);
     let layer = RateLimitLayer::builder(rule)
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .insert_extensions();
     let handler = |decision: Decision, charge: Charge| async move {
         charge.charge(3).await.unwrap();

@@ -12,8 +12,8 @@ use tollgate::{ManualClock, RateLimitLayer};
 use tower::ServiceExt;
 
 use super::{Answer, echo, request, send};
-use crate::identity::NOW;
-use crate::identity::forge::{
+use crate::support::tokens::NOW;
+use crate::support::tokens::{
     RSA_1, RSA_1_PRIVATE, RSA_2_PRIVATE, SECRET, base64url, claims, hs256, rs256, sign, tampered,
 };
 

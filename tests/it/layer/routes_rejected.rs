@@ -283,7 +283,7 @@ async fn unusual_request_targets_are_counted() {
 
 #[tokio::test]
 async fn rejections_are_logged_with_a_cut_path_and_sampled() {
-    let (log, _listening) = crate::log::Log::listen();
+    let (log, _listening) = crate::support::log::Log::listen();
     let app = outside(policy());
     let path = format!("/a/../{}", "x".repeat(1_000));
     for _ in 0..100 {

@@ -8,7 +8,7 @@ use tollgate::policy::{Count, Policy, Rule};
 use tollgate::{Charge, Identity};
 
 use super::{Answer, echo, layer, request, send};
-use crate::log::Log;
+use crate::support::log::Log;
 
 #[tokio::test]
 async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
@@ -38,7 +38,7 @@ async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
         1,
         "of the third, and not again so soon: {told:?}"
     );
-    let would_deny = || layer.statistics().totals().would_deny();
+    let would_deny = || layer.statistics().totals.would_deny;
     assert_eq!(would_deny(), 2, "the third and the fourth");
     for part in [
         "policy=\"ip:strict:1h\"",
@@ -75,9 +75,9 @@ async fn dry_runs_are_independent_of_each_other() {
     }
     let statistics = layer.statistics();
     let would_deny = |name: &str| {
-        let mut policies = statistics.policies().iter();
-        let found = policies.find(|policy| policy.name() == name);
-        found.map(tollgate::observe::PolicyStatistics::would_deny)
+        let mut policies = statistics.policies.iter();
+        let found = policies.find(|policy| *policy.name == *name);
+        found.map(|policy| policy.would_deny)
     };
     assert_eq!(would_deny("ip:one:1h"), Some(4));
     assert_eq!(would_deny("ip:three:1h"), Some(2));

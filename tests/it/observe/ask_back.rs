@@ -119,7 +119,7 @@ fn who_records_figures_may_ask_for_statistics() {
                     scene.clock.advance(Duration::from_secs(seconds));
                     scene.user("GET /", "alice").await;
                 }
-                scene.limits.statistics().totals().denied()
+                scene.limits.statistics().totals.denied
             })
         })
     });

@@ -6,10 +6,10 @@ use tollgate::policy::Policy;
 
 use super::Scene;
 use super::figures::Figures;
-use crate::identity::NOW;
-use crate::identity::forge::{SECRET, claims, hs256, tampered};
-use crate::layer::request;
-use crate::log::Log;
+use crate::support::http::request;
+use crate::support::log::Log;
+use crate::support::tokens::NOW;
+use crate::support::tokens::{SECRET, claims, hs256, tampered};
 
 fn scene() -> Scene {
     Scene::with(Policy::builder().everyone("1000/hour"), |builder| {
@@ -58,7 +58,7 @@ fn reasons_are_a_label_and_a_debug_event() {
                 assert_eq!(send(&scene, &headers).await, 200);
             }
         }
-        assert_eq!(scene.limits.statistics().totals().invalid_credentials(), 7);
+        assert_eq!(scene.limits.statistics().totals.invalid_credentials, 7);
     });
     for (reason, count) in [("expired", 2), ("signature", 4), ("api-key", 1)] {
         let name = format!("tollgate_invalid_credentials_total{{reason={reason}}}");
@@ -98,8 +98,8 @@ fn rejected_requests_have_a_metric_and_a_sampled_event() {
         assert_eq!(send(&scene, &with_id).await, 401);
         // Neither counted nor reported as a wrong credential.
         let totals = scene.limits.statistics();
-        assert_eq!(totals.totals().invalid_credentials(), 0);
-        assert_eq!(totals.totals().allowed() + totals.totals().denied(), 0);
+        assert_eq!(totals.totals.invalid_credentials, 0);
+        assert_eq!(totals.totals.allowed + totals.totals.denied, 0);
     });
     let counter = |reason| {
         let name = format!("tollgate_rejected_requests_total{{reason={reason}}}");

@@ -1,7 +1,5 @@
 //! What is told as events: names, fields, and how often.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,9 +8,10 @@ use tollgate::RateLimitLayerBuilder;
 use tollgate::policy::{Count, Policy, Rule};
 
 use super::Scene;
-use super::statistics::{plugged, unpluggable};
-use crate::layer::{layer, send};
-use crate::log::Log;
+use super::statistics::scripted;
+use crate::support::http::{layer, send};
+use crate::support::log::Log;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> Policy {
     Policy::builder()
@@ -103,7 +102,7 @@ async fn whoever_hammers_is_told_of_every_ten_seconds_with_what_was_not() {
     scene.user("GET /", "alice").await;
     let told = log.about("rate_limit_exceeded");
     assert_eq!(number(told.last().unwrap(), "untold"), 99);
-    assert_eq!(scene.limits.statistics().totals().denied(), 302);
+    assert_eq!(scene.limits.statistics().totals.denied, 302);
 }
 
 #[tokio::test]
@@ -148,13 +147,13 @@ async fn names_are_plain_or_under_a_key_if_that_is_wanted() {
 #[tokio::test]
 async fn a_store_that_fails_and_recovers_is_told_of() {
     let (log, _listening) = Log::listen();
-    let (scene, is_off) = unpluggable(policy());
-    is_off.store(true, Ordering::Relaxed);
+    let (scene, store) = scripted(policy());
+    store.follow(Script::Unavailable);
     for _ in 0..4 {
         scene.user("GET /items/1", "alice").await;
     }
     scene.clock.advance(Duration::from_secs(30));
-    is_off.store(false, Ordering::Relaxed);
+    store.follow(Script::Reply);
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     assert!(log.about("rate_limit_store_recovered").is_empty());
     for _ in 0..3 {
@@ -173,22 +172,22 @@ async fn a_store_that_fails_and_recovers_is_told_of() {
 #[tokio::test]
 async fn what_cannot_be_given_back_is_told_no_more_often_than_other_failures() {
     let (log, _listening) = Log::listen();
-    let (store, is_off) = plugged();
+    let store = ScriptedStore::default();
     let rule = Rule::new("9/hour").count(Count::failure());
     let limits = layer(Policy::builder().everyone(rule)).0;
-    let limits = limits.store(store).build().unwrap();
-    let unplugs = Arc::clone(&is_off);
-    let unplug = || async move { unplugs.store(true, Ordering::Relaxed) };
-    let app = Router::new().route("/", get(unplug)).layer(limits.clone());
+    let limits = limits.store(store.clone()).build().unwrap();
+    let inner = store.clone();
+    let fail = || async move { inner.follow(Script::Unavailable) };
+    let app = Router::new().route("/", get(fail)).layer(limits.clone());
     for _ in 0..5 {
-        is_off.store(false, Ordering::Relaxed);
+        store.follow(Script::Reply);
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
     }
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     assert!(log.about("rate_limit_store_recovered").is_empty());
     let statistics = limits.statistics();
-    assert_eq!(statistics.totals().store_failures(), 5);
-    assert_eq!(statistics.store_failing_since(), None);
+    assert_eq!(statistics.totals.store_failures, 5);
+    assert_eq!(statistics.store.since, None);
 }
 
 #[tokio::test]

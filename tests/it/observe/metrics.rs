@@ -8,7 +8,8 @@ use tollgate::policy::{OnStoreFailure, Policy, Rule};
 
 use super::Scene;
 use super::figures::Figures;
-use super::statistics::unpluggable;
+use super::statistics::scripted;
+use crate::support::scripted_store::Script;
 
 /// Everything that happens here is recorded there.
 fn recorded(figures: &Figures, happens: impl Future<Output = ()>) {
@@ -134,11 +135,11 @@ fn every_figure_is_on_the_list_and_described() {
             .endpoint("GET /strict", strict)
             .everyone("1/minute")
             .exempt_route("GET /health");
-        let (scene, is_off) = unpluggable(policy.build().unwrap());
+        let (scene, store) = scripted(policy.build().unwrap());
         for line in ["GET /strict", "GET /health", "GET /", "GET /", "GET /"] {
             scene.user(line, "alice").await;
         }
-        is_off.store(true, std::sync::atomic::Ordering::Relaxed);
+        store.follow(Script::Unavailable);
         scene.user("GET /strict", "alice").await;
         scene.limits.replace_policy("1/minute").unwrap();
         let _ = scene.limits.statistics();
@@ -150,17 +151,22 @@ fn every_figure_is_on_the_list_and_described() {
 
     let mut listed: Vec<String> = METRICS
         .iter()
-        .map(|metric| metric.name().to_owned())
+        .map(|metric| metric.name.to_owned())
         .collect();
     for name in figures.names() {
         let (name, labels) = name.split_once('{').unwrap();
-        let metric = METRICS.iter().find(|metric| metric.name() == name);
+        let metric = METRICS.iter().find(|metric| metric.name == name);
         let metric = metric.unwrap_or_else(|| panic!("{name} is not on the list"));
         let labels = labels.trim_end_matches('}').split(',');
         let labels = labels.filter_map(|label| label.split_once('='));
-        let labels: Vec<&str> = labels.map(|(label, _)| label).collect();
-        assert_eq!(labels, metric.labels(), "{name}");
-        let is_counter = metric.kind() == MetricKind::Counter;
+        let labels: Vec<(&str, &str)> = labels.collect();
+        assert_eq!(labels.len(), metric.labels.len(), "{name}");
+        for ((label, value), defined) in labels.into_iter().zip(metric.labels) {
+            assert_eq!(label, defined.name, "{name}");
+            let is_defined = defined.values.is_empty() || defined.values.contains(&value);
+            assert!(is_defined, "{name}: {value}");
+        }
+        let is_counter = metric.kind == MetricKind::Counter;
         assert_eq!(name.ends_with("_total"), is_counter, "{name}");
     }
     listed.sort();
@@ -174,14 +180,14 @@ fn rejected_requests_are_counted_by_reason() {
         let policy = Policy::builder()
             .everyone("1000/hour")
             .endpoint("GET /items/{id}", Rule::new("32/hour").name("items"));
-        let (builder, _) = crate::layer::layer(policy);
+        let (builder, _) = crate::support::http::layer(policy);
         let limits = builder.build().unwrap();
-        let app = crate::layer::echo().layer(limits);
+        let app = crate::support::http::echo().layer(limits);
         for _ in 0..3 {
-            crate::layer::send(&app, "GET /items/../x", &[]).await;
+            crate::support::http::send(&app, "GET /items/../x", &[]).await;
         }
         let long = format!("GET /items/%61{}", "a/".repeat(5_000));
-        crate::layer::send(&app, &long, &[]).await;
+        crate::support::http::send(&app, &long, &[]).await;
     });
     let of = |reason: &str| {
         let name = format!("tollgate_rejected_requests_total{{reason={reason}}}");

@@ -8,6 +8,7 @@ mod events;
 mod figures;
 mod metrics;
 mod ops;
+mod prometheus;
 mod shares;
 mod statistics;
 
@@ -21,9 +22,7 @@ use tollgate::policy::IntoPolicy;
 use tollgate::{ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 use tower::ServiceExt;
 
-use crate::layer::{echo, layer, request};
-
-pub(super) use self::statistics::plugged;
+use crate::support::http::{echo, layer, request};
 
 /// A layer around something that answers everything, on a clock that stands still.
 struct Scene {

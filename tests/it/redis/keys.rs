@@ -6,6 +6,7 @@ use std::time::Duration;
 use tollgate::{Batch, Check, Outcome, Store as _, Subject, Timestamp, Usage};
 
 use super::{Server, counter, look, take, take_at, user};
+pub(super) use crate::support::clock::NEW_YEAR;
 use crate::support::store_ext::StoreExt as _;
 
 pub(super) const FIVE: [&str; 5] = [
@@ -23,8 +24,6 @@ const FIVE_A_DAY: [&str; 5] = [
     "5/day, sliding-log",
     "5/day, token-bucket",
 ];
-/// 2025-01-01 00:00:00 UTC.
-pub(super) const NEW_YEAR: Timestamp = Timestamp::from_secs(1_735_689_600);
 
 pub(super) fn later(seconds: u64) -> Timestamp {
     NEW_YEAR.saturating_add(Duration::from_secs(seconds))

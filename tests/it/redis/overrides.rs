@@ -6,9 +6,9 @@ use tokio::time::sleep;
 use tollgate::{Override, Overrides, RedisStore, Subject, Timestamp};
 
 use super::{PATIENCE, Server};
+use crate::support::clock::NEW_YEAR as NOW;
 use crate::support::store_ext::StoreExt as _;
 
-const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 /// Promised: one second. A busy machine may add one.
 const WITHIN: Duration = Duration::from_secs(2);
 

@@ -1,7 +1,7 @@
 //! Files that are wrong.
 
 use super::{Directory, eventually, limit_of, limited, policy};
-use crate::log::Log;
+use crate::support::log::Log;
 
 /// A broken variant of the file, and what has to be said of it.
 const BROKEN: [(&str, &str); 20] = [
@@ -98,7 +98,7 @@ async fn twenty_broken_files_in_a_row_change_nothing_and_are_all_told() {
     );
     directory.write("limits.toml", &policy(2_000));
     limits.reload().unwrap();
-    let answer = crate::layer::send(&app, "GET /", &[]).await;
+    let answer = crate::support::http::send(&app, "GET /", &[]).await;
     assert_eq!(answer.number("x-ratelimit-limit"), 2_000);
     // One for each request so far, and none forgotten.
     assert_eq!(answer.number("x-ratelimit-remaining"), 2_000 - 22);

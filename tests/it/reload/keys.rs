@@ -5,7 +5,7 @@ use serde_json::json;
 use tollgate::config::Source;
 
 use super::{Directory, eventually, limited, policy};
-use crate::layer::send;
+use crate::support::http::send;
 
 fn token(secret: &str) -> String {
     let claims = json!({ "sub": "alice", "exp": 4_102_444_800_u64 });

@@ -14,7 +14,7 @@ use axum::Router;
 use tollgate::config::Config;
 use tollgate::{ManualClock, RateLimitLayer};
 
-use crate::layer::{echo, send};
+use crate::support::http::{echo, send};
 
 /// A directory of its own, which goes away with it.
 pub(super) struct Directory(PathBuf);

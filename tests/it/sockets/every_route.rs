@@ -16,8 +16,8 @@ use tower::util::BoxCloneService;
 use tower::{Layer, ServiceExt};
 
 use super::{PLACES, Place, start};
-use crate::layer::{layer, request};
-use crate::wire::{Client, VERSIONS, Version, addresses};
+use crate::support::http::{layer, request};
+use crate::support::sockets::{Client, VERSIONS, Version, addresses};
 
 const ROUTES: usize = 50;
 const METHODS: [&str; 3] = ["GET", "POST", "DELETE"];

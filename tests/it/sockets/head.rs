@@ -3,8 +3,8 @@
 use tollgate::policy::Policy;
 
 use super::{PLACES, start};
-use crate::layer::{echo, layer};
-use crate::wire::{Client, VERSIONS};
+use crate::support::http::{echo, layer};
+use crate::support::sockets::{Client, VERSIONS};
 
 #[tokio::test]
 async fn a_denied_head_says_what_a_denied_get_would() {

@@ -24,7 +24,7 @@ use tollgate::policy::Policy;
 use tower::Layer;
 
 use super::{PLACES, Place, listener};
-use crate::wire::{Client, Version};
+use crate::support::sockets::{Client, Version};
 
 const UPLOAD: u64 = 100_000_000;
 const CHUNK: usize = 50_000;

@@ -1,20 +1,17 @@
 //! What `RedisStore::connect` gives, under a layer on real sockets, while Redis does what servers
 //! do. In the default mode nobody gets a 5xx or a false 429, and limits hold all the time.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::serve;
-use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::store::contract;
 use tollgate::{RateLimitLayer, Store, StoreErrorKind, StoreHealth};
 
-use crate::layer::{Answer, echo};
 use crate::redis::Server;
-use crate::wire::{Client, Version};
+use crate::support::http::{Answer, echo};
+use crate::support::sockets::{Client, Version, serve};
 
 /// More than a busy machine needs, and less than a person waits.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,11 +57,7 @@ impl Service {
             .store(Arc::clone(&store))
             .build()
             .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let app = echo().layer(limits);
-        let app = app.into_make_service_with_connect_info::<SocketAddr>();
-        tokio::spawn(async move { serve(listener, app).await });
+        let address = serve(echo().layer(limits)).await;
         let client = Arc::new(Client::new(Version::Http1, address));
         Self { store, client }
     }

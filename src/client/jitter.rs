@@ -7,23 +7,23 @@ use std::time::Duration;
 
 /// `SplitMix64`: a counter and a mixer. Nothing here has to be secret, only uneven.
 #[derive(Debug)]
-pub(super) struct Dice(AtomicU64);
+pub(super) struct Jitter(AtomicU64);
 
-impl Dice {
+impl Jitter {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// Dice that the operating system has shaken.
+    /// Jitter that the operating system has shaken.
     pub(super) fn new() -> Self {
         Self::seeded(RandomState::new().hash_one(0))
     }
 
-    /// Dice that fall the same every time.
+    /// Jitter that fall the same every time.
     pub(super) const fn seeded(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
     /// Anything from 0 to 1, without 1.
-    pub(super) fn chance(&self) -> f64 {
+    pub(super) fn fraction(&self) -> f64 {
         let state = self.0.fetch_add(Self::STEP, Ordering::Relaxed);
         let mut mixed = state.wrapping_add(Self::STEP);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,12 +34,12 @@ impl Dice {
 
     /// Some part of `most`.
     pub(super) fn part_of(&self, most: Duration) -> Duration {
-        times(most, self.chance())
+        multiply(most, self.fraction())
     }
 }
 
 /// A multiple of a duration; as long as there can be, if that is what it comes to.
-pub(super) fn times(duration: Duration, factor: f64) -> Duration {
+pub(super) fn multiply(duration: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(Duration::MAX)
 }
 
@@ -49,10 +49,10 @@ mod tests {
 
     #[test]
     fn every_part_comes_up_about_as_often() {
-        let dice = Dice::seeded(7);
+        let jitter = Jitter::seeded(7);
         let mut parts = [0_u32; 10];
         for _ in 0..10_000 {
-            let micros = dice.part_of(Duration::from_micros(10)).as_nanos() / 1_000;
+            let micros = jitter.part_of(Duration::from_micros(10)).as_nanos() / 1_000;
             parts[usize::try_from(micros).unwrap()] += 1;
         }
         assert!(
@@ -63,9 +63,15 @@ mod tests {
 
     #[test]
     fn multiples_do_not_overflow() {
-        assert_eq!(times(Duration::MAX, 2.0), Duration::MAX);
-        assert_eq!(times(Duration::from_secs(1), f64::INFINITY), Duration::MAX);
-        assert_eq!(times(Duration::ZERO, f64::INFINITY), Duration::MAX);
-        assert_eq!(times(Duration::from_secs(2), 0.5), Duration::from_secs(1));
+        assert_eq!(multiply(Duration::MAX, 2.0), Duration::MAX);
+        assert_eq!(
+            multiply(Duration::from_secs(1), f64::INFINITY),
+            Duration::MAX
+        );
+        assert_eq!(multiply(Duration::ZERO, f64::INFINITY), Duration::MAX);
+        assert_eq!(
+            multiply(Duration::from_secs(2), 0.5),
+            Duration::from_secs(1)
+        );
     }
 }

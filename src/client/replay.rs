@@ -14,19 +14,19 @@ use pin_project_lite::pin_project;
 ///
 /// A request that was turned away is only sent again if its body can be: bytes can, a stream
 /// that has been read cannot, a boxed body can if it is empty. Implemented for the usual ones;
-/// for your own it is three lines, and [`Once`] goes around those of others:
+/// for your own it is three lines, and [`SendOnce`] goes around those of others:
 ///
 /// ```
 /// use bytes::Bytes;
-/// use tollgate::client::Resend;
+/// use tollgate::client::ReplayBody;
 ///
 /// enum MyBody {
 ///     Bytes(Bytes),
 ///     File(std::fs::File),
 /// }
 ///
-/// impl Resend for MyBody {
-///     fn resend(&self) -> Option<Self> {
+/// impl ReplayBody for MyBody {
+///     fn replay(&self) -> Option<Self> {
 ///         match self {
 ///             Self::Bytes(bytes) => Some(Self::Bytes(bytes.clone())),
 ///             Self::File(_) => None,
@@ -34,64 +34,64 @@ use pin_project_lite::pin_project;
 ///     }
 /// }
 /// ```
-pub trait Resend: Sized {
+pub trait ReplayBody: Sized {
     /// The same body once more. Asked before the first is sent.
-    fn resend(&self) -> Option<Self>;
+    fn replay(&self) -> Option<Self>;
 }
 
-macro_rules! resent_by_cloning {
+macro_rules! replay_by_cloning {
     ($($type:ty),+) => {
-        $(impl Resend for $type {
-            fn resend(&self) -> Option<Self> {
+        $(impl ReplayBody for $type {
+            fn replay(&self) -> Option<Self> {
                 Some(self.clone())
             }
         })+
     };
 }
 
-resent_by_cloning!((), Bytes, String, Vec<u8>, &'static str, &'static [u8]);
+replay_by_cloning!((), Bytes, String, Vec<u8>, &'static str, &'static [u8]);
 
-impl<D: Buf + Clone> Resend for Full<D> {
-    fn resend(&self) -> Option<Self> {
+impl<D: Buf + Clone> ReplayBody for Full<D> {
+    fn replay(&self) -> Option<Self> {
         Some(self.clone())
     }
 }
 
-impl<D> Resend for Empty<D> {
-    fn resend(&self) -> Option<Self> {
+impl<D> ReplayBody for Empty<D> {
+    fn replay(&self) -> Option<Self> {
         Some(Self::new())
     }
 }
 
-impl<B: Resend> Resend for Option<B> {
-    fn resend(&self) -> Option<Self> {
+impl<B: ReplayBody> ReplayBody for Option<B> {
+    fn replay(&self) -> Option<Self> {
         match self {
-            Some(body) => body.resend().map(Some),
+            Some(body) => body.replay().map(Some),
             None => Some(None),
         }
     }
 }
 
-impl<L: Resend, R: Resend> Resend for Either<L, R> {
-    fn resend(&self) -> Option<Self> {
+impl<L: ReplayBody, R: ReplayBody> ReplayBody for Either<L, R> {
+    fn replay(&self) -> Option<Self> {
         match self {
-            Self::Left(body) => body.resend().map(Self::Left),
-            Self::Right(body) => body.resend().map(Self::Right),
+            Self::Left(body) => body.replay().map(Self::Left),
+            Self::Right(body) => body.replay().map(Self::Right),
         }
     }
 }
 
 /// If it is empty.
-impl<E: 'static> Resend for BoxBody<Bytes, E> {
-    fn resend(&self) -> Option<Self> {
+impl<E: 'static> ReplayBody for BoxBody<Bytes, E> {
+    fn replay(&self) -> Option<Self> {
         let empty = || Empty::new().map_err(|never| match never {}).boxed();
         self.is_end_stream().then(empty)
     }
 }
 
 /// If it is empty.
-impl<E: 'static> Resend for UnsyncBoxBody<Bytes, E> {
-    fn resend(&self) -> Option<Self> {
+impl<E: 'static> ReplayBody for UnsyncBoxBody<Bytes, E> {
+    fn replay(&self) -> Option<Self> {
         let empty = || Empty::new().map_err(|never| match never {}).boxed_unsync();
         self.is_end_stream().then(empty)
     }
@@ -100,8 +100,8 @@ impl<E: 'static> Resend for UnsyncBoxBody<Bytes, E> {
 /// If it is empty.
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-impl Resend for axum::body::Body {
-    fn resend(&self) -> Option<Self> {
+impl ReplayBody for axum::body::Body {
+    fn replay(&self) -> Option<Self> {
         self.is_end_stream().then(Self::empty)
     }
 }
@@ -109,23 +109,23 @@ impl Resend for axum::body::Body {
 /// If it is empty.
 #[cfg(feature = "grpc")]
 #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
-impl Resend for tonic::body::Body {
-    fn resend(&self) -> Option<Self> {
+impl ReplayBody for tonic::body::Body {
+    fn replay(&self) -> Option<Self> {
         self.is_end_stream().then(Self::empty)
     }
 }
 
 pin_project! {
-    /// A body that is never sent again: for types that have no [`Resend`] of their own, such as
+    /// A body that is never sent again: for types that have no [`ReplayBody`] of their own, such as
     /// what a proxy has received.
     #[derive(Clone, Debug, Default)]
-    pub struct Once<B> {
+    pub struct SendOnce<B> {
         #[pin]
         body: B,
     }
 }
 
-impl<B> Once<B> {
+impl<B> SendOnce<B> {
     /// This body, once.
     pub const fn new(body: B) -> Self {
         Self { body }
@@ -137,13 +137,13 @@ impl<B> Once<B> {
     }
 }
 
-impl<B> Resend for Once<B> {
-    fn resend(&self) -> Option<Self> {
+impl<B> ReplayBody for SendOnce<B> {
+    fn replay(&self) -> Option<Self> {
         None
     }
 }
 
-impl<B: Body> Body for Once<B> {
+impl<B: Body> Body for SendOnce<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -164,8 +164,8 @@ impl<B: Body> Body for Once<B> {
 }
 
 /// The same request once more, if its body can be sent again.
-pub(super) fn copy<B: Resend>(request: &Request<B>) -> Option<Request<B>> {
-    let mut copy = Request::new(request.body().resend()?);
+pub(super) fn copy<B: ReplayBody>(request: &Request<B>) -> Option<Request<B>> {
+    let mut copy = Request::new(request.body().replay()?);
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.version_mut() = request.version();

@@ -4,13 +4,13 @@
 /// more than `n × share + 10` retries. A server in trouble then gets little more than its usual
 /// load.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RetryBudget {
     /// In millionths of a retry.
     saved: u64,
     per_request: u64,
 }
 
-impl Budget {
+impl RetryBudget {
     const RETRY: u64 = 1_000_000;
     const MOST: u64 = 10 * Self::RETRY;
 
@@ -29,12 +29,12 @@ impl Budget {
     }
 
     /// A request was sent for the first time.
-    pub(super) fn earn(&mut self) {
+    pub(super) fn deposit(&mut self) {
         self.saved = (self.saved + self.per_request).min(Self::MOST);
     }
 
     /// Whether one may be sent again.
-    pub(super) fn spend(&mut self) -> bool {
+    pub(super) fn withdraw(&mut self) -> bool {
         let rest = self.saved.checked_sub(Self::RETRY);
         self.saved = rest.unwrap_or(self.saved);
         rest.is_some()
@@ -47,11 +47,11 @@ mod tests {
 
     #[test]
     fn retries_are_a_share_of_requests_and_ten() {
-        let mut budget = Budget::new(0.2);
+        let mut budget = RetryBudget::new(0.2);
         let mut retries = 0;
         for _ in 0..1_000 {
-            budget.earn();
-            while budget.spend() {
+            budget.deposit();
+            while budget.withdraw() {
                 retries += 1;
             }
         }
@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn quiet_times_are_not_saved_up() {
-        let mut budget = Budget::new(1.0);
-        (0..1_000).for_each(|_| budget.earn());
-        let retries = (0..100).filter(|_| budget.spend()).count();
+        let mut budget = RetryBudget::new(1.0);
+        (0..1_000).for_each(|_| budget.deposit());
+        let retries = (0..100).filter(|_| budget.withdraw()).count();
         assert_eq!(retries, 10);
-        let mut none = Budget::new(0.0);
-        none.earn();
-        assert!(!none.spend());
+        let mut none = RetryBudget::new(0.0);
+        none.deposit();
+        assert!(!none.withdraw());
     }
 }

@@ -12,7 +12,7 @@ const GRPC: HeaderName = HeaderName::from_static("grpc-status");
 const STRIPE: HeaderName = HeaderName::from_static("stripe-should-retry");
 
 /// A response, judged.
-pub(super) struct Verdict {
+pub(super) struct ResponseOutcome {
     pub(super) limits: Option<Limits>,
     pub(super) refusal: Option<Refusal>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Refusal {
     pub(super) may_retry: bool,
 }
 
-impl Verdict {
+impl ResponseOutcome {
     pub(super) fn of(
         method: &Method,
         status: StatusCode,
