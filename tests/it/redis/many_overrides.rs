@@ -13,10 +13,10 @@ use tollgate::{
 };
 
 use super::{PATIENCE, Server, counter, take, user};
+use crate::support::clock::NEW_YEAR as NOW;
 use crate::support::http::{echo, send};
 use crate::support::store_ext::StoreExt as _;
 
-const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 /// Long enough that a busy machine causes no late replies.
 const DEADLINE: Duration = Duration::from_millis(500);
 
