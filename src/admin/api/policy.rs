@@ -12,7 +12,6 @@ use crate::admin::refusal::Refusal;
 use crate::admin::{body, reply};
 use crate::head::RequestHead;
 use crate::pipeline::PolicyStatus;
-use crate::policy::Policy;
 
 /// Which policy is in force, and whether the last attempt to replace it failed.
 #[derive(Serialize)]
@@ -46,7 +45,9 @@ impl Told {
         Self {
             status: (&desk.layer.policy_status()).into(),
             maintenance: maintenance::Told::of(desk),
-            policy: desk.pipeline().with_policy(summary),
+            policy: desk
+                .pipeline()
+                .with_policy(|policy| json!(policy.overview())),
         }
     }
 }
@@ -68,21 +69,4 @@ pub(super) async fn reload(State(desk): State<Shared>, request: Request) -> Answ
     let reloaded = tokio::task::spawn_blocking(move || layer.reload()).await;
     let status = reloaded.map_err(|_| Refusal::broken("Reading the policy ended early."))?;
     Ok(reply::ok(&InForce::from(&status?)))
-}
-
-/// All that the policy says, in the words of `tollgate check --format json`.
-fn summary(policy: &Policy) -> Value {
-    let overview = policy.overview();
-    json!({
-        "tiers": overview.tiers().collect::<Vec<_>>(),
-        "rules": overview.rules().collect::<Vec<_>>(),
-        "endpoints": overview.endpoints().collect::<Vec<_>>(),
-        "exempt": {
-            "roles": overview.exempt_roles().collect::<Vec<_>>(),
-            "networks": overview.exempt_networks().collect::<Vec<_>>(),
-            "routes": overview.exempt_routes().collect::<Vec<_>>(),
-            "subjects": overview.exempt_subjects().len(),
-        },
-        "warnings": overview.warnings(),
-    })
 }
