@@ -23,7 +23,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tollgate::client::PoliteLayer;
+use tollgate::client::PaceLayer;
 use tollgate::headers::Limits;
 use tollgate::{Clock, Identity, RateLimitLayer, SystemClock};
 use tower::{Layer, ServiceExt};
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or_default();
 
     // One layer for all of them: what one is told, all know.
-    let polite = PoliteLayer::builder()
+    let polite = PaceLayer::builder()
         .max_wait(Duration::from_secs(90))
         .build()?;
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();

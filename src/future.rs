@@ -149,7 +149,7 @@ where
                         polled_after_completion()
                     };
                     let Some(refund) = admitted.settle(&response) else {
-                        admitted.annotate(&mut response);
+                        annotate(&admitted, &mut response);
                         return Poll::Ready(response);
                     };
                     State::Settling {
@@ -169,7 +169,7 @@ where
                         polled_after_completion()
                     };
                     admission.settled(settled);
-                    admission.annotate(&mut response);
+                    annotate(&admission, &mut response);
                     return Poll::Ready(response);
                 }
                 StateProjection::Rejected { response } => match response.take() {
@@ -179,6 +179,13 @@ where
             };
             state.set(next);
         }
+    }
+}
+
+/// Adds the rate-limit headers, unless the inner service has failed.
+fn annotate<B, E>(admission: &Admission, response: &mut Result<Response<B>, E>) {
+    if let Ok(response) = response {
+        admission.annotate(response.headers_mut());
     }
 }
 

@@ -5,6 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use crate::error::ValidationError;
 use crate::quota::Quota;
 
@@ -122,15 +124,30 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Returns the subject as text for operators: `user=alice, tenant=acme`. Do not log it.
+    pub(crate) fn to_text(self) -> String {
+        let named = self
+            .dimensions()
+            .map(|(name, value)| format!("{name}={}", ValueText(value)));
+        let named: Vec<String> = named.collect();
+        if named.is_empty() {
+            "all callers".to_owned()
+        } else {
+            named.join(", ")
+        }
+    }
+
     #[inline]
     fn known(&self) -> impl Iterator<Item = &Dimension<'a>> {
         self.dimensions.iter().map_while(Option::as_ref)
     }
 }
 
-/// A subject that is kept.
+/// A [`Subject`] that owns its names and values.
+///
+/// `Debug` does not show the values. `Serialize` does, as a map from names to text.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct OwnedSubject(Box<[(Box<str>, OwnedValue)]>);
+pub struct OwnedSubject(Box<[(Box<str>, OwnedValue)]>);
 
 #[derive(Clone, PartialEq, Eq)]
 enum OwnedValue {
@@ -165,7 +182,9 @@ impl OwnedSubject {
         }
     }
 
-    pub(crate) fn as_subject(&self) -> Subject<'_> {
+    /// Returns the subject, borrowed.
+    #[must_use]
+    pub fn as_subject(&self) -> Subject<'_> {
         let mut subject = Subject::all();
         for (place, (name, value)) in subject.dimensions.iter_mut().zip(&self.0) {
             let value = match value {
@@ -177,6 +196,22 @@ impl OwnedSubject {
             *place = Some(Dimension { name, value });
         }
         subject
+    }
+}
+
+impl fmt::Debug for OwnedSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_subject().fmt(f)
+    }
+}
+
+impl Serialize for OwnedSubject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in self.as_subject().dimensions() {
+            map.serialize_entry(name, &ValueText(value).to_string())?;
+        }
+        map.end()
     }
 }
 
@@ -218,6 +253,20 @@ impl PartialEq for Value<'_> {
 }
 
 impl Eq for Value<'_> {}
+
+/// Shows a value. `Value` itself has no `Display`, so that no log shows one by accident.
+pub(crate) struct ValueText<'a>(pub(crate) Value<'a>);
+
+impl fmt::Display for ValueText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Text(text) => f.write_str(text),
+            Value::Number(number) => number.fmt(f),
+            Value::Negative(number) => number.fmt(f),
+            Value::Address(address) => address.to_canonical().fmt(f),
+        }
+    }
+}
 
 /// Shows what kind of value it is, and not which.
 impl fmt::Debug for Value<'_> {

@@ -188,7 +188,7 @@ pub use self::extract::MissingRateLimitLayer;
 pub use self::future::ResponseFuture;
 pub use self::head::RequestHead;
 pub use self::identity_types::Identity;
-pub use self::key::{Counter, MAX_DIMENSIONS, Subject, Value};
+pub use self::key::{Counter, MAX_DIMENSIONS, OwnedSubject, Subject, Value};
 pub use self::layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use self::limiter::{CheckBuilder, Limiter, LimiterBuilder, Reservation, Reserve};
 pub use self::pipeline::{Charge, PolicyStatus};

@@ -356,8 +356,8 @@ fn statistics_stay_as_large_as_they_are_whoever_comes() {
         "{at_first} bytes at first, {in_the_end} in the end"
     );
     let statistics = layer.statistics();
-    assert_eq!(statistics.totals().denied(), u64::from(CALLERS) / 2);
-    assert_eq!(statistics.totals().allowed(), u64::from(CALLERS) / 2);
+    assert_eq!(statistics.totals.denied, u64::from(CALLERS) / 2);
+    assert_eq!(statistics.totals.allowed, u64::from(CALLERS) / 2);
 }
 
 /// Store that decides in memory and replies on the second poll.

@@ -1,19 +1,19 @@
-//! Settings of the layer.
+//! Builder of the layer.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::dice::Dice;
 use super::hosts::Hosts;
-use super::layer::{KeyFn, PoliteLayer, Shared};
+use super::jitter::Jitter;
+use super::layer::{KeyFn, PaceLayer, PaceState};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 
-/// Settings of a [`PoliteLayer`].
+/// Builder of a [`PaceLayer`].
 #[must_use]
-pub struct PoliteLayerBuilder {
+pub struct PaceLayerBuilder {
     max_wait: Duration,
     max_retries: u32,
     retry_share: f64,
@@ -24,10 +24,10 @@ pub struct PoliteLayerBuilder {
     seed: Option<u64>,
 }
 
-impl PoliteLayerBuilder {
+impl PaceLayerBuilder {
     pub(super) fn new() -> Self {
         Self {
-            // Enough for limits per minute, and for those who scatter after them.
+            // Enough for limits per minute, with the jitter after their reset.
             max_wait: Duration::from_mins(2),
             max_retries: 3,
             retry_share: 0.2,
@@ -39,51 +39,51 @@ impl PoliteLayerBuilder {
         }
     }
 
-    /// The longest that one request is held back in all: before it is sent, and between its
-    /// retries. Two minutes, if nothing is said.
+    /// The longest total delay of one request: before it is sent and between its retries. Default: 2
+    /// minutes.
     ///
-    /// After so long it is sent, whatever was told about the limit; and it is not sent again if
-    /// that would take longer.
-    pub const fn max_wait(mut self, longest: Duration) -> Self {
-        self.max_wait = longest;
+    /// A request that has waited that long is sent, even if the limit is used up. It is not retried
+    /// if the wait would be longer.
+    pub const fn max_wait(mut self, max: Duration) -> Self {
+        self.max_wait = max;
         self
     }
 
-    /// How often one request may be sent again: 3 times, if nothing is said.
-    pub const fn max_retries(mut self, most: u32) -> Self {
-        self.max_retries = most;
+    /// The most retries of one request. Default: 3.
+    pub const fn max_retries(mut self, max: u32) -> Self {
+        self.max_retries = max;
         self
     }
 
-    /// Retries are at most this share of the requests to a host, from 0 to 1, and ten more: 0.2,
-    /// if nothing is said. With 0, there is none.
+    /// Retries are at most this share of the requests to a host, from 0 to 1, plus ten. Default:
+    /// 0.2. With 0 there are no retries.
     pub const fn retry_budget(mut self, share: f64) -> Self {
         self.retry_share = share;
         self
     }
 
-    /// Which share of a limit is little, from 0 to 1: 0.05, if nothing is said. With 1, requests
-    /// are always spread evenly over the time until the reset, if that is within five minutes.
+    /// Share of a limit, from 0 to 1, below which requests wait for the reset, if that is within five
+    /// minutes. Default: 0.05. What is left covers requests of other processes with the same limit.
     pub const fn slow_below(mut self, share: f64) -> Self {
         self.slow_below = share;
         self
     }
 
-    /// How many hosts (and keys) are remembered: 1024, if nothing is said.
-    pub const fn max_hosts(mut self, most: usize) -> Self {
-        self.max_hosts = most;
+    /// The most hosts and keys with stored limits. Default: 1024.
+    pub const fn max_hosts(mut self, max: usize) -> Self {
+        self.max_hosts = max;
         self
     }
 
-    /// Tells limits at one host apart, where it has several: by account, or by what is asked
-    /// for. Without a key, a request counts for the host itself. The key must not come from
-    /// anybody who could make up endless ones.
+    /// Separates several limits at one host, for example by account or by path. A request without a
+    /// key counts for the host. Do not use keys that an untrusted party can choose: their number is
+    /// bounded by [`max_hosts`](Self::max_hosts).
     ///
     /// ```
-    /// use tollgate::client::PoliteLayer;
+    /// use tollgate::client::PaceLayer;
     ///
     /// // The search of this API has a limit of its own.
-    /// let polite = PoliteLayer::builder()
+    /// let polite = PaceLayer::builder()
     ///     .key_with(|head| head.path().starts_with("/search").then(|| "search".to_owned()))
     ///     .build()?;
     /// assert_eq!(polite.limits_of_key("api.example.com", "search"), None);
@@ -97,20 +97,20 @@ impl PoliteLayerBuilder {
         self
     }
 
-    /// The clock, which is also slept on; the machine's, if not given.
+    /// The clock, also for sleeps. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Waits are scattered by chance. With a seed, by the same chance every time: for tests.
+    /// Seed of the jitter, for tests.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Checks everything and builds the layer.
-    pub fn build(self) -> Result<PoliteLayer, ValidationErrors> {
+    /// Builds the layer. Returns all invalid settings.
+    pub fn build(self) -> Result<PaceLayer, ValidationErrors> {
         let mut problems = ValidationErrors::default();
         for (name, share) in [
             ("retry_budget", self.retry_share),
@@ -126,12 +126,12 @@ impl PoliteLayerBuilder {
         Ok(problems.or(self)?.finish())
     }
 
-    /// Builds it from settings that are right.
-    pub(super) fn finish(self) -> PoliteLayer {
-        PoliteLayer::with(Shared {
+    /// Builds the layer from valid settings.
+    pub(super) fn finish(self) -> PaceLayer {
+        PaceLayer::with(PaceState {
             hosts: Hosts::new(self.max_hosts),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
-            dice: self.seed.map_or_else(Dice::new, Dice::seeded),
+            jitter: self.seed.map_or_else(Jitter::new, Jitter::seeded),
             key: self.key,
             max_wait: self.max_wait,
             max_retries: self.max_retries,
@@ -141,9 +141,9 @@ impl PoliteLayerBuilder {
     }
 }
 
-impl fmt::Debug for PoliteLayerBuilder {
+impl fmt::Debug for PaceLayerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoliteLayerBuilder")
+        f.debug_struct("PaceLayerBuilder")
             .field("max_wait", &self.max_wait)
             .field("max_retries", &self.max_retries)
             .field("retry_budget", &self.retry_share)

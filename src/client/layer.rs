@@ -1,4 +1,4 @@
-//! The layer: what all requests share.
+//! The layer, and the state that all requests share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use std::time::Duration;
 use http::Request;
 use tower_layer::Layer;
 
-use super::budget::Budget;
-use super::builder::PoliteLayerBuilder;
-use super::dice::Dice;
+use super::builder::PaceLayerBuilder;
 use super::host::Host;
 use super::hosts::{Hosts, host_of, keyed};
-use super::service::Polite;
+use super::jitter::Jitter;
+use super::retry_budget::RetryBudget;
+use super::service::PaceService;
 use crate::catch_panic::catch_panic;
 use crate::clock::Clock;
 use crate::head::RequestHead;
 use crate::headers::Limits;
 
-/// Sends requests no faster than the server wants them.
+/// Paces and retries outbound requests by the limits that servers send.
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::client::PoliteLayer;
+/// use tollgate::client::PaceLayer;
 ///
-/// let polite = PoliteLayer::builder()
+/// let polite = PaceLayer::builder()
 ///     .max_wait(Duration::from_secs(30))
 ///     .max_retries(2)
 ///     .build()?;
@@ -32,44 +32,41 @@ use crate::headers::Limits;
 /// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
-/// Clones share what they know, and so do all services that one layer was put around: one layer
-/// for all clients of a process is best. It has no type parameters, and knows each host by
-/// itself.
+/// Clones share their state, and so do all services of one layer: use one layer for all clients of
+/// a process. Hosts are independent of each other.
 ///
-/// # What it does
+/// # Behaviour
 ///
-/// - Nothing, as long as there is plenty.
-/// - When less than 5 % of the limit are left and it resets within five minutes, or when fewer
-///   than ten requests are left (of a small limit: less than half), what is left is spread over
-///   the time until the reset.
-/// - When nothing is left, or after `Retry-After`, requests wait; past the instant they scatter,
-///   so that there is no rush at it.
-/// - A request that was turned away with 429 is sent again after `Retry-After`, if its body can
-///   be: see [`Resend`](super::Resend). So is one that met a 503, if that came with a
-///   `Retry-After` or if its method is idempotent.
+/// - While enough of the limit remains, requests are sent at once.
+/// - Below 5 % of the limit, if it resets within five minutes, and when nothing remains, requests
+///   wait for the reset, with jitter after it.
+/// - Below ten requests (of a small limit: below half), the client backs off: each request is sent
+///   later after the one before it.
+/// - After `Retry-After`, requests wait until that instant, with jitter after it.
+/// - A request that got 429 is retried after `Retry-After`, if its body can be replayed: see
+///   [`ReplayBody`](super::ReplayBody). So is one that got 503, if that has a `Retry-After` or the
+///   method is idempotent.
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// - No request is held back longer than [`max_wait`](PoliteLayerBuilder::max_wait) in all,
-///   whatever the server says.
-/// - Among `n` requests to a host there are never more than `n × share + 10`
-///   [retries](PoliteLayerBuilder::retry_budget).
-/// - Responses and errors are those of the service within. A response that is given up on is
-///   the server's own.
-/// - It never reads a body.
+/// - No request is delayed longer than [`max_wait`](PaceLayerBuilder::max_wait) in total.
+/// - Among `n` requests to a host there are at most `n × share + 10`
+///   [retries](PaceLayerBuilder::retry_budget).
+/// - Responses and errors are those of the inner service.
+/// - Bodies are not read.
 #[derive(Clone)]
-pub struct PoliteLayer {
-    shared: Arc<Shared>,
+pub struct PaceLayer {
+    shared: Arc<PaceState>,
 }
 
-/// What chooses one of the callers' own keys.
+/// Closure that returns the key of a request.
 pub(super) type KeyFn = Arc<dyn Fn(&RequestHead<'_>) -> Option<String> + Send + Sync>;
 
-/// Settings, and everything that is known.
-pub(super) struct Shared {
+/// Settings, and the state of all hosts.
+pub(super) struct PaceState {
     pub(super) hosts: Hosts,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) dice: Dice,
+    pub(super) jitter: Jitter,
     pub(super) key: Option<KeyFn>,
     pub(super) max_wait: Duration,
     pub(super) max_retries: u32,
@@ -77,79 +74,79 @@ pub(super) struct Shared {
     pub(super) slow_below: f64,
 }
 
-impl PoliteLayer {
-    /// A layer with the usual settings.
+impl PaceLayer {
+    /// Returns a layer with default settings.
     #[must_use]
     pub fn new() -> Self {
-        PoliteLayerBuilder::new().finish()
+        PaceLayerBuilder::new().finish()
     }
 
-    /// A layer with settings of your own.
-    pub fn builder() -> PoliteLayerBuilder {
-        PoliteLayerBuilder::new()
+    /// Returns a builder.
+    pub fn builder() -> PaceLayerBuilder {
+        PaceLayerBuilder::new()
     }
 
-    pub(super) fn with(shared: Shared) -> Self {
+    pub(super) fn with(shared: PaceState) -> Self {
         Self {
             shared: Arc::new(shared),
         }
     }
 
-    /// What a host has told last: `api.example.com`, or with its port, if that is not the
-    /// usual one, `127.0.0.1:3000`.
+    /// Returns the latest limits of a host: `api.example.com`, or with a port that is not the default,
+    /// `127.0.0.1:3000`.
     #[must_use]
     pub fn limits(&self, host: &str) -> Option<Limits> {
         let host = self.shared.hosts.get(&host.to_ascii_lowercase())?;
         host.limits()
     }
 
-    /// What a host has told last about requests with this [key](PoliteLayerBuilder::key_with).
+    /// Returns the latest limits of requests with this [key](PaceLayerBuilder::key_with).
     #[must_use]
     pub fn limits_of_key(&self, host: &str, key: &str) -> Option<Limits> {
         let name = keyed(host.to_ascii_lowercase(), key);
         self.shared.hosts.get(&name)?.limits()
     }
 
-    /// How many hosts and keys are known.
+    /// Returns the number of hosts and keys with stored limits.
     #[must_use]
     pub fn known_hosts(&self) -> usize {
         self.shared.hosts.len()
     }
 }
 
-impl Shared {
-    /// Whom a request is for.
+impl PaceState {
+    /// Returns the host of a request.
     pub(super) fn host<B>(&self, request: &Request<B>) -> Arc<Host> {
         let mut name = host_of(request);
         let key = self.key.as_ref();
-        // Should it panic, the request counts for the host.
+        // If the closure panics, the request counts for the host.
         if let Some(key) =
             key.and_then(|key| catch_panic(|| key(&RequestHead::of(request))).flatten())
         {
             name = keyed(name, &key);
         }
-        let budget = || Budget::new(self.retry_share);
+        let budget = || RetryBudget::new(self.retry_share);
         self.hosts.get_or_insert(&name, budget)
     }
 }
 
-impl Default for PoliteLayer {
+impl Default for PaceLayer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<S> Layer<S> for PoliteLayer {
-    type Service = Polite<S>;
+impl<S> Layer<S> for PaceLayer {
+    type Service = PaceService<S>;
 
-    fn layer(&self, inner: S) -> Polite<S> {
-        Polite::new(inner, Arc::clone(&self.shared))
+    fn layer(&self, inner: S) -> PaceService<S> {
+        PaceService::new(inner, Arc::clone(&self.shared))
     }
 }
 
-impl fmt::Debug for PoliteLayer {
+impl fmt::Debug for PaceLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoliteLayer")
+        f.debug_struct("PaceLayer")
             .field("known_hosts", &self.known_hosts())
             .field("max_wait", &self.shared.max_wait)
             .field("max_retries", &self.shared.max_retries)

@@ -1,4 +1,4 @@
-//! The service: sends at once, or leaves it to the future.
+//! The service of [`PaceLayer`](super::PaceLayer).
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,55 +7,54 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use tower_service::Service;
 
-use super::future::PoliteFuture;
-use super::layer::Shared;
-use super::resend::Resend;
+use super::future::PaceFuture;
+use super::layer::PaceState;
+use super::replay::ReplayBody;
 
-/// A service that sends requests politely: what [`PoliteLayer`](super::PoliteLayer) makes of
-/// one that just sends them.
+/// Service of a [`PaceLayer`](super::PaceLayer).
 #[derive(Clone)]
-pub struct Polite<S> {
+pub struct PaceService<S> {
     inner: S,
-    shared: Arc<Shared>,
+    shared: Arc<PaceState>,
 }
 
-impl<S> Polite<S> {
-    pub(super) const fn new(inner: S, shared: Arc<Shared>) -> Self {
+impl<S> PaceService<S> {
+    pub(super) const fn new(inner: S, shared: Arc<PaceState>) -> Self {
         Self { inner, shared }
     }
 
-    /// The service within.
+    /// Returns the inner service.
     pub const fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The service within.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }
 }
 
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for Polite<S>
+impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for PaceService<S>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone,
-    ReqBody: Resend,
+    ReqBody: ReplayBody,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = PoliteFuture<S, ReqBody>;
+    type Future = PaceFuture<S, ReqBody>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        PoliteFuture::new(&self.shared, &mut self.inner, request)
+        PaceFuture::new(&self.shared, &mut self.inner, request)
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Polite<S> {
+impl<S: fmt::Debug> fmt::Debug for PaceService<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Polite")
+        f.debug_struct("PaceService")
             .field("inner", &self.inner)
             .finish_non_exhaustive()
     }

@@ -211,9 +211,9 @@ impl RateLimitLayer {
     ///
     /// let limits = RateLimitLayer::new("100/minute")?;
     /// let statistics = limits.statistics();
-    /// println!("{} denied within an hour", statistics.denied_last_hour());
-    /// for endpoint in statistics.endpoints().iter().take(10) {
-    ///     println!("{}: {}", endpoint.name(), endpoint.denied_last_day());
+    /// println!("{} denied within an hour", statistics.denied_last_hour);
+    /// for endpoint in statistics.endpoints.iter().take(10) {
+    ///     println!("{}: {}", endpoint.name, endpoint.denied_last_day);
     /// }
     /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
@@ -250,7 +250,7 @@ impl RateLimitLayer {
         F: FnMut(Alert) -> R + Send + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        self.pipeline.tell_alerts(callback)
+        self.pipeline.deliver_alerts(callback)
     }
 }
 

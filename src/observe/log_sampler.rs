@@ -1,4 +1,4 @@
-//! Telling the same again and again, but less often.
+//! Sampling of repeated events.
 
 use std::time::Duration;
 
@@ -6,105 +6,109 @@ use crate::clock::Timestamp;
 use crate::hashed::ByHash;
 use crate::sync::{Mutex, lock};
 
-/// Decides what is told. The first of its kind always is, the same again only after a while, and
-/// all together no more than so many a second: whoever can be denied can fill a disk otherwise.
+/// Decides which events are logged: the first of a kind, then one per interval, and at most
+/// [`MAX_PER_SECOND`](Self::MAX_PER_SECOND) of all kinds, so that callers cannot fill a disk.
 ///
-/// Nothing is dropped without being counted: what was told, and what those that were told say
-/// was not, make up everything that happened, but for what nobody has told of since.
+/// Suppressed events are counted, and the next event carries the number. The sum of both is the
+/// number of all events, except for those that were suppressed since the last logged event.
 #[derive(Debug)]
 pub(super) struct LogSampler {
-    every: Duration,
-    inner: Mutex<Inner>,
+    interval: Duration,
+    state: Mutex<SamplerState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    known: ByHash<Told>,
+struct SamplerState {
+    known: ByHash<SampledKind>,
     swept: Timestamp,
-    /// The second that it is, and how many were told in it.
+    /// The current second, and the events logged in it.
     second: u64,
-    told: u32,
+    logged: u32,
+    /// Suppressed events of kinds that are not in `known`.
     others: u64,
 }
 
 #[derive(Debug)]
-struct Told {
-    at: Timestamp,
-    untold: u64,
+struct SampledKind {
+    logged_at: Timestamp,
+    suppressed: u64,
 }
 
-/// What has not been told since the last time.
+/// Number of suppressed events since the last logged one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Suppressed {
     /// Of the same kind.
     pub(super) same: u64,
-    /// Of other kinds, of which there were too many.
+    /// Of kinds that exceeded the limit per second.
     pub(super) others: u64,
 }
 
 impl LogSampler {
-    /// So many kinds are told apart.
-    const MOST: usize = 4_096;
+    /// Kinds that are tracked at a time.
+    const CAPACITY: usize = 4_096;
 
-    /// So many are told in one second.
-    pub(super) const A_SECOND: u32 = 100;
+    pub(super) const MAX_PER_SECOND: u32 = 100;
 
-    pub(super) fn new(every: Duration) -> Self {
+    pub(super) fn new(interval: Duration) -> Self {
         Self {
-            every,
-            inner: Mutex::default(),
+            interval,
+            state: Mutex::default(),
         }
     }
 
-    /// Whether to tell of this, and of what else then.
+    /// Returns `None` if the event is suppressed, otherwise what was suppressed before it.
     pub(super) fn sample(&self, kind: u64, now: Timestamp) -> Option<Suppressed> {
-        let mut inner = lock(&self.inner);
-        if let Some(told) = inner.known.get_mut(&kind)
-            && now.duration_since(told.at) < self.every
+        let mut state = lock(&self.state);
+        if let Some(kind) = state.known.get_mut(&kind)
+            && now.duration_since(kind.logged_at) < self.interval
         {
-            told.untold += 1;
+            kind.suppressed += 1;
             return None;
         }
         let second = now.as_micros() / 1_000_000;
-        if second > inner.second {
-            (inner.second, inner.told) = (second, 0);
+        if second > state.second {
+            (state.second, state.logged) = (second, 0);
         }
-        if inner.told >= Self::A_SECOND {
-            match inner.known.get_mut(&kind) {
-                Some(told) => told.untold += 1,
-                None => inner.others += 1,
+        if state.logged >= Self::MAX_PER_SECOND {
+            match state.known.get_mut(&kind) {
+                Some(kind) => kind.suppressed += 1,
+                None => state.others += 1,
             }
             return None;
         }
-        inner.told += 1;
-        if inner.known.len() >= Self::MOST {
-            self.sweep(&mut inner, now);
+        state.logged += 1;
+        if state.known.len() >= Self::CAPACITY {
+            self.sweep(&mut state, now);
         }
-        let before = inner.known.remove(&kind);
-        if inner.known.len() < Self::MOST {
-            inner.known.insert(kind, Told { at: now, untold: 0 });
+        let before = state.known.remove(&kind);
+        if state.known.len() < Self::CAPACITY {
+            let first = SampledKind {
+                logged_at: now,
+                suppressed: 0,
+            };
+            state.known.insert(kind, first);
         }
         Some(Suppressed {
-            same: before.map_or(0, |told| told.untold),
-            others: std::mem::take(&mut inner.others),
+            same: before.map_or(0, |kind| kind.suppressed),
+            others: std::mem::take(&mut state.others),
         })
     }
 
-    /// Forgets what could be told again, at most once a second.
-    fn sweep(&self, inner: &mut Inner, now: Timestamp) {
-        if now.duration_since(inner.swept) < Duration::from_secs(1) {
+    /// Drops kinds whose interval is over, at most once a second.
+    fn sweep(&self, state: &mut SamplerState, now: Timestamp) {
+        if now.duration_since(state.swept) < Duration::from_secs(1) {
             return;
         }
-        inner.swept = now;
-        let mut untold = 0;
-        inner.known.retain(|_, told| {
-            let is_recent = now.duration_since(told.at) < self.every;
+        state.swept = now;
+        let mut suppressed = 0;
+        state.known.retain(|_, kind| {
+            let is_recent = now.duration_since(kind.logged_at) < self.interval;
             if !is_recent {
-                untold += told.untold;
+                suppressed += kind.suppressed;
             }
             is_recent
         });
-        inner.others += untold;
+        state.others += suppressed;
     }
 }
 
@@ -118,47 +122,50 @@ mod tests {
         Timestamp::from_micros(1_735_689_600_000_000 + millis * 1_000)
     }
 
-    const fn untold(same: u64, others: u64) -> Suppressed {
+    const fn suppressed(same: u64, others: u64) -> Suppressed {
         Suppressed { same, others }
     }
 
     #[test]
-    fn the_first_is_told_and_the_same_again_after_a_while() {
-        let thinning = LogSampler::new(EVERY);
-        assert_eq!(thinning.sample(1, at(0)), Some(untold(0, 0)));
-        assert_eq!(thinning.sample(1, at(1)), None);
-        assert_eq!(thinning.sample(2, at(1)), Some(untold(0, 0)));
-        assert_eq!(thinning.sample(1, at(9_999)), None);
-        assert_eq!(thinning.sample(1, at(10_000)), Some(untold(2, 0)));
-        assert_eq!(thinning.sample(1, at(20_000)), Some(untold(0, 0)));
+    fn the_first_event_of_a_kind_and_one_per_interval_are_logged() {
+        let sampler = LogSampler::new(EVERY);
+        assert_eq!(sampler.sample(1, at(0)), Some(suppressed(0, 0)));
+        assert_eq!(sampler.sample(1, at(1)), None);
+        assert_eq!(sampler.sample(2, at(1)), Some(suppressed(0, 0)));
+        assert_eq!(sampler.sample(1, at(9_999)), None);
+        assert_eq!(sampler.sample(1, at(10_000)), Some(suppressed(2, 0)));
+        assert_eq!(sampler.sample(1, at(20_000)), Some(suppressed(0, 0)));
         assert_eq!(
-            thinning.sample(1, at(0)),
+            sampler.sample(1, at(0)),
             None,
-            "a clock that goes back stands still"
+            "an earlier instant is in the same interval"
         );
     }
 
-    /// A hundred thousand callers, ten times each, in ten minutes.
+    /// 100,000 callers, ten times each, in ten minutes.
     #[test]
-    fn under_attack_only_so_many_are_told_and_all_are_accounted_for() {
-        let thinning = LogSampler::new(EVERY);
-        let (mut told, mut accounted) = (0_u64, 0_u64);
+    fn events_per_second_are_bounded_and_suppressed_events_are_counted() {
+        let sampler = LogSampler::new(EVERY);
+        let (mut logged, mut accounted) = (0_u64, 0_u64);
         let mut happened = 0_u64;
         for round in 0..10 {
             for caller in 0..100_000_u64 {
                 happened += 1;
-                if let Some(untold) =
-                    thinning.sample(caller, at((round * 100_000 + caller) * 6 / 10))
+                if let Some(suppressed) =
+                    sampler.sample(caller, at((round * 100_000 + caller) * 6 / 10))
                 {
-                    told += 1;
-                    accounted += 1 + untold.same + untold.others;
+                    logged += 1;
+                    accounted += 1 + suppressed.same + suppressed.others;
                 }
             }
         }
-        assert!(told <= 601 * u64::from(LogSampler::A_SECOND), "{told}");
-        let inner = thinning.inner.lock().unwrap();
-        assert!(inner.known.len() <= LogSampler::MOST);
-        let left: u64 = inner.known.values().map(|told| told.untold).sum();
-        assert_eq!(accounted + left + inner.others, happened);
+        assert!(
+            logged <= 601 * u64::from(LogSampler::MAX_PER_SECOND),
+            "{logged}"
+        );
+        let state = sampler.state.lock().unwrap();
+        assert!(state.known.len() <= LogSampler::CAPACITY);
+        let left: u64 = state.known.values().map(|kind| kind.suppressed).sum();
+        assert_eq!(accounted + left + state.others, happened);
     }
 }

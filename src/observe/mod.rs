@@ -1,24 +1,23 @@
-//! TelemetrySettings what is decided: events, figures, statistics, alerts.
+//! Events, metrics, statistics and alerts.
 //!
-//! - **Events** for `tracing`: who was turned away, by which quota; what
-//!   comes close to a limit; who was exempt; how the store is. Callers are in them by a keyed
-//!   hash, unless [told otherwise](crate::RateLimitLayerBuilder::log_plain_identities), and what
-//!   repeats itself is thinned.
-//! - **Figures** for the `metrics` facade (feature of that name): [`METRICS`] is the list.
-//! - [`Statistics`] inside the process, at any time, without anything to install:
+//! - **Events** for `tracing`: denials and their quota, warnings, exemptions, state of the store.
+//!   Callers appear as a keyed hash, unless
+//!   [plain identities](crate::RateLimitLayerBuilder::log_plain_identities) are switched on.
+//!   Repeated events are sampled.
+//! - **Metrics** for the `metrics` facade (feature of that name): [`METRICS`] is the list.
+//! - [`Statistics`] of the process:
 //!   [`RateLimitLayer::statistics`](crate::RateLimitLayer::statistics).
-//! - [`Alert`]s when things go wrong, told once when they begin and once when they are over:
+//! - [`Alert`]s, delivered once when they fire and once when they are resolved:
 //!   [`RateLimitLayer::on_alert`](crate::RateLimitLayer::on_alert).
 //!
-//! All of it has a fixed size, whoever comes and however many, and what it costs a request that
-//! is allowed is a few nanoseconds. [The guide](crate::docs::operations) says what everything
-//! means, and what to do at three in the morning.
+//! Memory is bounded, independent of the number of callers. The cost per allowed request is a few
+//! nanoseconds. The [guide](crate::docs::operations) explains every value and what to do about it.
 
 mod alert;
 mod counters;
 mod event;
 mod log_sampler;
-mod metric;
+mod metrics;
 mod pseudonym;
 mod report;
 mod statistics;
@@ -31,34 +30,35 @@ mod violations;
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+#[cfg(feature = "metrics")]
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::error::{ReloadError, StoreError};
-use crate::head::RequestHead;
 use crate::quota::Quota;
 use crate::sync::Mutex;
 
 use self::alert::AlertEvaluator;
-use self::counters::StripedCounter;
+use self::counters::{CounterRegistry, StripedCounter};
 use self::log_sampler::LogSampler;
 use self::store_failures::StoreFailures;
 use self::violations::{RetryTracker, Violations};
 
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
-pub(crate) use self::counters::{CounterRegistry, DecisionCounters};
-pub use self::metric::{METRICS, Metric, MetricKind};
+pub(crate) use self::counters::DecisionCounters;
+pub use self::metrics::{METRICS, Metric, MetricKind, MetricLabel};
 pub(crate) use self::pseudonym::Pseudonyms;
 pub(crate) use self::report::{Allowed, Denied, Exceeded, Rejected};
 pub use self::statistics::{
-    Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics, TimeBucket,
-    Totals,
+    Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics, StoreStatistics,
+    TimeBucket, Totals,
 };
 #[cfg(feature = "admin")]
 pub(crate) use self::truncate::{MAX_TEXT, truncate};
 
-/// What a layer's builder says about watching.
+/// Settings of the layer's builder for [`Telemetry`].
 #[derive(Debug, Default)]
 pub(crate) struct TelemetrySettings {
     pub(crate) alerts: Alerts,
@@ -66,52 +66,59 @@ pub(crate) struct TelemetrySettings {
     pub(crate) is_off: bool,
 }
 
-/// Everything that a layer remembers of what it has decided.
+/// Counters, statistics and alerts of one layer.
+///
+/// No lock is held while a subscriber or a recorder is called: both may read the statistics.
 pub(crate) struct Telemetry {
     since: Timestamp,
     /// Whether decisions are counted at all.
-    counts: bool,
+    enabled: bool,
     endpoints: CounterRegistry,
     policies: CounterRegistry,
     exempt: StripedCounter,
     uncounted: StripedCounter,
     unavailable: AtomicU64,
     invalid_credentials: AtomicU64,
-    /// When to look next, in microseconds.
+    /// When the next tick is due, in microseconds.
     next_tick_at: AtomicU64,
-    /// Gives callers numbers that nobody can foresee.
+    /// Hashes callers under a random key, so that no caller can choose its hash.
     hasher: RandomState,
     violations: Mutex<Violations>,
-    waiting: RetryTracker,
-    alarm: Mutex<AlertEvaluator>,
+    retries: RetryTracker,
+    alerts: Mutex<AlertEvaluator>,
     names: Pseudonyms,
     denials: LogSampler,
     warnings: LogSampler,
-    trials: LogSampler,
+    dry_runs: LogSampler,
     maintenance: LogSampler,
     rejections: LogSampler,
     store_failures: StoreFailures,
-    metrics: metric::OfLayer,
-    /// What the store had to let go of when it was last looked at.
-    evicted: AtomicU64,
+    #[cfg(feature = "metrics")]
+    metrics: OnceLock<metrics::LayerMetrics>,
+    /// Evictions that the metric has counted.
+    #[cfg(feature = "metrics")]
+    evictions: AtomicU64,
     no_peer_address: AtomicBool,
     unknown_tiers: Mutex<HashSet<Box<str>>>,
 }
 
 impl Telemetry {
-    /// The same denial is told of so often.
-    const TELLS_OF_DENIALS_EVERY: Duration = Duration::from_secs(10);
+    /// Time between events of one caller and quota.
+    const DENIAL_INTERVAL: Duration = Duration::from_secs(10);
+    const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
-    /// The same warning is told of so often.
-    const TELLS_OF_WARNINGS_EVERY: Duration = Duration::from_mins(1);
+    /// Time between events of requests during maintenance.
+    const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(10);
 
-    /// Requests during maintenance leave one event in this time.
-    const MAINTENANCE_EVENT_EVERY: Duration = Duration::from_secs(10);
-
-    pub(crate) fn new(watching: TelemetrySettings, now: Timestamp) -> Self {
+    pub(crate) fn new(settings: TelemetrySettings, now: Timestamp) -> Self {
+        // Registered for the first scrape, but not kept: a recorder may be installed later.
+        #[cfg(feature = "metrics")]
+        if !settings.is_off {
+            drop(metrics::LayerMetrics::describe_and_register());
+        }
         Self {
             since: now,
-            counts: !watching.is_off,
+            enabled: !settings.is_off,
             endpoints: CounterRegistry::default(),
             policies: CounterRegistry::default(),
             exempt: StripedCounter::default(),
@@ -121,30 +128,42 @@ impl Telemetry {
             next_tick_at: AtomicU64::new(0),
             hasher: RandomState::new(),
             violations: Mutex::new(Violations::new(now)),
-            waiting: RetryTracker::default(),
-            alarm: Mutex::new(AlertEvaluator::new(watching.alerts)),
-            names: watching.names,
-            denials: LogSampler::new(Self::TELLS_OF_DENIALS_EVERY),
-            warnings: LogSampler::new(Self::TELLS_OF_WARNINGS_EVERY),
-            trials: LogSampler::new(Self::TELLS_OF_DENIALS_EVERY),
-            maintenance: LogSampler::new(Self::MAINTENANCE_EVENT_EVERY),
-            rejections: LogSampler::new(Self::TELLS_OF_DENIALS_EVERY),
+            retries: RetryTracker::default(),
+            alerts: Mutex::new(AlertEvaluator::new(settings.alerts)),
+            names: settings.names,
+            denials: LogSampler::new(Self::DENIAL_INTERVAL),
+            warnings: LogSampler::new(Self::WARNING_INTERVAL),
+            dry_runs: LogSampler::new(Self::DENIAL_INTERVAL),
+            maintenance: LogSampler::new(Self::MAINTENANCE_INTERVAL),
+            rejections: LogSampler::new(Self::DENIAL_INTERVAL),
             store_failures: StoreFailures::default(),
-            metrics: metric::OfLayer::default(),
-            evicted: AtomicU64::new(0),
+            #[cfg(feature = "metrics")]
+            metrics: OnceLock::new(),
+            #[cfg(feature = "metrics")]
+            evictions: AtomicU64::new(0),
             no_peer_address: AtomicBool::new(false),
             unknown_tiers: Mutex::default(),
         }
     }
 
-    /// The counters of endpoints, by their routes.
-    pub(crate) const fn endpoints(&self) -> &CounterRegistry {
-        &self.endpoints
+    /// Returns the counters of an endpoint, by its route.
+    pub(crate) fn endpoint(&self, route: &str) -> Arc<DecisionCounters> {
+        let counters = self.endpoints.of(route);
+        #[cfg(feature = "metrics")]
+        if self.enabled {
+            drop(metrics::EndpointMetrics::register(counters.name()));
+        }
+        counters
     }
 
-    /// The counters of quotas, by the names that callers see.
-    pub(crate) const fn policies(&self) -> &CounterRegistry {
-        &self.policies
+    /// Returns the counters of a quota, by its name in response headers.
+    pub(crate) fn policy(&self, name: &str) -> Arc<DecisionCounters> {
+        let counters = self.policies.of(name);
+        #[cfg(feature = "metrics")]
+        if self.enabled {
+            drop(metrics::PolicyMetrics::register(counters.name()));
+        }
+        counters
     }
 }
 
@@ -156,29 +175,12 @@ impl fmt::Debug for Telemetry {
     }
 }
 
-/// A limit was set at run time, or those for a rule were removed.
+/// Logs an override that was set, or the removal of the overrides of a rule.
 pub(crate) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timestamp>) {
     event::overridden(rule, quota, until);
 }
 
-/// All limits are off until then, or on again, because an operator says so.
+/// Logs that an operator has switched all limits off until an instant, or on again.
 pub(crate) fn maintenance(until: Option<Timestamp>) {
     event::maintenance(until);
-}
-
-/// Another policy is in force.
-pub(crate) fn reloaded(version: u64) {
-    event::reloaded(version);
-    metric::reloaded(version);
-}
-
-/// Another policy was refused.
-#[cold]
-pub(crate) fn reload_failed(error: &ReloadError) {
-    event::reload_failed(error);
-    metric::reload_failed();
-}
-
-fn count(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! What callers are called in logs.
+//! Names of callers in events.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
@@ -9,34 +9,34 @@ use std::net::IpAddr;
 use sha2::{Digest, Sha256};
 
 use super::truncate::{MAX_TEXT, truncate};
-use crate::key::{Subject, Value};
+use crate::key::{Subject, Value, ValueText};
 
-/// How callers are called where people read logs.
+/// How callers are named in events.
 ///
-/// By default a keyed hash: the same caller has the same name as long as the process runs, so
-/// that lines can be put together; but nobody who has only the logs can find out whose it is,
-/// also not by trying all addresses there are, which takes minutes without a key.
+/// Default: a keyed hash. A caller has one name as long as the process runs, so that its events can
+/// be correlated. Without the key the caller cannot be found by trying all addresses, which would
+/// take minutes for an unkeyed hash.
 pub(crate) enum Pseudonyms {
-    /// The same names wherever the key is the same.
+    /// Hashed under this key. Processes with the same key use the same names.
     Keyed(Box<[u8]>),
-    /// As they are.
+    /// Not hashed.
     Plain,
 }
 
 impl Pseudonyms {
-    /// A key that nobody knows, for as long as the process runs.
+    /// Returns a hash under a random key.
     fn random() -> Self {
         let mut key = Vec::with_capacity(32);
         for _ in 0..4 {
-            // Under a key that comes from the operating system, and that no other one has.
+            // The keys of `RandomState` come from the operating system.
             let random = RandomState::new().hash_one(0_u8);
             key.extend_from_slice(&random.to_le_bytes());
         }
         Self::Keyed(key.into())
     }
 
-    /// `user#9f86d081884c7d65`, or `user=alice` where they are plain. Several dimensions are
-    /// joined by commas; the subject of all callers is `all`. At most 256 bytes: what is longer is cut.
+    /// Returns the name: `user#9f86d081884c7d65`, or `user=alice` if names are plain. Dimensions are
+    /// joined by commas. The subject of all callers is `all`. Names are cut at 256 bytes.
     pub(super) fn of(&self, subject: &Subject<'_>) -> String {
         let mut name = String::new();
         for (dimension, value) in subject.dimensions() {
@@ -45,7 +45,7 @@ impl Pseudonyms {
             }
             // Writing to a string cannot fail.
             let _ = match self {
-                Self::Plain => write!(name, "{dimension}={}", Shown(value)),
+                Self::Plain => write!(name, "{dimension}={}", ValueText(value)),
                 Self::Keyed(key) => write!(name, "{dimension}#{}", Hashed(key, dimension, value)),
             };
         }
@@ -65,7 +65,7 @@ impl Default for Pseudonyms {
     }
 }
 
-/// Shows which kind it is, and not the key.
+/// Hides the key.
 impl fmt::Debug for Pseudonyms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -75,20 +75,7 @@ impl fmt::Debug for Pseudonyms {
     }
 }
 
-struct Shown<'a>(Value<'a>);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Value::Text(text) => f.write_str(text),
-            Value::Number(number) => number.fmt(f),
-            Value::Negative(number) => number.fmt(f),
-            Value::Address(address) => address.to_canonical().fmt(f),
-        }
-    }
-}
-
-/// The first 64 bits of SHA-256 over key and value, each with its length.
+/// First 64 bits of SHA-256 over key, name and value, each with its length.
 struct Hashed<'a>(&'a [u8], &'a str, Value<'a>);
 
 impl fmt::Display for Hashed<'_> {
@@ -121,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_same_under_the_same_key_and_tell_nothing() {
+    fn equal_keys_give_equal_names_that_do_not_contain_the_caller() {
         let alice = Subject::from([("user", "alice")]);
         let keyed = |key: &str| Pseudonyms::Keyed(key.as_bytes().into()).of(&alice);
         assert_eq!(keyed("a key"), keyed("a key"));
@@ -144,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_names_are_as_they_are() {
+    fn plain_names_show_the_caller_up_to_256_bytes() {
         let plain = |subject: Subject<'_>| Pseudonyms::Plain.of(&subject);
         assert_eq!(plain(Subject::from([("user", "alice")])), "user=alice");
         let member = Subject::from([("group", "g"), ("user", "u")]);

@@ -1,13 +1,13 @@
-//! What is told of one request.
+//! Reports of single requests.
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::counters::{DecisionCounters, Stripe, remaining_share};
+use super::counters::{DecisionCounters, Stripe};
 use super::violations::Violation;
-use super::{Telemetry, event, metric};
+use super::{Telemetry, event};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::identity_types::Identity;
@@ -15,31 +15,31 @@ use crate::key::{Subject, Value};
 use crate::sync::lock;
 use crate::usage::Usage;
 
-/// A request that goes on: where it goes, and how the quota stands that speaks for it.
+/// An allowed request, its endpoint and its binding quota.
 #[derive(Clone, Copy)]
 pub(crate) struct Allowed<'a> {
     pub(crate) endpoint: &'a DecisionCounters,
     pub(crate) policy: &'a DecisionCounters,
     pub(crate) usage: &'a Usage,
-    /// Whether it is told that it comes close to the limit.
+    /// Whether the response has a warning.
     pub(crate) warns: bool,
     pub(crate) now: Timestamp,
 }
 
-/// A request that is turned away.
+/// A denied request.
 pub(crate) struct Denied<'a> {
     pub(crate) endpoint: &'a DecisionCounters,
     pub(crate) policy: &'a DecisionCounters,
     pub(crate) caller: Subject<'a>,
     pub(crate) address: Option<IpAddr>,
-    /// The number of the counter that denied it.
+    /// The id of the counter that denied it.
     pub(crate) counter: u64,
-    /// When it may come back, if waiting helps.
+    /// When a retry can succeed, if ever.
     pub(crate) until: Option<Timestamp>,
     pub(crate) now: Timestamp,
 }
 
-/// What an operator should know of a request and a limit.
+/// Fields of events about a request and a quota.
 pub(crate) struct Exceeded<'a> {
     pub(crate) head: RequestHead<'a>,
     pub(crate) endpoint: &'a str,
@@ -62,52 +62,68 @@ pub(crate) struct Rejected<'a> {
 }
 
 impl Telemetry {
-    /// So often it is told how much of a quota is left.
-    const TELLS_OF_REMAINING_EVERY: u64 = 16;
+    /// One of so many allowed requests of a stripe is recorded in `tollgate_remaining_ratio`.
+    #[cfg(feature = "metrics")]
+    const REMAINING_SAMPLE: u64 = 16;
 
-    /// So often it is measured how long a decision takes.
-    const MEASURES_EVERY: u64 = 64;
+    /// The duration of one of so many synchronous decisions is measured.
+    const DURATION_SAMPLE: u64 = 64;
 
-    /// A request goes on. Says whether it is to be measured how long that took.
+    /// Counts an allowed request. Returns whether its duration is to be recorded.
     #[inline]
     pub(crate) fn allowed(&self, allowed: &Allowed<'_>) -> bool {
-        if !self.counts {
+        if !self.enabled {
             return false;
         }
         let stripe = Stripe::current();
         allowed.endpoint.allow_with(stripe, allowed.usage);
         let before = allowed.policy.allow(stripe, allowed.warns);
-        metric::allowed(allowed.policy, || {
-            let is_told = before.is_multiple_of(Self::TELLS_OF_REMAINING_EVERY);
-            is_told.then(|| f64::from(remaining_share(allowed.usage)))
-        });
-        cfg!(feature = "metrics") && before.is_multiple_of(Self::MEASURES_EVERY)
+        #[cfg(feature = "metrics")]
+        {
+            let metrics = allowed.policy.metrics.policy(allowed.policy.name());
+            metrics.decisions.add("allowed", 1);
+            if before.is_multiple_of(Self::REMAINING_SAMPLE) {
+                let share = super::counters::remaining_share(allowed.usage);
+                metrics.remaining.record("", f64::from(share));
+            }
+        }
+        cfg!(feature = "metrics") && before.is_multiple_of(Self::DURATION_SAMPLE)
     }
 
-    /// Whether somebody was told to come back, so that those who are allowed may be some of
-    /// them.
+    /// Returns whether denied callers are tracked, so that an allowed request may be a retry.
     #[inline]
     pub(crate) fn tracks_retries(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.retries.is_empty()
     }
 
-    /// Whoever was told to come back may have done so. `counts` says whether a counter was asked.
+    /// Reports an allowed request of a caller that may be tracked. `counts` returns whether a counter
+    /// took part in the decision.
     pub(crate) fn retried(
         &self,
         caller: &Subject<'_>,
         counts: impl FnOnce(u64) -> bool,
         now: Timestamp,
     ) {
-        self.waiting.allowed(self.hash(caller), counts, now);
+        let outcome = self.retries.allowed(self.hash(caller), counts, now);
+        self.count_retry(outcome);
     }
 
-    /// Whether anybody wants to hear of a request that goes on.
+    fn count_retry(&self, outcome: Option<&'static str>) {
+        #[cfg(feature = "metrics")]
+        if let Some(outcome) = outcome {
+            self.metrics().retries.add(outcome, 1);
+        }
+        #[cfg(not(feature = "metrics"))]
+        let _ = outcome;
+    }
+
+    /// Returns whether an event for an allowed request is enabled.
     #[inline]
     pub(crate) fn logs_allowed(warns: bool) -> bool {
         event::logs_allowed() || warns && event::logs_warnings()
     }
 
-    /// Tells of a request that goes on.
+    /// Logs an allowed request, and its warning.
     pub(crate) fn log_allowed(
         &self,
         allowed: &Allowed<'_>,
@@ -119,37 +135,37 @@ impl Telemetry {
         }
         if allowed.warns
             && event::logs_warnings()
-            && let Some(untold) = {
+            && let Some(suppressed) = {
                 let kind = kind_of(self.hash(caller), allowed.policy);
                 self.warnings.sample(kind, allowed.now)
             }
         {
-            event::warned(exceeded, &self.names.of(caller), untold);
+            event::warned(exceeded, &self.names.of(caller), suppressed);
         }
     }
 
-    /// A request is turned away.
+    /// Counts and logs a denied request.
     pub(crate) fn denied<'a>(&self, denied: &Denied<'_>, exceeded: impl FnOnce() -> Exceeded<'a>) {
-        let is_heard = event::logs_denials();
-        if !self.counts && !is_heard {
+        let is_logged = event::logs_denials();
+        if !self.enabled && !is_logged {
             return;
         }
         let address_hash = match denied.address {
             Some(address) => self.hash_of_address(address),
             None => self.hasher.hash_one(()),
         };
-        // Whoever is known by the address has its hash as well, and that is at hand.
+        // A caller that is known by its address has the same hash.
         let caller_hash = match address_of(&denied.caller) {
             Some(address) if Some(address) == denied.address => address_hash,
             _ => self.hash(&denied.caller),
         };
-        if self.counts {
+        if self.enabled {
             self.count_denied(denied, caller_hash, address_hash);
         }
-        if is_heard {
+        if is_logged {
             let kind = kind_of(caller_hash, denied.policy);
-            if let Some(untold) = self.denials.sample(kind, denied.now) {
-                event::exceeded(exceeded, &self.names.of(&denied.caller), untold);
+            if let Some(suppressed) = self.denials.sample(kind, denied.now) {
+                event::exceeded(exceeded, &self.names.of(&denied.caller), suppressed);
             }
         }
     }
@@ -164,7 +180,15 @@ impl Telemetry {
         } = denied;
         endpoint.deny();
         policy.deny();
-        metric::denied(endpoint, policy);
+        #[cfg(feature = "metrics")]
+        {
+            policy
+                .metrics
+                .policy(policy.name())
+                .decisions
+                .add("denied", 1);
+            endpoint.metrics.endpoint(endpoint.name()).denied.add("", 1);
+        }
         let violation = Violation {
             endpoint,
             policy: policy.name(),
@@ -174,11 +198,13 @@ impl Telemetry {
             now: *now,
         };
         lock(&self.violations).add(&violation);
-        self.waiting
+        let outcome = self
+            .retries
             .denied(caller_hash, denied.counter, denied.until, *now);
+        self.count_retry(outcome);
     }
 
-    /// A rule that is only tried out would have turned a request away.
+    /// Counts and logs the denial of a dry run.
     pub(crate) fn would_deny<'a>(
         &self,
         policy: &DecisionCounters,
@@ -186,14 +212,19 @@ impl Telemetry {
         now: Timestamp,
         exceeded: impl FnOnce() -> Exceeded<'a>,
     ) {
-        if self.counts {
+        if self.enabled {
             policy.would_deny();
-            metric::would_deny(policy);
+            #[cfg(feature = "metrics")]
+            policy
+                .metrics
+                .policy(policy.name())
+                .decisions
+                .add("would_deny", 1);
         }
         if event::logs_warnings() {
             let kind = kind_of(self.hash(caller), policy);
-            if let Some(untold) = self.trials.sample(kind, now) {
-                event::would_exceed(exceeded, &self.names.of(caller), untold);
+            if let Some(suppressed) = self.dry_runs.sample(kind, now) {
+                event::would_exceed(exceeded, &self.names.of(caller), suppressed);
             }
         }
     }
@@ -202,18 +233,19 @@ impl Telemetry {
     /// ten seconds.
     #[cold]
     pub(crate) fn rejected(&self, rejected: &Rejected<'_>) {
-        if self.counts {
-            metric::rejected(rejected.reason);
+        #[cfg(feature = "metrics")]
+        if self.enabled {
+            self.metrics().rejected_requests.add(rejected.reason, 1);
         }
         if event::logs_denials() {
             let kind = self.hasher.hash_one((rejected.reason, &rejected.caller));
-            if let Some(untold) = self.rejections.sample(kind, rejected.now) {
-                event::rejected(rejected, &self.names.of(&rejected.caller), untold);
+            if let Some(suppressed) = self.rejections.sample(kind, rejected.now) {
+                event::rejected(rejected, &self.names.of(&rejected.caller), suppressed);
             }
         }
     }
 
-    /// A request was not counted, since it is exempt.
+    /// Counts and logs an exempt request.
     pub(crate) fn exempt(&self, why: &'static str, is_audited: bool, head: &RequestHead<'_>) {
         self.count_exempt(why);
         event::exempt(why, is_audited, 0, head);
@@ -229,46 +261,57 @@ impl Telemetry {
     ) {
         self.count_exempt(why);
         if event::logs_audit()
-            && let Some(untold) = self.maintenance.sample(0, now)
+            && let Some(suppressed) = self.maintenance.sample(0, now)
         {
-            event::exempt(why, true, untold.same, head);
+            event::exempt(why, true, suppressed.same, head);
         }
     }
 
+    #[cfg_attr(not(feature = "metrics"), expect(unused_variables, reason = "a label"))]
     fn count_exempt(&self, why: &'static str) {
-        if self.counts {
+        if self.enabled {
             self.exempt.increment();
-            metric::exempt(why);
+            #[cfg(feature = "metrics")]
+            self.metrics().exempt.add(why, 1);
         }
     }
 
-    /// A request was not counted, since nothing is for it, or nothing can.
+    /// Counts a request that no rule applies to, or that cannot be counted.
     pub(crate) fn uncounted(&self) {
-        if self.counts {
+        if self.enabled {
             self.uncounted.increment();
         }
     }
 
-    /// A request was turned away because the store cannot answer.
+    /// Counts a request that is rejected because the store is unavailable.
     #[cold]
     pub(crate) fn unavailable(&self) {
         self.unavailable.fetch_add(1, Ordering::Relaxed);
-        metric::unavailable();
+        #[cfg(feature = "metrics")]
+        self.metrics().unavailable.add("", 1);
     }
 
-    /// Reports a request without an accepted credential and with one that is not accepted.
+    /// Counts and logs a request with a credential that is not accepted and without one that is.
     #[cold]
     pub(crate) fn invalid_credentials(&self, reason: &'static str) {
         self.invalid_credentials.fetch_add(1, Ordering::Relaxed);
-        metric::invalid_credentials(reason);
+        #[cfg(feature = "metrics")]
+        self.metrics().invalid_credentials.add(reason, 1);
         event::token_refused(reason);
     }
 
-    /// How long a decision took.
+    /// Records the duration of a decision.
     #[cold]
-    pub(crate) fn record_duration(&self, time: Duration, waited: bool) {
-        if self.counts {
-            metric::record_duration(&self.metrics, time, waited);
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(unused_variables, clippy::unused_self, reason = "only a metric")
+    )]
+    pub(crate) fn record_duration(&self, duration: Duration, waited: bool) {
+        #[cfg(feature = "metrics")]
+        if self.enabled {
+            let store = if waited { "waited" } else { "at_once" };
+            let histogram = &self.metrics().decision_duration;
+            histogram.record(store, duration.as_secs_f64());
         }
     }
 
@@ -279,7 +322,7 @@ impl Telemetry {
         }
     }
 
-    /// In one piece, and no longer than it has to be: that is what makes a hash dear.
+    /// Hashes one integer, which is cheaper than the fields of an address.
     fn hash_of_address(&self, address: IpAddr) -> u64 {
         match address.to_canonical() {
             IpAddr::V4(address) => self.hasher.hash_one(u64::from(address.to_bits())),
@@ -288,13 +331,13 @@ impl Telemetry {
     }
 }
 
-/// What is told of one caller and one quota is of one kind. The hash is keyed already, and nobody
-/// finds another one next to it.
+/// Returns the key of a [`LogSampler`](super::log_sampler::LogSampler) for one caller and quota. The
+/// hash is keyed, so that no caller can choose a neighbouring one.
 const fn kind_of(caller_hash: u64, policy: &DecisionCounters) -> u64 {
     caller_hash.wrapping_add(policy.number() as u64)
 }
 
-/// The address of a caller of whom nothing else is known.
+/// Returns the address of a caller that is known by nothing else.
 pub(super) fn address_of(caller: &Subject<'_>) -> Option<IpAddr> {
     match caller.only() {
         Some((Identity::IP, Value::Address(address))) => Some(address),
@@ -307,20 +350,20 @@ mod tests {
     use super::*;
     use crate::observe::TelemetrySettings;
 
-    /// Denials count by the hash of the address, and those who come back are found by the hash of
-    /// the caller: where a caller is an address, the two have to be one.
+    /// Denials are counted by the hash of the address and retries are found by the hash of the
+    /// caller. Both have to be equal if the caller is an address.
     #[test]
-    fn an_address_has_one_hash_however_it_comes() {
-        let watch = Telemetry::new(TelemetrySettings::default(), Timestamp::EPOCH);
+    fn an_address_has_one_hash_in_every_form() {
+        let telemetry = Telemetry::new(TelemetrySettings::default(), Timestamp::EPOCH);
         let of = |text: &str| {
             let address: IpAddr = text.parse().unwrap();
-            let hash = watch.hash(&Subject::named((Identity::IP, Value::Address(address))));
-            assert_eq!(hash, watch.hash_of_address(address));
+            let hash = telemetry.hash(&Subject::named((Identity::IP, Value::Address(address))));
+            assert_eq!(hash, telemetry.hash_of_address(address));
             hash
         };
         assert_eq!(of("203.0.113.9"), of("::ffff:203.0.113.9"));
         assert_ne!(of("203.0.113.9"), of("203.0.113.10"));
         let user = Subject::from([("user", "203.0.113.9")]);
-        assert_ne!(of("203.0.113.9"), watch.hash(&user));
+        assert_ne!(of("203.0.113.9"), telemetry.hash(&user));
     }
 }

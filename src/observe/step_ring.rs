@@ -1,21 +1,21 @@
-//! Counts by steps of time, as many steps back as there are places.
+//! Counts by step of time, for the last `N` steps.
 
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-/// The present step and those before it. What is older is forgotten.
+/// Counts of the current step and of those before it.
 ///
-/// Steps begin at whole multiples of their length, so that rings of one length agree. A clock
-/// that goes back stands still.
+/// Steps begin at whole multiples of their length, so that rings of one length agree. An instant
+/// before the newest step counts for the newest step.
 #[derive(Clone, Debug)]
 pub(super) struct StepRing<const N: usize> {
     step: u64,
     newest: u64,
-    /// When the newest step ends, in microseconds, and where it is counted. Nearly all that is
-    /// counted falls into it, and is counted without a division.
+    /// End of the newest step in microseconds, and its index. Nearly all counts fall into it and
+    /// need no division.
     ends_at: u64,
-    here: usize,
+    newest_index: usize,
     counts: [u64; N],
 }
 
@@ -26,19 +26,19 @@ impl<const N: usize> StepRing<N> {
             step,
             newest: 0,
             ends_at: step,
-            here: 0,
+            newest_index: 0,
             counts: [0; N],
         }
     }
 
-    fn place(step: u64) -> usize {
-        #[expect(clippy::cast_possible_truncation, reason = "it is below N")]
+    fn index_of(step: u64) -> usize {
+        #[expect(clippy::cast_possible_truncation, reason = "below N")]
         {
             (step % N as u64) as usize
         }
     }
 
-    /// The step of an instant, or the newest one if that is later.
+    /// Returns the step of an instant, or the newest one if that is later.
     fn step_of(&self, now: Timestamp) -> u64 {
         (now.as_micros() / self.step).max(self.newest)
     }
@@ -48,23 +48,23 @@ impl<const N: usize> StepRing<N> {
         if now.as_micros() >= self.ends_at {
             self.begin(self.step_of(now));
         }
-        let place = &mut self.counts[self.here];
-        *place = place.saturating_add(count);
+        let newest = &mut self.counts[self.newest_index];
+        *newest = newest.saturating_add(count);
     }
 
-    /// A new step, and what was counted in its place is forgotten.
+    /// Begins a step and clears the counts that it replaces.
     #[cold]
     fn begin(&mut self, step: u64) {
         let first = (self.newest + 1).max(step.saturating_sub(N as u64 - 1));
         for passed in first..=step {
-            self.counts[Self::place(passed)] = 0;
+            self.counts[Self::index_of(passed)] = 0;
         }
         self.newest = step;
         self.ends_at = (step + 1).saturating_mul(self.step);
-        self.here = Self::place(step);
+        self.newest_index = Self::index_of(step);
     }
 
-    /// Each step with its beginning and its count, the oldest first.
+    /// Returns each step with its beginning and its count, oldest first.
     pub(super) fn steps(
         &self,
         now: Timestamp,
@@ -74,7 +74,7 @@ impl<const N: usize> StepRing<N> {
         (first..=step).map(move |at| {
             let is_known = at <= self.newest && at + N as u64 > self.newest;
             let count = if is_known {
-                self.counts[Self::place(at)]
+                self.counts[Self::index_of(at)]
             } else {
                 0
             };
@@ -82,13 +82,13 @@ impl<const N: usize> StepRing<N> {
         })
     }
 
-    /// What was counted in the present step and in those before it, `steps` altogether.
+    /// Returns the count of the last `steps`, including the current one.
     pub(super) fn sum(&self, now: Timestamp, steps: usize) -> u64 {
         let latest = self.steps(now).rev().take(steps);
         latest.map(|(_, count)| count).sum()
     }
 
-    /// What was counted in all of them.
+    /// Returns the count of all steps.
     pub(super) fn total(&self, now: Timestamp) -> u64 {
         self.sum(now, N)
     }

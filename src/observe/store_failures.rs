@@ -1,31 +1,31 @@
-//! What goes wrong around requests, told so often that it is seen, and not more often.
+//! Failures of the store, and events that are logged once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Telemetry, event, metric};
+use super::{Telemetry, event};
 use crate::clock::Timestamp;
-use crate::error::StoreError;
+use crate::error::{ReloadError, StoreError};
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// How the store fails.
+/// Failures of the store.
 #[derive(Debug, Default)]
 pub(super) struct StoreFailures {
     count: AtomicU64,
-    /// Whether it failed when it was last asked.
+    /// Whether its last answer was an error.
     is_failing: AtomicBool,
-    failures: Mutex<Failures>,
+    outage: Mutex<Outage>,
 }
 
 #[derive(Debug, Default)]
-struct Failures {
+struct Outage {
     since: Option<Timestamp>,
-    /// Failures before this instant are counted, and not reported.
+    /// Failures before this instant are counted without an event.
     silent_until: Timestamp,
-    /// Whether the current outage has been reported. If not, its end is not reported either.
-    is_reported: bool,
-    /// How many were not told of since.
-    untold: u64,
+    /// Whether the current outage has been logged. If not, its end is not logged either.
+    is_logged: bool,
+    /// Failures without an event since the last one.
+    suppressed: u64,
 }
 
 impl StoreFailures {
@@ -33,86 +33,98 @@ impl StoreFailures {
         self.count.load(Ordering::Relaxed)
     }
 
-    pub(super) fn failing_since(&self) -> Option<Timestamp> {
-        lock(&self.failures).since
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        lock(&self.outage).since
     }
 }
 
 impl Telemetry {
-    /// Names beyond this many are not told of: they may be made up.
-    const MOST_TIERS: usize = 64;
+    /// Unknown tiers that are logged. Callers may make up names.
+    const MAX_UNKNOWN_TIERS: usize = 64;
 
-    /// A store that fails is told of so often, and not for every request.
-    const TELLS_OF_FAILURES_EVERY: Duration = Duration::from_secs(1);
+    /// Time between events of a failing store.
+    const STORE_FAILURE_INTERVAL: Duration = Duration::from_secs(1);
 
-    /// Time after the event of a recovery in which no failure is reported. A store that fails and
+    /// Time after the event of a recovery in which no failure is logged. A store that fails and
     /// recovers many times a second would fill the log otherwise.
     const SILENCE_AFTER_RECOVERY: Duration = Duration::from_secs(10);
 
-    /// The store could not answer. Said once a second, with how often it was so in between.
+    /// Reports a failed call. Logs at most one event per second, with the number of failures in
+    /// between.
     #[cold]
     pub(crate) fn store_failed(&self, error: &StoreError, now: Timestamp) {
-        let mut failures = lock(&self.store_failures.failures);
-        failures.since.get_or_insert(now);
+        let mut outage = lock(&self.store_failures.outage);
+        outage.since.get_or_insert(now);
         self.store_failures
             .is_failing
             .store(true, Ordering::Relaxed);
-        self.log_failure(failures, error, now);
+        self.log_failure(outage, error, now);
     }
 
-    /// A charge could not be given back. Requests are decided all the same, so the store is not taken
-    /// for one that does not answer; but it is told of, and no more often.
+    /// Reports a failed refund. Requests are still decided, so that the store does not count as
+    /// failing.
     #[cold]
     pub(crate) fn refund_failed(&self, error: &StoreError, now: Timestamp) {
-        self.log_failure(lock(&self.store_failures.failures), error, now);
+        self.log_failure(lock(&self.store_failures.outage), error, now);
     }
 
-    fn log_failure(
-        &self,
-        mut failures: MutexGuard<'_, Failures>,
-        error: &StoreError,
-        now: Timestamp,
-    ) {
+    fn log_failure(&self, mut outage: MutexGuard<'_, Outage>, error: &StoreError, now: Timestamp) {
         self.store_failures.count.fetch_add(1, Ordering::Relaxed);
-        if now >= failures.silent_until {
-            failures.silent_until = now.saturating_add(Self::TELLS_OF_FAILURES_EVERY);
-            failures.is_reported = failures.since.is_some();
-            let untold = std::mem::take(&mut failures.untold);
-            drop(failures);
-            event::store_failed(error, untold);
+        if now >= outage.silent_until {
+            outage.silent_until = now.saturating_add(Self::STORE_FAILURE_INTERVAL);
+            outage.is_logged = outage.since.is_some();
+            let suppressed = std::mem::take(&mut outage.suppressed);
+            drop(outage);
+            event::store_failed(error, suppressed);
         } else {
-            failures.untold += 1;
-            drop(failures);
+            outage.suppressed += 1;
+            drop(outage);
         }
-        metric::store_failed();
+        #[cfg(feature = "metrics")]
+        self.metrics().store_errors.add("", 1);
     }
 
-    /// Whether the store failed when it was last asked.
+    /// Returns whether the last answer of the store was an error.
     #[inline]
     pub(crate) fn is_store_failing(&self) -> bool {
         self.store_failures.is_failing.load(Ordering::Relaxed)
     }
 
-    /// The store answers again. Reported once for each outage that was reported.
+    /// Reports that the store answers again. Logs one event per outage that was logged.
     #[cold]
     pub(crate) fn store_recovered(&self, now: Timestamp) {
-        let mut failures = lock(&self.store_failures.failures);
+        let mut outage = lock(&self.store_failures.outage);
         self.store_failures
             .is_failing
             .store(false, Ordering::Relaxed);
-        let Some(since) = failures.since.take() else {
+        let Some(since) = outage.since.take() else {
             return;
         };
-        if !std::mem::take(&mut failures.is_reported) {
+        if !std::mem::take(&mut outage.is_logged) {
             return;
         }
-        failures.silent_until = now.saturating_add(Self::SILENCE_AFTER_RECOVERY);
-        let untold = std::mem::take(&mut failures.untold);
-        drop(failures);
-        event::store_recovered(now.duration_since(since).as_secs(), untold);
+        outage.silent_until = now.saturating_add(Self::SILENCE_AFTER_RECOVERY);
+        let suppressed = std::mem::take(&mut outage.suppressed);
+        drop(outage);
+        event::store_recovered(now.duration_since(since).as_secs(), suppressed);
     }
 
-    /// Nobody has told where requests come from. Said once, with what to do about it.
+    /// Reports that the policy was replaced.
+    pub(crate) fn reloaded(&self, version: u64) {
+        event::reloaded(version);
+        #[cfg(feature = "metrics")]
+        self.metrics().reloads.add("ok", 1);
+    }
+
+    /// Reports that a new policy was rejected.
+    #[cold]
+    pub(crate) fn reload_failed(&self, error: &ReloadError) {
+        event::reload_failed(error);
+        #[cfg(feature = "metrics")]
+        self.metrics().reloads.add("failed", 1);
+    }
+
+    /// Logs once that the peer address of requests is not known.
     #[cold]
     pub(crate) fn no_peer_address(&self) {
         if self.no_peer_address.swap(true, Ordering::Relaxed) {
@@ -121,13 +133,13 @@ impl Telemetry {
         event::no_peer_address();
     }
 
-    /// A caller has a tier that the policy does not know. Said once for each name.
+    /// Logs a tier that the policy does not have, once per name.
     #[cold]
     pub(crate) fn unknown_tier(&self, name: &str) {
-        let mut told = lock(&self.unknown_tiers);
-        if told.len() < Self::MOST_TIERS && !told.contains(name) {
-            told.insert(name.into());
-            drop(told);
+        let mut logged = lock(&self.unknown_tiers);
+        if logged.len() < Self::MAX_UNKNOWN_TIERS && !logged.contains(name) {
+            logged.insert(name.into());
+            drop(logged);
             event::unknown_tier(name);
         }
     }

@@ -7,7 +7,6 @@ use super::RequestPipeline;
 use super::snapshot::{LayerOverrides, Snapshot};
 use crate::clock::Timestamp;
 use crate::error::{ReloadError, ValidationErrors};
-use crate::observe;
 use crate::policy::Policy;
 use crate::sync::locked;
 
@@ -117,7 +116,7 @@ impl RequestPipeline {
     /// Reads the policy again. If it is invalid, nothing changes.
     pub(crate) fn reload(&self) -> Result<PolicyStatus, ReloadError> {
         let origin = self.origin()?;
-        self.replaced(|| origin.read())
+        self.replace_with(|| origin.read())
     }
 
     /// Returns the source of the policy, unless it is watched already.
@@ -146,7 +145,7 @@ impl RequestPipeline {
         &self,
         policy: Result<Policy, ValidationErrors>,
     ) -> Result<PolicyStatus, ReloadError> {
-        self.replaced(|| {
+        self.replace_with(|| {
             Ok(Change {
                 policy: policy?,
                 file: self.snapshot.load().file.clone(),
@@ -162,23 +161,23 @@ impl RequestPipeline {
         locked(&self.reloads.status).version
     }
 
-    fn replaced(
+    fn replace_with(
         &self,
         read: impl FnOnce() -> Result<Change, ReloadError>,
     ) -> Result<PolicyStatus, ReloadError> {
         let _changing = locked(&self.reloads.changing);
-        let replaced = read().and_then(|change| Ok(self.put_in_place(change)?));
-        let status = self.noted(&replaced);
+        let replaced = read().and_then(|change| Ok(self.swap_snapshot(change)?));
+        let status = self.update_status(&replaced);
         // After the status has changed, since a subscriber may read it.
         match &replaced {
-            Ok(()) => observe::reloaded(status.version),
-            Err(error) => observe::reload_failed(error),
+            Ok(()) => self.telemetry.reloaded(status.version),
+            Err(error) => self.telemetry.reload_failed(error),
         }
         replaced.map(|()| status)
     }
 
     /// Updates the status after an attempt.
-    fn noted(&self, replaced: &Result<(), ReloadError>) -> PolicyStatus {
+    fn update_status(&self, replaced: &Result<(), ReloadError>) -> PolicyStatus {
         let mut status = locked(&self.reloads.status);
         match replaced {
             Ok(()) => {
@@ -195,13 +194,13 @@ impl RequestPipeline {
     }
 
     /// Swaps the snapshot. Requests in flight keep the one that they began with.
-    fn put_in_place(&self, change: Change) -> Result<(), ValidationErrors> {
+    fn swap_snapshot(&self, change: Change) -> Result<(), ValidationErrors> {
         let snapshot = Snapshot::new(
             change.policy,
             &self.code,
             change.file,
             Some(&self.snapshot.load().failed_auth),
-            &self.watch,
+            &self.telemetry,
         )?;
         self.snapshot.store(Arc::new(snapshot));
         Ok(())

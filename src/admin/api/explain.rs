@@ -1,4 +1,4 @@
-//! Explanation of how a request is counted.
+//! Explains how one request of a caller is counted.
 
 use serde::Serialize;
 

@@ -1,33 +1,37 @@
-//! What an operator should be told at once: [`Alert`].
+//! Alerts: [`Alert`].
 
 mod evaluator;
 mod thresholds;
 
 use std::fmt;
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 use crate::clock::Timestamp;
-use crate::key::{OwnedSubject, Subject};
+use crate::key::OwnedSubject;
+use crate::observe::statistics::{counter_text, serialized_subject};
 
 pub(super) use self::evaluator::AlertEvaluator;
 pub use self::thresholds::Alerts;
 
-/// What an alert is about.
+/// Kind of an [`Alert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AlertKind {
-    /// Very many denials from many addresses in ten minutes.
+    /// Many denials from many addresses within ten minutes.
     DistributedAttack,
-    /// Too many ordinary callers are turned away:
+    /// Too many ordinary callers are denied:
     /// [`Statistics::ordinary_denied`](crate::observe::Statistics::ordinary_denied).
     OrdinaryCallersDenied,
-    /// Many denials in an hour.
+    /// Many denials within an hour.
     ManyDenials,
-    /// Many denials of one caller in an hour.
+    /// Many denials of one caller within an hour.
     Offender,
 }
 
 impl AlertKind {
-    /// All of them, the most severe first.
+    /// All kinds, most severe first.
     pub const ALL: [Self; 4] = [
         Self::DistributedAttack,
         Self::OrdinaryCallersDenied,
@@ -35,8 +39,8 @@ impl AlertKind {
         Self::Offender,
     ];
 
-    /// What to call it, also in metrics: `distributed_attack`, `ordinary_callers_denied`,
-    /// `many_denials`, `offender`.
+    /// Returns the name in events, metrics and JSON: `distributed_attack`,
+    /// `ordinary_callers_denied`, `many_denials`, `offender`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +51,7 @@ impl AlertKind {
         }
     }
 
-    /// How bad it is.
+    /// Returns the severity.
     #[must_use]
     pub const fn severity(self) -> Severity {
         match self {
@@ -65,22 +69,22 @@ impl fmt::Display for AlertKind {
     }
 }
 
-/// How bad it is.
+/// Severity of an [`Alert`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Severity {
-    /// Somebody should know. (P3)
+    /// For information. (P3)
     Low,
-    /// Somebody should look, in working hours. (P2)
+    /// Needs attention in working hours. (P2)
     Medium,
-    /// Somebody should look now. (P1)
+    /// Needs attention now. (P1)
     High,
-    /// Everybody should look now. (P0)
+    /// Needs the attention of the whole team now. (P0)
     Critical,
 }
 
 impl Severity {
-    /// What to call it: `low`, `medium`, `high`, `critical`.
+    /// Returns the name: `low`, `medium`, `high`, `critical`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,18 +102,25 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something that an operator should be told: that it begins, or that it is over.
+/// An alert that fires or is resolved. Each is delivered once per state.
 ///
-/// Each is told once when it begins and once when it is over. `Display` says it in a sentence
-/// that names nobody.
+/// `Display` and `Debug` do not show the subject. `Serialize` does, without values longer than 256
+/// bytes.
 #[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Alert {
-    pub(in crate::observe) kind: AlertKind,
-    pub(in crate::observe) since: Timestamp,
-    pub(in crate::observe) resolved_at: Option<Timestamp>,
-    pub(in crate::observe) value: f64,
-    pub(in crate::observe) threshold: f64,
-    pub(in crate::observe) subject: Option<OwnedSubject>,
+    /// The kind.
+    pub kind: AlertKind,
+    /// When it began to fire.
+    pub since: Timestamp,
+    /// When it was resolved; `None` while it fires.
+    pub resolved_at: Option<Timestamp>,
+    /// The measured value: a number of denials, or a share from 0 to 1.
+    pub value: f64,
+    /// The alert fires while the value is above this.
+    pub threshold: f64,
+    /// The caller, if the alert is about one. Do not log it.
+    pub subject: Option<OwnedSubject>,
 }
 
 impl Alert {
@@ -123,56 +134,20 @@ impl Alert {
         }
     }
 
-    /// What it is about.
-    #[must_use]
-    pub const fn kind(&self) -> AlertKind {
-        self.kind
-    }
-
-    /// How bad it is.
+    /// Returns the severity of its kind.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         self.kind.severity()
     }
 
-    /// When it began.
-    #[must_use]
-    pub const fn since(&self) -> Timestamp {
-        self.since
-    }
-
-    /// Whether it goes on.
+    /// Returns whether it fires.
     #[must_use]
     pub const fn is_firing(&self) -> bool {
         self.resolved_at.is_none()
     }
-
-    /// When it was over.
-    #[must_use]
-    pub const fn resolved_at(&self) -> Option<Timestamp> {
-        self.resolved_at
-    }
-
-    /// What was measured: a number of denials, or a share from 0 to 1.
-    #[must_use]
-    pub const fn value(&self) -> f64 {
-        self.value
-    }
-
-    /// What it has to be above to fire.
-    #[must_use]
-    pub const fn threshold(&self) -> f64 {
-        self.threshold
-    }
-
-    /// Who it is about, if it is about one caller. For the eyes of operators: do not log it.
-    #[must_use]
-    pub fn subject(&self) -> Option<Subject<'_>> {
-        self.subject.as_ref().map(OwnedSubject::as_subject)
-    }
 }
 
-/// In a sentence, without naming anybody.
+/// One sentence, without the subject.
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_firing() {
@@ -204,7 +179,7 @@ impl fmt::Display for Alert {
     }
 }
 
-/// Shows whether it is about somebody, and not about whom.
+/// Hides the values of the subject.
 impl fmt::Debug for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Alert")
@@ -213,7 +188,24 @@ impl fmt::Debug for Alert {
             .field("resolved_at", &self.resolved_at)
             .field("value", &self.value)
             .field("threshold", &self.threshold)
-            .field("subject", &self.subject())
+            .field("subject", &self.subject)
             .finish()
+    }
+}
+
+impl Serialize for Alert {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let subject = self.subject.as_ref();
+        let mut alert = serializer.serialize_struct("Alert", 9)?;
+        alert.serialize_field("kind", self.kind.name())?;
+        alert.serialize_field("severity", self.severity().name())?;
+        alert.serialize_field("since", &self.since)?;
+        alert.serialize_field("resolved_at", &self.resolved_at)?;
+        alert.serialize_field("text", &self.to_string())?;
+        alert.serialize_field("value", &self.value)?;
+        alert.serialize_field("threshold", &self.threshold)?;
+        alert.serialize_field("subject", &subject.and_then(serialized_subject))?;
+        alert.serialize_field("counter", &subject.map(counter_text))?;
+        alert.end()
     }
 }

@@ -1,8 +1,8 @@
-//! When alerts fire.
+//! Thresholds of alerts: [`Alerts`].
 
 use crate::error::ValidationError;
 
-/// When alerts fire. The defaults are those of a service of moderate size.
+/// Thresholds of alerts. The defaults suit a service of moderate size.
 ///
 /// ```
 /// use tollgate::RateLimitLayer;
@@ -39,22 +39,20 @@ impl Default for Alerts {
 }
 
 impl Alerts {
-    /// Fires when more requests than this were denied within an hour; 100, if nothing is said.
+    /// Fires when more requests than this were denied within an hour. Default: 100.
     pub const fn many_denials(mut self, denials: u64) -> Self {
         self.many_denials = denials;
         self
     }
 
-    /// Fires when more requests than this of one caller were denied within an hour; 50, if
-    /// nothing is said.
+    /// Fires when more requests than this of one caller were denied within an hour. Default: 50.
     pub const fn offender(mut self, denials: u64) -> Self {
         self.offender = denials;
         self
     }
 
     /// Fires when more than this share of the requests of ordinary callers was denied within an
-    /// hour, and there were at least so many requests that a share means something; 0.01 of at
-    /// least 100, if nothing is said. See
+    /// hour, and there were at least `of_at_least` requests. Default: 0.01 of at least 100. See
     /// [`Statistics::ordinary_denied`](crate::observe::Statistics::ordinary_denied).
     pub const fn ordinary_callers_denied(mut self, share: f64, of_at_least: u64) -> Self {
         self.ordinary_denied = share;
@@ -63,14 +61,14 @@ impl Alerts {
     }
 
     /// Fires when more requests than this, from more addresses than this, were denied within ten
-    /// minutes; 500 from 50, if nothing is said.
+    /// minutes. Default: 500 from 50.
     pub const fn distributed_attack(mut self, denials: u64, addresses: u64) -> Self {
         self.attack_denials = denials;
         self.attack_addresses = addresses;
         self
     }
 
-    /// A share has to be one.
+    /// Rejects a share outside of 0 to 1.
     pub(crate) fn checked(self) -> Result<Self, ValidationError> {
         if (0.0..=1.0).contains(&self.ordinary_denied) {
             return Ok(self);

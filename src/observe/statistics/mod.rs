@@ -1,51 +1,85 @@
-//! What can be said of everything that a layer has decided: [`Statistics`].
+//! Statistics of a layer: [`Statistics`].
 
-mod figures;
+mod counts;
 mod offender;
-mod time_bucket;
+
+use serde::Serialize;
 
 use crate::clock::Timestamp;
 use crate::observe::alert::Alert;
 
-pub use self::figures::{Distinct, EndpointStatistics, PolicyStatistics, Retries, Totals};
+pub use self::counts::{
+    Distinct, EndpointStatistics, PolicyStatistics, Retries, StoreStatistics, TimeBucket, Totals,
+};
 pub use self::offender::Offender;
-pub use self::time_bucket::TimeBucket;
+pub(super) use self::offender::{counter_text, serialized_subject};
 
 /// What a layer has decided so far, as of one instant.
 ///
-/// Made by [`RateLimitLayer::statistics`](crate::RateLimitLayer::statistics). It is a copy:
-/// whatever happens next does not change it. What each figure means, and which of them are
-/// exact, is said with it; [the guide](crate::docs::operations) says what to do about them.
+/// [`RateLimitLayer::statistics`](crate::RateLimitLayer::statistics) returns a copy. The admin API
+/// serialises the same type. The [guide](crate::docs::operations) explains each value.
 ///
 /// ```
 /// use tollgate::RateLimitLayer;
 ///
 /// let limits = RateLimitLayer::new("100/minute")?;
 /// let statistics = limits.statistics();
-/// assert_eq!(statistics.totals().allowed(), 0);
-/// assert!(statistics.offenders().is_empty());
-/// assert_eq!(statistics.ordinary_denied(), None, "there were no requests");
+/// assert_eq!(statistics.totals.allowed, 0);
+/// assert!(statistics.offenders.is_empty());
+/// assert_eq!(statistics.ordinary_denied, None, "there were no requests");
 /// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
-/// Showing one with `{:?}` does not show who the offenders are.
-#[derive(Clone, Debug)]
+/// `Debug` does not show the subjects of offenders. `Serialize` does.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Statistics {
-    pub(in crate::observe) at: Timestamp,
-    pub(in crate::observe) since: Timestamp,
-    pub(in crate::observe) totals: Totals,
-    pub(in crate::observe) last_hour: Vec<TimeBucket>,
-    pub(in crate::observe) last_day: Vec<TimeBucket>,
-    pub(in crate::observe) denied_the_day_before: Option<u64>,
-    pub(in crate::observe) endpoints: Vec<EndpointStatistics>,
-    pub(in crate::observe) policies: Vec<PolicyStatistics>,
-    pub(in crate::observe) offenders: Vec<Offender>,
-    pub(in crate::observe) violators: Distinct,
-    pub(in crate::observe) violating_addresses: Distinct,
-    pub(in crate::observe) ordinary_denied: Option<f64>,
-    pub(in crate::observe) retries: Retries,
-    pub(in crate::observe) alerts: Vec<Alert>,
-    pub(in crate::observe) store_failing_since: Option<Timestamp>,
+    /// When this copy was made.
+    pub at: Timestamp,
+    /// When the layer was built.
+    pub since: Timestamp,
+    /// All requests since the layer was built. Exact.
+    pub totals: Totals,
+    /// Denials in [`last_hour`](Self::last_hour).
+    pub denied_last_hour: u64,
+    /// Denials in [`last_day`](Self::last_day).
+    pub denied_last_day: u64,
+    /// Denials in the 24 hours before [`last_day`](Self::last_day); `None` if the layer is younger.
+    pub denied_the_day_before: Option<u64>,
+    /// The current minute and the 59 before it, oldest first.
+    ///
+    /// Denials are exact. The sum of allowed requests is exact; a request at the turn of a minute
+    /// may be counted in the neighbouring bucket.
+    pub last_hour: Vec<TimeBucket>,
+    /// The current quarter of an hour and the 95 before it, oldest first.
+    pub last_day: Vec<TimeBucket>,
+    /// Endpoints that have had requests, most denials within a day first.
+    pub endpoints: Vec<EndpointStatistics>,
+    /// Quotas that have decided requests, most denials first.
+    pub policies: Vec<PolicyStatistics>,
+    /// The callers with the most denials within an hour, most denials first; at most 100.
+    pub offenders: Vec<Offender>,
+    /// The largest [`at_least`](Offender::at_least) of all offenders.
+    pub worst_offender_denials: u64,
+    /// Distinct callers that were denied within an hour.
+    pub violators: Distinct,
+    /// Distinct client IPs that were denied within ten minutes.
+    pub violating_addresses: Distinct,
+    /// Estimated share of ordinary requests that were denied within the last hour, from 0 to 1:
+    /// the rate of false positives. `None` without requests.
+    ///
+    /// A caller counts as ordinary if it was denied at most five times within the hour, because a
+    /// client that waits for `Retry-After` is not denied more often. The share is the denials of
+    /// these callers, divided by these denials plus all allowed requests.
+    pub ordinary_denied: Option<f64>,
+    /// What denied callers did next.
+    pub retries: Retries,
+    /// Firing alerts, most severe first.
+    pub alerts: Vec<Alert>,
+    /// State of the store.
+    pub store: StoreStatistics,
+    /// Version of the policy.
+    pub policy_version: u64,
 }
 
 impl Statistics {
@@ -53,129 +87,17 @@ impl Statistics {
     /// kept in monotonic time and shown in wall-clock time.
     pub(crate) fn offset_by(mut self, micros: i64) -> Self {
         let instants = [&mut self.at, &mut self.since].into_iter();
-        let spans = self.last_hour.iter_mut().chain(&mut self.last_day);
+        let buckets = self.last_hour.iter_mut().chain(&mut self.last_day);
         let offenders = self.offenders.iter_mut();
         for instant in instants
-            .chain(spans.map(|span| &mut span.from))
+            .chain(buckets.map(|bucket| &mut bucket.from))
             .chain(offenders.map(|offender| &mut offender.last_seen))
-            .chain(&mut self.store_failing_since)
+            .chain(&mut self.store.since)
         {
             *instant = instant.offset_by(micros);
         }
         let alerts = self.alerts.into_iter();
         self.alerts = alerts.map(|alert| alert.offset_by(micros)).collect();
         self
-    }
-
-    /// When they were made.
-    #[must_use]
-    pub const fn at(&self) -> Timestamp {
-        self.at
-    }
-
-    /// Since when there has been counting: when the layer was built.
-    #[must_use]
-    pub const fn since(&self) -> Timestamp {
-        self.since
-    }
-
-    /// Everything since the layer was built. Exact.
-    #[must_use]
-    pub const fn totals(&self) -> &Totals {
-        &self.totals
-    }
-
-    /// The present minute and the fifty-nine before it, the oldest first.
-    ///
-    /// Denials are exact. What was allowed is exact altogether; a request at the turn of a
-    /// minute may be found in the one next to it.
-    #[must_use]
-    pub fn last_hour(&self) -> &[TimeBucket] {
-        &self.last_hour
-    }
-
-    /// The present quarter of an hour and the ninety-five before it, the oldest first.
-    #[must_use]
-    pub fn last_day(&self) -> &[TimeBucket] {
-        &self.last_day
-    }
-
-    /// How many requests were turned away within [the last hour](Self::last_hour).
-    #[must_use]
-    pub fn denied_last_hour(&self) -> u64 {
-        self.last_hour.iter().map(TimeBucket::denied).sum()
-    }
-
-    /// How many requests were turned away within [the last day](Self::last_day).
-    #[must_use]
-    pub fn denied_last_day(&self) -> u64 {
-        self.last_day.iter().map(TimeBucket::denied).sum()
-    }
-
-    /// How many were turned away in the day before that; `None` if there was no counting yet at
-    /// its beginning.
-    #[must_use]
-    pub const fn denied_the_day_before(&self) -> Option<u64> {
-        self.denied_the_day_before
-    }
-
-    /// Each endpoint that has seen requests, those with the most denials within a day first.
-    #[must_use]
-    pub fn endpoints(&self) -> &[EndpointStatistics] {
-        &self.endpoints
-    }
-
-    /// Each quota that has decided about requests, those with the most denials first.
-    #[must_use]
-    pub fn policies(&self) -> &[PolicyStatistics] {
-        &self.policies
-    }
-
-    /// Who was turned away most often within an hour, the worst first; at most a hundred.
-    #[must_use]
-    pub fn offenders(&self) -> &[Offender] {
-        &self.offenders
-    }
-
-    /// How many callers were turned away within an hour, each counted once.
-    #[must_use]
-    pub const fn violators(&self) -> Distinct {
-        self.violators
-    }
-
-    /// How many addresses of clients were turned away within ten minutes, each counted once.
-    #[must_use]
-    pub const fn violating_addresses(&self) -> Distinct {
-        self.violating_addresses
-    }
-
-    /// The estimated share of ordinary requests that were turned away within the last hour, from
-    /// 0 to 1: what others call false positives. `None` if there were no requests.
-    ///
-    /// Nobody can know who meant well. A caller is taken for an ordinary one who was turned away
-    /// at most five times within the hour: who is told to wait, and waits, is not turned away
-    /// more often. The share is of the denials of such callers in these denials and all
-    /// requests that were allowed.
-    #[must_use]
-    pub const fn ordinary_denied(&self) -> Option<f64> {
-        self.ordinary_denied
-    }
-
-    /// What became of those who were told to come back later.
-    #[must_use]
-    pub const fn retries(&self) -> &Retries {
-        &self.retries
-    }
-
-    /// The alerts that are firing, the most severe first.
-    #[must_use]
-    pub fn alerts(&self) -> &[Alert] {
-        &self.alerts
-    }
-
-    /// Since when the store has not answered; `None` if it does.
-    #[must_use]
-    pub const fn store_failing_since(&self) -> Option<Timestamp> {
-        self.store_failing_since
     }
 }

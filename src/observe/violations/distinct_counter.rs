@@ -1,26 +1,25 @@
-//! How many different ones: exact while they are few, estimated beyond.
+//! Number of distinct hashes: exact up to a limit, estimated beyond.
 
 use crate::clock::Timestamp;
 use crate::hashed::ByHash;
 use crate::observe::statistics::Distinct;
 
-/// Counts different hashes by when they were last seen, so that it can be asked about any number
-/// of minutes up to an hour.
+/// Counts distinct hashes over any number of minutes up to an hour.
 #[derive(Debug, Default)]
 pub(super) struct DistinctCounter {
-    /// When each was last seen, as long as there is room.
+    /// The minute in which each hash was last seen, for the first [`EXACT`](Self::EXACT) hashes.
     known: ByHash<u32>,
-    /// When one was last seen that had no room.
+    /// The last minute in which a hash did not fit.
     overflowed: Option<u32>,
     swept: u32,
-    sketch: Option<Sketch>,
+    sketch: Option<DistinctSketch>,
 }
 
 impl DistinctCounter {
-    /// So many are told apart.
+    /// Hashes that are counted exactly.
     pub(super) const EXACT: usize = 2_048;
 
-    /// What was last seen so long ago is forgotten.
+    /// Hashes are dropped so many minutes after they were last seen.
     const MINUTES: u32 = 60;
 
     pub(super) fn add(&mut self, hash: u64, now: Timestamp) {
@@ -41,7 +40,7 @@ impl DistinctCounter {
         }
         self.overflowed = Some(minute);
         if self.sketch.is_none() {
-            let mut sketch = Sketch::new();
+            let mut sketch = DistinctSketch::new();
             for (hash, seen) in &self.known {
                 sketch.add(*hash, *seen);
             }
@@ -50,21 +49,21 @@ impl DistinctCounter {
         }
     }
 
-    /// Makes room, at most once a minute.
+    /// Drops expired hashes, at most once a minute.
     fn sweep(&mut self, minute: u32) {
         if self.swept != minute {
             self.swept = minute;
             let first = minute.saturating_sub(Self::MINUTES - 1);
             self.known.retain(|_, seen| *seen >= first);
             if self.overflowed.is_some_and(|last| last < first) {
-                // All that it knew besides is forgotten as well.
+                // All hashes of the sketch have expired.
                 self.overflowed = None;
                 self.sketch = None;
             }
         }
     }
 
-    /// How many were seen in the present minute and in those before it, `minutes` altogether.
+    /// Returns the number of hashes seen in the last `minutes`, including the current minute.
     pub(super) fn count(&self, now: Timestamp, minutes: u32) -> Distinct {
         let first = (minute_of(now) + 1).saturating_sub(minutes);
         let is_exact = self.overflowed.is_none_or(|last| last < first);
@@ -75,22 +74,25 @@ impl DistinctCounter {
                 known.filter(|seen| **seen >= first).count() as u64
             }
         };
-        Distinct { count, is_exact }
+        Distinct {
+            count,
+            exact: is_exact,
+        }
     }
 }
 
-/// A `HyperLogLog` that remembers when: for each register and rank the last minute in which it
-/// was reached. Asked about a span of time, it is the one that has seen only that.
+/// A `HyperLogLog` over a sliding window: it stores the last minute in which each rank of each
+/// register was reached, and estimates from the ranks that were reached within the window.
 #[derive(Debug)]
-struct Sketch {
+struct DistinctSketch {
     seen: Box<[[u32; RANKS]]>,
 }
 
 const REGISTERS: usize = 1_024;
-/// Enough for sixteen thousand million.
+/// Enough for 16 × 10^9 hashes.
 const RANKS: usize = 24;
 
-impl Sketch {
+impl DistinctSketch {
     fn new() -> Self {
         Self {
             seen: vec![[0; RANKS]; REGISTERS].into(),
@@ -98,11 +100,14 @@ impl Sketch {
     }
 
     fn add(&mut self, hash: u64, minute: u32) {
-        #[expect(clippy::cast_possible_truncation, reason = "the low bits are meant")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "only the low bits are used"
+        )]
         let register = hash as usize % REGISTERS;
         let rank = (hash / REGISTERS as u64).trailing_zeros() as usize;
         let seen = &mut self.seen[register][rank.min(RANKS - 1)];
-        // Minute 0, fifty years ago, stands for never.
+        // Minute 0 (1970) means never.
         *seen = minute.max(*seen);
     }
 
@@ -127,7 +132,7 @@ impl Sketch {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "not negative, and far from the end"
+            reason = "positive and far below the maximum"
         )]
         {
             estimate.round() as u64
@@ -148,7 +153,7 @@ mod tests {
         Timestamp::from_secs(1_735_689_600 + secs)
     }
 
-    /// Hashes as they come from a good hasher.
+    /// Well-mixed hashes (splitmix64).
     fn hash(number: u64) -> u64 {
         let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -157,18 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn few_are_counted_one_by_one_and_by_when_they_were_last_seen() {
-        let mut different = DistinctCounter::default();
+    fn few_hashes_are_counted_exactly_by_when_they_were_last_seen() {
+        let mut counter = DistinctCounter::default();
         for number in 0..51 {
-            different.add(hash(number), at(0));
-            different.add(hash(number), at(1));
+            counter.add(hash(number), at(0));
+            counter.add(hash(number), at(1));
         }
-        different.add(hash(7), at(600));
-        let count = |minutes, secs| different.count(at(secs), minutes);
-        let exact = |count| Distinct {
-            count,
-            is_exact: true,
-        };
+        counter.add(hash(7), at(600));
+        let count = |minutes, secs| counter.count(at(secs), minutes);
+        let exact = |count| Distinct { count, exact: true };
         assert_eq!(count(10, 599), exact(51));
         assert_eq!(count(10, 600), exact(1));
         assert_eq!(count(60, 3_599), exact(51));
@@ -177,28 +179,28 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
-    fn many_are_estimated_to_a_few_in_a_hundred() {
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    fn many_hashes_are_estimated_within_ten_percent() {
         for many in [3_000_u64, 20_000, 1_000_000] {
-            let mut different = DistinctCounter::default();
+            let mut counter = DistinctCounter::default();
             for number in 0..many {
-                different.add(hash(number), at(0));
+                counter.add(hash(number), at(0));
             }
-            let counted = different.count(at(0), 10);
-            assert!(!counted.is_exact);
+            let counted = counter.count(at(0), 10);
+            assert!(!counted.exact);
             let off = (counted.count as f64 / many as f64 - 1.0).abs();
             assert!(off < 0.1, "{counted:?} of {many}");
-            assert_eq!(different.known.len(), DistinctCounter::EXACT);
+            assert_eq!(counter.known.len(), DistinctCounter::EXACT);
 
-            different.add(hash(1), at(1_200));
-            let later = different.count(at(1_200), 10);
-            assert!(later.is_exact, "what was too much is long ago");
+            counter.add(hash(1), at(1_200));
+            let later = counter.count(at(1_200), 10);
+            assert!(later.exact, "the overflow is outside of the window");
             assert_eq!(later.count, 1);
-            assert!(!different.count(at(1_200), 60).is_exact);
+            assert!(!counter.count(at(1_200), 60).exact);
             for number in 0..3_000 {
-                different.add(hash(number), at(20_000));
+                counter.add(hash(number), at(20_000));
             }
-            assert_eq!(different.known.len(), DistinctCounter::EXACT);
+            assert_eq!(counter.known.len(), DistinctCounter::EXACT);
         }
     }
 }

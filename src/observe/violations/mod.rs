@@ -1,4 +1,4 @@
-//! What is kept of requests that were turned away. Of fixed size, whatever comes.
+//! History of denied requests, of bounded size.
 
 mod distinct_counter;
 mod endpoint;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::distinct_counter::DistinctCounter;
-use self::endpoint::Endpoint;
+use self::endpoint::EndpointHistory;
+pub(super) use self::endpoint::EndpointSummary;
 use self::offenders::Offenders;
 use super::counters::DecisionCounters;
 use super::statistics::{Distinct, Offender};
@@ -22,11 +23,11 @@ pub(super) use self::retry_tracker::RetryTracker;
 const MINUTE: Duration = Duration::from_mins(1);
 const QUARTER: Duration = Duration::from_mins(15);
 
-/// How many quarters of an hour a day has.
+/// Quarters of an hour in a day.
 const DAY: usize = 96;
 
-/// Everything about denials that is kept behind one lock. Behind it is no more than a few dozen
-/// steps, a fraction of what it takes to write the answer.
+/// All state about denials, behind one lock. A denial holds it for a few dozen instructions, a
+/// fraction of the cost of its response.
 #[derive(Debug)]
 pub(super) struct Violations {
     denied: StepRing<60>,
@@ -36,14 +37,14 @@ pub(super) struct Violations {
     offenders: Offenders,
     callers: DistinctCounter,
     addresses: DistinctCounter,
-    /// By the numbers of their counters.
-    endpoints: Vec<Endpoint>,
-    /// How many were allowed when it was last looked, and when that was.
+    /// By the number of their counters.
+    endpoints: Vec<EndpointHistory>,
+    /// Allowed requests at the last tick, and its instant.
     allowed_before: u64,
     ticked_at: Timestamp,
 }
 
-/// One request that was turned away.
+/// One denied request.
 pub(super) struct Violation<'a> {
     pub(super) endpoint: &'a DecisionCounters,
     pub(super) policy: &'a Arc<str>,
@@ -54,7 +55,7 @@ pub(super) struct Violation<'a> {
 }
 
 impl Violations {
-    /// Callers with more denials than this within an hour are no ordinary ones.
+    /// Callers with more denials than this within an hour do not count as ordinary.
     const ORDINARY: u64 = 5;
 
     pub(super) fn new(now: Timestamp) -> Self {
@@ -89,54 +90,54 @@ impl Violations {
         self.endpoint(endpoint.number()).deny(now);
     }
 
-    fn endpoint(&mut self, number: usize) -> &mut Endpoint {
+    fn endpoint(&mut self, number: usize) -> &mut EndpointHistory {
         if self.endpoints.len() <= number {
-            self.endpoints.resize_with(number + 1, Endpoint::default);
+            self.endpoints
+                .resize_with(number + 1, EndpointHistory::default);
         }
         &mut self.endpoints[number]
     }
 
-    /// Takes note of how many were allowed so far. What has come since the last time came then:
-    /// whoever comes first in a new second looks before it is counted.
+    /// Adds the requests that were allowed since the last tick to its step: the first request of a
+    /// new second ticks before it is counted.
     pub(super) fn tick(&mut self, endpoints: &[Arc<DecisionCounters>], now: Timestamp) {
         let allowed: u64 = endpoints.iter().map(|counters| counters.allowed()).sum();
         let more = allowed - self.allowed_before;
         self.allowed.add(self.ticked_at, more);
         self.allowed_by_quarter.add(self.ticked_at, more);
         (self.allowed_before, self.ticked_at) = (allowed, now);
-        self.offenders.forget(now);
+        self.offenders.expire(now);
         for (number, counters) in endpoints.iter().enumerate() {
             self.endpoint(number).tick(counters, now);
         }
     }
 }
 
-/// What can be read from it, as of now.
 impl Violations {
-    /// Denials in the present minute and in those before it, `minutes` altogether.
+    /// Returns the denials in the last `minutes`, including the current minute.
     pub(super) fn denied(&self, now: Timestamp, minutes: usize) -> u64 {
         self.denied.sum(now, minutes)
     }
 
-    /// Each minute of an hour: when it began, what was allowed, what was denied.
+    /// Returns each minute of the last hour: beginning, allowed, denied.
     pub(super) fn minutes(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, u64, u64)> {
         let both = self.allowed.steps(now).zip(self.denied.steps(now));
         both.map(|((from, allowed), (_, denied))| (from, allowed, denied))
     }
 
-    /// The same for each quarter of an hour of a day.
+    /// Returns each quarter of an hour of the last day: beginning, allowed, denied.
     pub(super) fn quarters(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, u64, u64)> {
         let denied = self.denied_by_quarter.steps(now).skip(DAY);
         let both = self.allowed_by_quarter.steps(now).zip(denied);
         both.map(|((from, allowed), (_, denied))| (from, allowed, denied))
     }
 
-    /// Denials in the day before that.
+    /// Returns the denials in the day before the last day.
     pub(super) fn denied_the_day_before(&self, now: Timestamp) -> u64 {
         self.denied_by_quarter.total(now) - self.denied_by_quarter.sum(now, DAY)
     }
 
-    /// When the day before that begins.
+    /// Returns the beginning of the day before the last day.
     pub(super) fn the_day_before(&self, now: Timestamp) -> Option<Timestamp> {
         let mut quarters = self.denied_by_quarter.steps(now);
         quarters.next().map(|(from, _)| from)
@@ -154,13 +155,13 @@ impl Violations {
         self.offenders.worst(most)
     }
 
-    /// How many denials the worst of them certainly has within an hour.
+    /// Returns the largest lower bound of the denials of a caller within an hour.
     pub(super) fn most_denials(&self) -> u64 {
         let all = self.offenders.above(0);
         all.map(|(_, _, denials)| denials).max().unwrap_or(0)
     }
 
-    /// Those that certainly have more denials than this within an hour.
+    /// Returns the callers whose lower bound is above `denials`: hash, subject, lower bound.
     pub(super) fn offenders_above(
         &self,
         denials: u64,
@@ -168,28 +169,31 @@ impl Violations {
         self.offenders.above(denials)
     }
 
-    /// How many requests of ordinary callers were denied within an hour, and how many there were.
+    /// Returns the denials of ordinary callers within an hour, and these plus all allowed requests.
     pub(super) fn ordinary(&self, now: Timestamp) -> (u64, u64) {
-        let denied = self.offenders.of_callers_with_at_most(Self::ORDINARY);
-        let since = self.offenders.looks_back_to();
+        let denied = self.offenders.denials_of_callers_up_to(Self::ORDINARY);
+        let since = self.offenders.window_start();
         let minutes = self.allowed.steps(now).filter(|(from, _)| *from >= since);
         let allowed: u64 = minutes.map(|(_, allowed)| allowed).sum();
         (denied, allowed + denied)
     }
 
-    /// Of an endpoint: denials within an hour, within a day, and how much its callers had left.
+    /// Returns the estimated share of ordinary requests that were denied within an hour; `None`
+    /// without requests.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    pub(super) fn ordinary_denied(&self, now: Timestamp) -> Option<f64> {
+        let (denied, requests) = self.ordinary(now);
+        (requests > 0).then(|| denied as f64 / requests as f64)
+    }
+
     pub(super) fn of_endpoint(
         &self,
         counters: &DecisionCounters,
         now: Timestamp,
-    ) -> (u64, u64, Option<f64>) {
-        match self.endpoints.get(counters.number()) {
-            Some(endpoint) => (
-                endpoint.denied_last_hour(now),
-                endpoint.denied_last_day(now),
-                endpoint.average_remaining(counters, now),
-            ),
-            None => (0, 0, None),
-        }
+    ) -> EndpointSummary {
+        let history = self.endpoints.get(counters.number());
+        history.map_or_else(EndpointSummary::default, |history| {
+            history.summary(counters, now)
+        })
     }
 }

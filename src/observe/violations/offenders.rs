@@ -1,4 +1,4 @@
-//! Who is turned away most often: a sketch of fixed size.
+//! The callers with the most denials: a sketch of fixed size.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,42 +11,42 @@ use crate::key::{OwnedSubject, Subject, Value};
 use crate::observe::report::address_of;
 use crate::observe::statistics::Offender;
 
-/// Counts the denials of the last hour by caller, for as many callers as there are places: the
-/// "space saving" sketch of Metwally, Agrawal and El Abbadi, made to forget.
+/// Counts the denials of the last hour by caller: the "space saving" sketch of Metwally, Agrawal
+/// and El Abbadi, with expiry.
 ///
-/// A newcomer takes the place of whoever has the fewest denials, and inherits them, because
-/// they may have been its own. So all counts together stay what there was, the smallest is at
-/// most the average, and whoever has more than the average of all denials has a place.
+/// A new caller replaces the one with the fewest denials and inherits its count, because some of
+/// them may have been its own. The sum of all counts is therefore exact, the smallest count is at
+/// most the average, and a caller with more than the average of all denials has an entry.
 #[derive(Debug, Default)]
 pub(super) struct Offenders {
-    entries: Vec<Entry>,
-    /// The sum of each entry, next to each other, since the smallest is looked for.
+    entries: Vec<OffenderEntry>,
+    /// The sum of each entry, in a vector of their own for the search of the smallest.
     totals: Vec<u32>,
-    /// No sum is smaller than this, and who comes next is looked at first.
+    /// Lower bound of all sums, and where the search of the smallest continues.
     least: u32,
     next: usize,
     by_hash: ByHash<usize>,
     newest: u64,
 }
 
-struct Entry {
+struct OffenderEntry {
     hash: u64,
-    who: Who,
+    caller: StoredCaller,
     own: [u32; STEPS],
-    /// What the one had that was here before.
+    /// Denials of the previous callers of this entry.
     inherited: [u32; STEPS],
     last_seen: Timestamp,
     policy: Arc<str>,
 }
 
-/// Whom a place is for. Under attack they take turns, and most of them are known by their address:
-/// that needs no memory of its own.
-enum Who {
+/// Caller of an entry. Addresses are stored inline: under attack entries change often, and most
+/// callers are addresses.
+enum StoredCaller {
     Address(IpAddr),
     Other(OwnedSubject),
 }
 
-impl Who {
+impl StoredCaller {
     fn new(subject: &Subject<'_>) -> Self {
         match address_of(subject) {
             Some(address) => Self::Address(address.to_canonical()),
@@ -62,16 +62,16 @@ impl Who {
     }
 }
 
-/// Forgets in steps of this length, at whole multiples of it.
+/// Denials expire in steps of this length, at whole multiples of it.
 pub(in crate::observe) const STEP: Duration = Duration::from_mins(5);
 
-/// As many as an hour has.
+/// Steps in an hour.
 pub(in crate::observe) const STEPS: usize = 12;
 
-impl Entry {
-    /// Somebody else has the place now, and everything that was counted there.
-    fn leave_to(&mut self, hash: u64, who: Who) {
-        (self.hash, self.who) = (hash, who);
+impl OffenderEntry {
+    /// Assigns the entry to another caller, which inherits its denials.
+    fn reassign(&mut self, hash: u64, caller: StoredCaller) {
+        (self.hash, self.caller) = (hash, caller);
         for (inherited, own) in self.inherited.iter_mut().zip(&mut self.own) {
             *inherited = inherited.saturating_add(std::mem::take(own));
         }
@@ -81,9 +81,9 @@ impl Entry {
         self.own.iter().copied().map(u64::from).sum()
     }
 
-    fn seen_as(&self, total: u32) -> Offender {
+    fn to_offender(&self, total: u32) -> Offender {
         Offender {
-            subject: OwnedSubject::from(&self.who.subject()),
+            subject: OwnedSubject::from(&self.caller.subject()),
             denied: u64::from(total),
             at_least: self.at_least(),
             last_seen: self.last_seen,
@@ -93,9 +93,10 @@ impl Entry {
 }
 
 impl Offenders {
-    pub(super) const MOST: usize = 500;
+    /// Callers that are counted at a time.
+    pub(super) const CAPACITY: usize = 500;
 
-    /// One more denial.
+    /// Counts a denial.
     pub(super) fn add(
         &mut self,
         hash: u64,
@@ -103,12 +104,12 @@ impl Offenders {
         policy: &Arc<str>,
         now: Timestamp,
     ) {
-        self.forget(now);
+        self.expire(now);
         let index = match self.by_hash.get(&hash) {
             Some(&index) => index,
-            None => self.newcomer(hash, subject, policy),
+            None => self.insert(hash, subject, policy),
         };
-        let step = place(self.newest);
+        let step = index_of(self.newest);
         let entry = &mut self.entries[index];
         entry.own[step] = entry.own[step].saturating_add(1);
         entry.last_seen = now;
@@ -118,12 +119,12 @@ impl Offenders {
         self.totals[index] = self.totals[index].saturating_add(1);
     }
 
-    fn newcomer(&mut self, hash: u64, subject: &Subject<'_>, policy: &Arc<str>) -> usize {
-        let who = Who::new(subject);
-        let index = if self.entries.len() < Self::MOST {
-            self.entries.push(Entry {
+    fn insert(&mut self, hash: u64, subject: &Subject<'_>, policy: &Arc<str>) -> usize {
+        let caller = StoredCaller::new(subject);
+        let index = if self.entries.len() < Self::CAPACITY {
+            self.entries.push(OffenderEntry {
                 hash,
-                who,
+                caller,
                 own: [0; STEPS],
                 inherited: [0; STEPS],
                 last_seen: Timestamp::EPOCH,
@@ -132,22 +133,22 @@ impl Offenders {
             self.totals.push(0);
             self.entries.len() - 1
         } else {
-            let index = self.place_of_least();
+            let index = self.smallest();
             let old = &mut self.entries[index];
             self.by_hash.remove(&old.hash);
-            old.leave_to(hash, who);
+            old.reassign(hash, caller);
             index
         };
         self.by_hash.insert(hash, index);
         index
     }
 
-    /// The place with the fewest denials.
+    /// Returns the index of the entry with the fewest denials.
     ///
-    /// Sums only grow until something is forgotten. So it goes around from where it left off,
-    /// and when nobody is left who has so few, looks for the next smallest sum: under attack
-    /// each place is looked at about once for every time it is taken.
-    fn place_of_least(&mut self) -> usize {
+    /// Sums only grow between expiries. The search therefore continues where it ended, and looks
+    /// for a new lower bound only after a full round: under attack an entry is visited about once
+    /// for each time that it is reassigned.
+    fn smallest(&mut self) -> usize {
         let count = self.totals.len();
         for _ in 0..=count {
             let (index, next) = (self.next, self.next + 1);
@@ -162,8 +163,8 @@ impl Offenders {
         index
     }
 
-    /// Forgets what is older than an hour.
-    pub(super) fn forget(&mut self, now: Timestamp) {
+    /// Drops denials that are older than an hour.
+    pub(super) fn expire(&mut self, now: Timestamp) {
         let step = step_of(now);
         if step <= self.newest {
             return;
@@ -171,40 +172,43 @@ impl Offenders {
         let passed = (step - self.newest).min(STEPS as u64);
         for at in (step + 1 - passed)..=step {
             for entry in &mut self.entries {
-                entry.own[place(at)] = 0;
-                entry.inherited[place(at)] = 0;
+                entry.own[index_of(at)] = 0;
+                entry.inherited[index_of(at)] = 0;
             }
         }
         self.newest = step;
         (self.least, self.next) = (0, 0);
-        let counts = |entry: &Entry| entry.own.iter().chain(&entry.inherited).sum();
+        let counts = |entry: &OffenderEntry| entry.own.iter().chain(&entry.inherited).sum();
         self.entries.retain(|entry| counts(entry) > 0_u32);
         self.totals = self.entries.iter().map(counts).collect();
-        let places = self.entries.iter().enumerate();
-        self.by_hash = places.map(|(index, entry)| (entry.hash, index)).collect();
+        let indexed = self.entries.iter().enumerate();
+        self.by_hash = indexed.map(|(index, entry)| (entry.hash, index)).collect();
     }
 
-    /// The worst ones.
+    /// Returns the callers with the most denials.
     pub(super) fn worst(&self, most: usize) -> Vec<Offender> {
-        let mut all: Vec<(u32, &Entry)> = self.seen().collect();
+        let mut all: Vec<(u32, &OffenderEntry)> =
+            self.totals.iter().copied().zip(&self.entries).collect();
         all.sort_by_key(|(total, entry)| {
             let seen = u64::MAX - entry.last_seen.as_micros();
             (u32::MAX - total, u64::MAX - entry.at_least(), seen)
         });
         let worst = all.into_iter().take(most);
-        worst.map(|(total, entry)| entry.seen_as(total)).collect()
+        worst
+            .map(|(total, entry)| entry.to_offender(total))
+            .collect()
     }
 
-    /// Those that certainly have more denials than this, and how many.
+    /// Returns the callers whose lower bound is above `denials`: hash, subject, lower bound.
     pub(super) fn above(&self, denials: u64) -> impl Iterator<Item = (u64, Subject<'_>, u64)> {
         self.entries.iter().filter_map(move |entry| {
             let at_least = entry.at_least();
-            (at_least > denials).then(|| (entry.hash, entry.who.subject(), at_least))
+            (at_least > denials).then(|| (entry.hash, entry.caller.subject(), at_least))
         })
     }
 
-    /// All denials of the hour, and of them those of callers who have at most so many.
-    pub(super) fn of_callers_with_at_most(&self, denials: u64) -> u64 {
+    /// Returns the denials of the hour without those of callers with certainly more than `denials`.
+    pub(super) fn denials_of_callers_up_to(&self, denials: u64) -> u64 {
         let all: u64 = self.totals.iter().copied().map(u64::from).sum();
         all - self
             .above(denials)
@@ -212,14 +216,10 @@ impl Offenders {
             .sum::<u64>()
     }
 
-    /// When the hour begins that is looked back on.
-    pub(super) fn looks_back_to(&self) -> Timestamp {
+    /// Returns the beginning of the hour that is counted.
+    pub(super) fn window_start(&self) -> Timestamp {
         let step = (self.newest + 1).saturating_sub(STEPS as u64);
         Timestamp::EPOCH.saturating_add(STEP * u32::try_from(step).unwrap_or(u32::MAX))
-    }
-
-    fn seen(&self) -> impl Iterator<Item = (u32, &Entry)> {
-        self.totals.iter().copied().zip(&self.entries)
     }
 }
 
@@ -227,17 +227,17 @@ const fn step_of(now: Timestamp) -> u64 {
     now.as_micros() / (STEP.as_secs() * 1_000_000)
 }
 
-fn place(step: u64) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "it is below twelve")]
+fn index_of(step: u64) -> usize {
+    #[expect(clippy::cast_possible_truncation, reason = "below 12")]
     {
         (step % STEPS as u64) as usize
     }
 }
 
-/// Shows how many there are, and not who.
-impl std::fmt::Debug for Entry {
+/// Hides the caller.
+impl std::fmt::Debug for OffenderEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry").finish_non_exhaustive()
+        f.debug_struct("OffenderEntry").finish_non_exhaustive()
     }
 }
 
@@ -249,64 +249,62 @@ mod tests {
         Timestamp::from_secs(1_735_689_600 + secs)
     }
 
-    /// Somebody by number, who is also its own hash.
-    fn add(offenders: &mut Offenders, who: u64, now: Timestamp) {
+    /// Adds a denial of a numbered caller whose hash is its number.
+    fn add(offenders: &mut Offenders, caller: u64, now: Timestamp) {
         let policy: Arc<str> = "user:global:1h".into();
-        offenders.add(who, &Subject::from(who), &policy, now);
+        offenders.add(caller, &Subject::from(caller), &policy, now);
     }
 
     #[test]
-    fn as_long_as_there_are_places_counts_are_exact_and_leave_after_an_hour() {
+    fn counts_are_exact_below_capacity_and_expire_after_an_hour() {
         let mut offenders = Offenders::default();
-        for who in 1..=20 {
-            for _ in 0..who {
-                add(&mut offenders, who, at(0));
+        for caller in 1..=20 {
+            for _ in 0..caller {
+                add(&mut offenders, caller, at(0));
             }
         }
         add(&mut offenders, 3, at(3_000));
         let worst = offenders.worst(2);
-        let figures = |offender: &Offender| (offender.denied, offender.at_least);
-        assert_eq!(figures(&worst[0]), (20, 20));
-        assert_eq!(figures(&worst[1]), (19, 19));
-        assert_eq!(worst[0].subject(), Subject::from(20_u64));
+        let bounds = |offender: &Offender| (offender.denied, offender.at_least);
+        assert_eq!(bounds(&worst[0]), (20, 20));
+        assert_eq!(bounds(&worst[1]), (19, 19));
+        assert_eq!(worst[0].subject.as_subject(), Subject::from(20_u64));
         assert_eq!(offenders.above(17).count(), 3);
-        assert_eq!(offenders.of_callers_with_at_most(5), 1 + 2 + 4 + 4 + 5);
+        assert_eq!(offenders.denials_of_callers_up_to(5), 1 + 2 + 4 + 4 + 5);
 
-        offenders.forget(at(3_599));
+        offenders.expire(at(3_599));
         assert_eq!(offenders.entries.len(), 20);
-        offenders.forget(at(3_600));
-        assert_eq!(offenders.entries.len(), 1, "only what came later is left");
-        assert_eq!(figures(&offenders.worst(9)[0]), (1, 1));
-        assert_eq!(offenders.looks_back_to(), at(300));
-        offenders.forget(at(1_000_000));
+        offenders.expire(at(3_600));
+        assert_eq!(offenders.entries.len(), 1, "only the later denial is left");
+        assert_eq!(bounds(&offenders.worst(9)[0]), (1, 1));
+        assert_eq!(offenders.window_start(), at(300));
+        offenders.expire(at(1_000_000));
         assert!(offenders.by_hash.is_empty());
     }
 
-    /// One more than there are places: somebody has to make way, and leaves what was counted.
     #[test]
-    fn whoever_is_known_by_an_address_has_it_still_when_places_change_hands() {
+    fn a_reassigned_entry_keeps_the_address_of_its_caller() {
         let mut offenders = Offenders::default();
         let policy: Arc<str> = "ip:global:1h".into();
         let address = |number: usize| IpAddr::from((number as u128).to_be_bytes());
         let subject = |number| Subject::named((Identity::IP, Value::Address(address(number))));
-        for number in 0..=Offenders::MOST {
+        for number in 0..=Offenders::CAPACITY {
             offenders.add(number as u64, &subject(number), &policy, at(0));
         }
-        let worst = offenders.worst(Offenders::MOST);
-        assert_eq!(worst[0].subject(), subject(Offenders::MOST));
+        let worst = offenders.worst(Offenders::CAPACITY);
+        assert_eq!(worst[0].subject.as_subject(), subject(Offenders::CAPACITY));
         assert_eq!((worst[0].denied, worst[0].at_least), (2, 1));
-        assert_eq!(worst[0].policy(), "ip:global:1h");
-        for (number, offender) in (1..Offenders::MOST).zip(&worst[1..]) {
-            assert_eq!(offender.subject(), subject(number));
+        assert_eq!(&*worst[0].policy, "ip:global:1h");
+        for (number, offender) in (1..Offenders::CAPACITY).zip(&worst[1..]) {
+            assert_eq!(offender.subject.as_subject(), subject(number));
         }
     }
 
-    /// Ten times as many as there are places, each once or twice, and one who has a little more
-    /// than its share of all.
+    /// Ten times as many denials as entries, and one caller with a little more than the average.
     #[test]
-    fn whoever_has_more_than_the_average_is_never_lost_and_never_underestimated() {
+    fn a_caller_above_the_average_is_never_lost_and_never_underestimated() {
         let mut offenders = Offenders::default();
-        let most = Offenders::MOST as u64;
+        let most = Offenders::CAPACITY as u64;
         let (mut all, mut truth) = (0, 0);
         for round in 0..10 * most {
             add(&mut offenders, 1_000 + round % (5 * most), at(0));
@@ -317,17 +315,17 @@ mod tests {
             }
         }
         assert!(truth * most > all);
-        let worst = offenders.worst(Offenders::MOST);
+        let worst = offenders.worst(Offenders::CAPACITY);
         let found = worst
             .iter()
-            .find(|one| one.subject() == Subject::from(7_u64));
-        let found = found.expect("it has more than its share");
+            .find(|one| one.subject.as_subject() == Subject::from(7_u64));
+        let found = found.expect("it has more than the average");
         assert!(
             (found.at_least..=found.denied).contains(&truth),
             "{found:?}, not {truth}"
         );
         let sum: u64 = worst.iter().map(|one| one.denied).sum();
-        assert_eq!(sum, all, "nothing is lost or made up altogether");
-        assert_eq!(offenders.entries.len(), Offenders::MOST);
+        assert_eq!(sum, all, "the sum is exact");
+        assert_eq!(offenders.entries.len(), Offenders::CAPACITY);
     }
 }

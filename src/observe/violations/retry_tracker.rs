@@ -1,34 +1,32 @@
-//! What becomes of those who are told to come back later.
+//! Tracks what denied callers do next.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::hashed::ByHash;
-use crate::observe::metric;
 use crate::observe::statistics::Retries;
 use crate::sync::{Mutex, lock};
 
-/// Who was denied, by which counter, and when they may come back.
+/// Denied callers, the counter that denied them, and when a retry can succeed.
 #[derive(Debug)]
 pub(in crate::observe) struct RetryTracker {
-    /// How many are waited for: mostly nobody, and then nobody who is allowed is looked for.
+    /// Number of tracked callers. Mostly 0: then no allowed request is looked up.
     count: AtomicUsize,
-    /// A bit for each hash that may be among them.
+    /// One bit per hash that may be tracked, read without the lock.
     filter: Box<[AtomicU64]>,
-    inner: Mutex<Inner>,
-    metrics: metric::OfRetries,
+    tracked: Mutex<TrackedCallers>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    by_caller: ByHash<Wait>,
+struct TrackedCallers {
+    by_caller: ByHash<TrackedDenial>,
     swept: Timestamp,
-    figures: Retries,
+    statistics: Retries,
 }
 
 #[derive(Debug)]
-struct Wait {
+struct TrackedDenial {
     counter: u64,
     until: Timestamp,
 }
@@ -37,21 +35,25 @@ impl Default for RetryTracker {
     fn default() -> Self {
         Self {
             count: AtomicUsize::new(0),
-            filter: (0..Self::WORDS).map(|_| AtomicU64::new(0)).collect(),
-            inner: Mutex::default(),
-            metrics: metric::OfRetries::default(),
+            filter: (0..Self::FILTER_WORDS).map(|_| AtomicU64::new(0)).collect(),
+            tracked: Mutex::default(),
         }
     }
 }
 
+/// Values of the label `outcome` of `tollgate_retries_total`.
+const ADMITTED: &str = "admitted";
+const DENIED_AGAIN: &str = "denied_again";
+const TOO_SOON: &str = "too_soon";
+
 impl RetryTracker {
-    /// So many callers are followed at a time.
-    pub(in crate::observe) const MOST: usize = 4_096;
+    /// Callers that are tracked at a time.
+    pub(in crate::observe) const CAPACITY: usize = 4_096;
 
-    /// Who does not come back for so long after the time that was told is not waited for.
-    const PATIENCE: Duration = Duration::from_hours(1);
+    /// A caller is dropped so long after the instant when its retry could succeed.
+    const EXPIRY: Duration = Duration::from_hours(1);
 
-    const WORDS: usize = 1_024;
+    const FILTER_WORDS: usize = 1_024;
 
     #[inline]
     pub(in crate::observe) fn is_empty(&self) -> bool {
@@ -59,116 +61,114 @@ impl RetryTracker {
     }
 
     fn bit(&self, hash: u64) -> (&AtomicU64, u64) {
-        let word = (hash >> 32) as usize % Self::WORDS;
+        let word = (hash >> 32) as usize % Self::FILTER_WORDS;
         (&self.filter[word], 1 << (hash >> 58))
     }
 
-    /// A caller was denied by a counter, and told when to come back.
+    /// Tracks a denial by a counter, unless no wait helps. Returns the outcome if it was a retry.
     pub(in crate::observe) fn denied(
         &self,
         caller: u64,
         counter: u64,
         until: Option<Timestamp>,
         now: Timestamp,
-    ) {
-        let Some(until) = until else {
-            return;
-        };
-        let mut inner = lock(&self.inner);
-        let Inner {
-            by_caller, figures, ..
-        } = &mut *inner;
+    ) -> Option<&'static str> {
+        let until = until?;
+        let mut tracked = lock(&self.tracked);
+        let TrackedCallers {
+            by_caller,
+            statistics,
+            ..
+        } = &mut *tracked;
         match by_caller.get_mut(&caller) {
-            Some(wait) if wait.counter == counter => {
-                let outcome = if now < wait.until {
-                    figures.too_soon += 1;
-                    metric::Retried::TooSoon
+            Some(denial) if denial.counter == counter => {
+                let outcome = if now < denial.until {
+                    statistics.too_soon += 1;
+                    TOO_SOON
                 } else {
-                    figures.denied_again += 1;
-                    metric::Retried::DeniedAgain
+                    statistics.denied_again += 1;
+                    DENIED_AGAIN
                 };
-                wait.until = until;
-                drop(inner);
-                metric::retried(&self.metrics, outcome);
-                return;
+                denial.until = until;
+                return Some(outcome);
             }
-            Some(_) => return,
+            Some(_) => return None,
             None => {}
         }
-        if inner.by_caller.len() >= Self::MOST {
-            self.sweep(&mut inner, now);
+        if tracked.by_caller.len() >= Self::CAPACITY {
+            self.sweep(&mut tracked, now);
         }
-        if inner.by_caller.len() < Self::MOST {
-            inner.by_caller.insert(caller, Wait { counter, until });
+        if tracked.by_caller.len() < Self::CAPACITY {
+            tracked
+                .by_caller
+                .insert(caller, TrackedDenial { counter, until });
             let (word, bit) = self.bit(caller);
             word.fetch_or(bit, Ordering::Relaxed);
-            self.count.store(inner.by_caller.len(), Ordering::Relaxed);
+            self.count.store(tracked.by_caller.len(), Ordering::Relaxed);
         }
+        None
     }
 
-    /// A caller was allowed; `counts` says of a counter whether it was asked.
+    /// Ends the tracking of an allowed caller if its counter took part in the decision, which `counts`
+    /// returns. Returns the outcome if it had waited.
     pub(in crate::observe) fn allowed(
         &self,
         caller: u64,
         counts: impl FnOnce(u64) -> bool,
         now: Timestamp,
-    ) {
+    ) -> Option<&'static str> {
         let (word, bit) = self.bit(caller);
         if word.load(Ordering::Relaxed) & bit == 0 {
-            return;
+            return None;
         }
-        let mut inner = lock(&self.inner);
-        let Some(wait) = inner.by_caller.get(&caller) else {
-            return;
-        };
-        let (is_due, is_it) = (now >= wait.until, counts(wait.counter));
-        if is_it {
-            // Before the time, somebody has given it more. That says nothing of those who wait.
-            inner.figures.admitted += u64::from(is_due);
-            inner.by_caller.remove(&caller);
-            if inner.by_caller.is_empty() {
-                self.nobody();
-            }
-            self.count.store(inner.by_caller.len(), Ordering::Relaxed);
-            drop(inner);
-            if is_due {
-                metric::retried(&self.metrics, metric::Retried::Admitted);
-            }
+        let mut tracked = lock(&self.tracked);
+        let denial = tracked.by_caller.get(&caller)?;
+        let has_waited = now >= denial.until;
+        if !counts(denial.counter) {
+            return None;
         }
+        // An admission before that time is due to a reset or an override, and not counted.
+        tracked.statistics.admitted += u64::from(has_waited);
+        tracked.by_caller.remove(&caller);
+        if tracked.by_caller.is_empty() {
+            self.clear_filter();
+        }
+        self.count.store(tracked.by_caller.len(), Ordering::Relaxed);
+        has_waited.then_some(ADMITTED)
     }
 
-    /// Gives up on those who do not come back, at most once a minute.
-    fn sweep(&self, inner: &mut Inner, now: Timestamp) {
-        if now.duration_since(inner.swept) < Duration::from_mins(1) {
+    /// Drops expired callers, at most once a minute.
+    fn sweep(&self, tracked: &mut TrackedCallers, now: Timestamp) {
+        if now.duration_since(tracked.swept) < Duration::from_mins(1) {
             return;
         }
-        inner.swept = now;
-        inner
+        tracked.swept = now;
+        tracked
             .by_caller
-            .retain(|_, wait| now < wait.until.saturating_add(Self::PATIENCE));
-        self.nobody();
-        for caller in inner.by_caller.keys() {
+            .retain(|_, denial| now < denial.until.saturating_add(Self::EXPIRY));
+        self.clear_filter();
+        for caller in tracked.by_caller.keys() {
             let (word, bit) = self.bit(*caller);
             word.fetch_or(bit, Ordering::Relaxed);
         }
-        self.count.store(inner.by_caller.len(), Ordering::Relaxed);
+        self.count.store(tracked.by_caller.len(), Ordering::Relaxed);
     }
 
-    fn nobody(&self) {
+    fn clear_filter(&self) {
         for word in &self.filter {
             word.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Gives up on those who do not come back, so that nobody is looked for in vain.
-    pub(in crate::observe) fn forget(&self, now: Timestamp) {
+    /// Drops callers that do not come back, so that allowed requests are not looked up in vain.
+    pub(in crate::observe) fn expire(&self, now: Timestamp) {
         if !self.is_empty() {
-            self.sweep(&mut lock(&self.inner), now);
+            self.sweep(&mut lock(&self.tracked), now);
         }
     }
 
-    pub(in crate::observe) fn figures(&self) -> Retries {
-        lock(&self.inner).figures
+    pub(in crate::observe) fn statistics(&self) -> Retries {
+        lock(&self.tracked).statistics
     }
 }
 
@@ -180,51 +180,58 @@ mod tests {
         Timestamp::from_secs(1_735_689_600 + secs)
     }
 
-    fn figures(waiting: &RetryTracker) -> (u64, u64, u64) {
+    fn outcomes(tracker: &RetryTracker) -> (u64, u64, u64) {
         let Retries {
             admitted,
             denied_again,
             too_soon,
-        } = waiting.figures();
+        } = tracker.statistics();
         (admitted, denied_again, too_soon)
     }
 
     #[test]
-    fn who_waits_and_who_does_not() {
-        let waiting = RetryTracker::default();
-        assert!(waiting.is_empty());
-        waiting.denied(1, 9, Some(at(60)), at(0));
-        waiting.denied(1, 9, Some(at(60)), at(10));
-        assert_eq!(figures(&waiting), (0, 0, 1), "too soon");
-        waiting.allowed(1, |counter| counter == 8, at(60));
-        assert_eq!(figures(&waiting), (0, 0, 1), "by another counter");
-        waiting.denied(1, 9, Some(at(120)), at(60));
-        assert_eq!(figures(&waiting), (0, 1, 1), "in vain");
-        waiting.allowed(1, |counter| counter == 9, at(120));
-        assert_eq!(figures(&waiting), (1, 1, 1));
-        assert!(waiting.is_empty());
-        waiting.allowed(1, |_| true, at(120));
-        assert_eq!(figures(&waiting), (1, 1, 1), "told once");
+    fn retries_are_counted_by_whether_the_caller_waited() {
+        let tracker = RetryTracker::default();
+        assert!(tracker.is_empty());
+        tracker.denied(1, 9, Some(at(60)), at(0));
+        tracker.denied(1, 9, Some(at(60)), at(10));
+        assert_eq!(outcomes(&tracker), (0, 0, 1), "too soon");
+        tracker.allowed(1, |counter| counter == 8, at(60));
+        assert_eq!(outcomes(&tracker), (0, 0, 1), "by another counter");
+        tracker.denied(1, 9, Some(at(120)), at(60));
+        assert_eq!(
+            outcomes(&tracker),
+            (0, 1, 1),
+            "other callers used the quota"
+        );
+        tracker.allowed(1, |counter| counter == 9, at(120));
+        assert_eq!(outcomes(&tracker), (1, 1, 1));
+        assert!(tracker.is_empty());
+        tracker.allowed(1, |_| true, at(120));
+        assert_eq!(outcomes(&tracker), (1, 1, 1), "tracked once");
 
-        waiting.denied(2, 9, Some(at(260)), at(200));
-        waiting.allowed(2, |_| true, at(201));
-        assert_eq!(figures(&waiting), (1, 1, 1), "somebody gave it more");
-        waiting.denied(3, 9, None, at(200));
-        assert!(waiting.is_empty(), "waiting cannot help");
+        tracker.denied(2, 9, Some(at(260)), at(200));
+        tracker.allowed(2, |_| true, at(201));
+        assert_eq!(outcomes(&tracker), (1, 1, 1), "admitted before the time");
+        tracker.denied(3, 9, None, at(200));
+        assert!(tracker.is_empty(), "no wait helps");
     }
 
     #[test]
-    fn only_so_many_are_followed_and_those_who_stay_away_make_room() {
-        let waiting = RetryTracker::default();
-        for caller in 0..2 * RetryTracker::MOST as u64 {
+    fn tracked_callers_are_bounded_and_expire() {
+        let tracker = RetryTracker::default();
+        for caller in 0..2 * RetryTracker::CAPACITY as u64 {
             let hash = caller.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            waiting.denied(hash, 9, Some(at(60)), at(0));
+            tracker.denied(hash, 9, Some(at(60)), at(0));
         }
-        assert_eq!(waiting.count.load(Ordering::Relaxed), RetryTracker::MOST);
-        waiting.denied(u64::MAX, 9, Some(at(3_720)), at(3_660));
-        assert_eq!(waiting.count.load(Ordering::Relaxed), 1);
-        waiting.allowed(u64::MAX, |_| true, at(4_000));
-        assert_eq!(figures(&waiting), (1, 0, 0));
-        assert!(waiting.is_empty());
+        assert_eq!(
+            tracker.count.load(Ordering::Relaxed),
+            RetryTracker::CAPACITY
+        );
+        tracker.denied(u64::MAX, 9, Some(at(3_720)), at(3_660));
+        assert_eq!(tracker.count.load(Ordering::Relaxed), 1);
+        tracker.allowed(u64::MAX, |_| true, at(4_000));
+        assert_eq!(outcomes(&tracker), (1, 0, 0));
+        assert!(tracker.is_empty());
     }
 }

@@ -16,7 +16,7 @@ use super::route::RoutedPath;
 use super::tiers::{TierOf, TierTable};
 use super::{Caller, PlanKind, PlannedCheck, Policy, RequestChecks};
 use crate::head::RequestHead;
-use crate::key::{MAX_WHO, Subject, Value, is_plain, policy_name};
+use crate::key::{MAX_WHO, Subject, is_plain, policy_name};
 
 pub use self::explanation::{
     AppliedRule, Explanation, Scaling, SkipReason, SkippedRule, TierSource,
@@ -301,16 +301,5 @@ impl<'a> Explainer<'a> {
 
 /// Returns the label of a counter: `user=alice`, `group=a, user=b`, `all callers`.
 pub(crate) fn dimensions(subject: &Subject<'_>) -> String {
-    let named = subject.dimensions().map(|(name, value)| match value {
-        Value::Text(text) => format!("{name}={text}"),
-        Value::Number(number) => format!("{name}={number}"),
-        Value::Negative(number) => format!("{name}={number}"),
-        Value::Address(address) => format!("{name}={address}"),
-    });
-    let named: Vec<String> = named.collect();
-    if named.is_empty() {
-        "all callers".to_owned()
-    } else {
-        named.join(", ")
-    }
+    subject.to_text()
 }

@@ -1,5 +1,5 @@
 //! Twenty clients, one limit, five thousand calls: over sockets, against our own server, on a
-//! clock that both sides share and that only moves when nobody has anything to do.
+//! clock that both sides share and that only moves when all tasks wait.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
-use tollgate::client::PoliteLayer;
+use tollgate::client::PaceLayer;
 use tollgate::headers::HeaderSet;
 use tollgate::policy::Policy;
 use tollgate::{Clock, Identity, ManualClock, RateLimitLayer, Timestamp};
@@ -80,7 +80,7 @@ async fn job(quota: &str, headers: HeaderSet, share: bool) -> Job {
     let clock = ManualClock::new();
     let start = clock.now();
     let (server, log) = serve(quota, headers, &clock).await;
-    let shared = PoliteLayer::builder()
+    let shared = PaceLayer::builder()
         .clock(clock.clone())
         .seed(0)
         .build()
@@ -90,7 +90,7 @@ async fn job(quota: &str, headers: HeaderSet, share: bool) -> Job {
             let layer = if share {
                 shared.clone()
             } else {
-                let layer = PoliteLayer::builder().clock(clock.clone());
+                let layer = PaceLayer::builder().clock(clock.clone());
                 layer.seed(number.into()).build().unwrap()
             };
             let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();

@@ -21,7 +21,7 @@ use futures_util::FutureExt;
 use http::{Request, Response};
 use http_body_util::Full;
 use tokio::task::JoinHandle;
-use tollgate::client::{PoliteLayer, PoliteLayerBuilder, Resend};
+use tollgate::client::{PaceLayer, PaceLayerBuilder, ReplayBody};
 use tollgate::{Clock, ManualClock, Timestamp};
 use tower::{Layer, Service, ServiceExt};
 
@@ -83,8 +83,8 @@ impl<B> Service<Request<B>> for Server {
 }
 
 /// A layer on a clock that stands still, whose chance is the same every time.
-fn polite(clock: &ManualClock) -> PoliteLayerBuilder {
-    PoliteLayer::builder().clock(clock.clone()).seed(1)
+fn pace(clock: &ManualClock) -> PaceLayerBuilder {
+    PaceLayer::builder().clock(clock.clone()).seed(1)
 }
 
 fn request(line: &str) -> Request<Body> {
@@ -98,30 +98,25 @@ fn get() -> Request<Body> {
 }
 
 /// Sends a request, and moves the clock while it waits.
-async fn send<S, B>(
-    layer: &PoliteLayer,
-    server: &S,
-    request: Request<B>,
-    clock: &ManualClock,
-) -> u16
+async fn send<S, B>(layer: &PaceLayer, server: &S, request: Request<B>, clock: &ManualClock) -> u16
 where
     S: Service<Request<B>, Response = Response<Body>, Error = Infallible> + Clone,
-    B: Resend,
+    B: ReplayBody,
 {
     send_in_steps(Duration::from_millis(10), layer, server, request, clock).await
 }
 
-/// The same, with larger steps where it does not matter. Gives up on it after an hour.
+/// Like `send`, with larger steps of the clock. Gives up after an hour.
 async fn send_in_steps<S, B>(
     step: Duration,
-    layer: &PoliteLayer,
+    layer: &PaceLayer,
     server: &S,
     request: Request<B>,
     clock: &ManualClock,
 ) -> u16
 where
     S: Service<Request<B>, Response = Response<Body>, Error = Infallible> + Clone,
-    B: Resend,
+    B: ReplayBody,
 {
     let response = layer.layer(server.clone()).oneshot(request);
     tokio::pin!(response);
@@ -155,7 +150,11 @@ async fn finish<T>(clock: &ManualClock, step: Duration, tasks: Vec<JoinHandle<T>
 }
 
 /// A legacy set.
-fn told<'a>(limit: &'a str, remaining: &'a str, reset: &'a str) -> [(&'a str, &'a str); 3] {
+fn limit_headers<'a>(
+    limit: &'a str,
+    remaining: &'a str,
+    reset: &'a str,
+) -> [(&'a str, &'a str); 3] {
     [
         ("x-ratelimit-limit", limit),
         ("x-ratelimit-remaining", remaining),

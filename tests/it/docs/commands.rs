@@ -262,7 +262,7 @@ async fn an_unknown_command_is_noticed() {
         "cargo install --path .",
         "cargo run -p tollgate-clii -- check limits.toml",
         "cargo run -p tollgate-cli -- chekc limits.toml",
-        "cargo nextest run --all-features no_such_tests",
+        "cargo nextest run -p tollgate -p tollgate-tests --all-features no_such_tests",
         "./scripts/tests",
         "cargo frobnicate",
         "make test",

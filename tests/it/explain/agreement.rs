@@ -294,7 +294,7 @@ impl Asking {
             ("access-control-request-method", "PUT"),
         ];
         let headers: &[_] = if self.is_preflight { &headers } else { &[] };
-        let mut request = crate::layer::request(self.line, headers);
+        let mut request = crate::support::http::request(self.line, headers);
         if let Some(ip) = self.ip {
             let extensions = request.extensions_mut();
             extensions.insert(PeerAddr(SocketAddr::new(ip, 443)));

@@ -7,8 +7,8 @@ use tollgate::tier::TierResolver;
 use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
 use super::{Answer, echo, send_from};
-use crate::identity::NOW;
-use crate::identity::forge::{SECRET, claims, hs256, tampered};
+use crate::support::tokens::NOW;
+use crate::support::tokens::{SECRET, claims, hs256, tampered};
 
 const PEER: &str = "203.0.113.9:4711";
 

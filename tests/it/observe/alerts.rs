@@ -9,7 +9,7 @@ use tollgate::policy::Policy;
 
 use super::Scene;
 
-/// Nobody gets through but to `/open`.
+/// Denies all requests except to `/open`.
 fn closed() -> Policy {
     Policy::builder()
         .everyone("blocked")
@@ -25,7 +25,7 @@ fn closed() -> Policy {
 
 fn firing(scene: &Scene) -> Vec<AlertKind> {
     let statistics = scene.limits.statistics();
-    statistics.alerts().iter().map(Alert::kind).collect()
+    statistics.alerts.iter().map(|alert| alert.kind).collect()
 }
 
 /// So many denials, ten for each user, which is no alert of its own.
@@ -43,13 +43,13 @@ async fn more_than_a_hundred_denials_in_an_hour() {
     assert_eq!(firing(&scene), []);
     assert_eq!(scene.user("GET /", "one-more").await, 429);
     let statistics = scene.limits.statistics();
-    let [alert] = statistics.alerts() else {
-        panic!("{:?}", statistics.alerts());
+    let [alert] = &*statistics.alerts else {
+        panic!("{:?}", statistics.alerts);
     };
-    assert_eq!(alert.kind(), AlertKind::ManyDenials);
+    assert_eq!(alert.kind, AlertKind::ManyDenials);
     assert_eq!(alert.severity(), Severity::Medium);
-    assert_eq!((alert.value(), alert.threshold()), (101.0, 100.0));
-    assert_eq!(alert.since(), scene.clock.now());
+    assert_eq!((alert.value, alert.threshold), (101.0, 100.0));
+    assert_eq!(alert.since, scene.clock.now());
     let text = alert.to_string();
     assert_eq!(
         text,
@@ -75,15 +75,22 @@ async fn more_than_fifty_denials_of_one_caller_in_an_hour() {
     scene.user("GET /", "bob").await;
     let statistics = scene.limits.statistics();
     let offenders: Vec<_> = statistics
-        .alerts()
+        .alerts
         .iter()
-        .filter(|alert| alert.kind() == AlertKind::Offender)
+        .filter(|alert| alert.kind == AlertKind::Offender)
         .collect();
-    assert_eq!(offenders.len(), 2, "each is told of");
+    assert_eq!(offenders.len(), 2, "one alert for each");
     for alert in offenders {
-        assert_eq!((alert.value(), alert.threshold()), (51.0, 50.0));
+        assert_eq!((alert.value, alert.threshold), (51.0, 50.0));
         assert_eq!(alert.severity(), Severity::Low);
-        let (name, _) = alert.subject().unwrap().dimensions().next().unwrap();
+        let (name, _) = alert
+            .subject
+            .as_ref()
+            .unwrap()
+            .as_subject()
+            .dimensions()
+            .next()
+            .unwrap();
         assert_eq!(name, "user");
         assert!(!format!("{alert:?} {alert}").contains("alice"));
     }
@@ -137,7 +144,7 @@ async fn more_than_five_hundred_denials_from_more_than_fifty_addresses_in_ten_mi
     assert!(!is_attack(&scene), "500 from 51");
     scene.address("GET /", 0).await;
     assert!(is_attack(&scene), "501 from 51");
-    let severity = scene.limits.statistics().alerts()[0].severity();
+    let severity = scene.limits.statistics().alerts[0].severity();
     assert_eq!(severity, Severity::Critical, "the worst comes first");
     scene.clock.advance(Duration::from_mins(9));
     assert!(is_attack(&scene));
@@ -162,12 +169,12 @@ async fn thresholds_can_be_others() {
     assert_eq!(all, AlertKind::ALL, "the most severe first");
 
     let wrong = Alerts::default().ordinary_callers_denied(1.5, 0);
-    let (builder, _) = crate::layer::layer("1/hour");
+    let (builder, _) = crate::support::http::layer("1/hour");
     let problem = builder.alerts(wrong).build().unwrap_err().to_string();
     assert!(problem.contains("a share from 0 to 1"), "{problem}");
 }
 
-/// Waits until the one who brings alerts sleeps again.
+/// Waits until the delivery of alerts sleeps again.
 async fn at_rest(scene: &Scene) {
     while scene.clock.sleeping() == 0 {
         tokio::task::yield_now().await;
@@ -182,10 +189,10 @@ async fn advance(scene: &Scene, by: Duration) {
 }
 
 #[tokio::test]
-async fn each_is_told_once_when_it_begins_and_once_when_it_is_over() {
+async fn an_alert_is_delivered_once_when_it_fires_and_once_when_it_is_resolved() {
     let scene = Scene::new(closed());
-    let told: Arc<Mutex<Vec<Alert>>> = Arc::default();
-    let kept = Arc::clone(&told);
+    let delivered: Arc<Mutex<Vec<Alert>>> = Arc::default();
+    let kept = Arc::clone(&delivered);
     let task = tokio::spawn(scene.limits.on_alert(move |alert| {
         kept.lock().unwrap().push(alert);
         std::future::ready(())
@@ -195,19 +202,19 @@ async fn each_is_told_once_when_it_begins_and_once_when_it_is_over() {
         advance(&scene, Duration::from_secs(1)).await;
         deny(&scene, 1).await;
     }
-    let fired = told.lock().unwrap().clone();
+    let fired = delivered.lock().unwrap().clone();
     assert_eq!(fired.len(), 1, "{fired:?}");
     assert!(fired[0].is_firing());
 
-    // Nobody comes any more.
+    // No further requests.
     for _ in 0..61 {
         advance(&scene, Duration::from_mins(1)).await;
     }
-    let all = told.lock().unwrap().clone();
+    let all = delivered.lock().unwrap().clone();
     assert_eq!(all.len(), 2, "{all:?}");
-    assert_eq!(all[1].kind(), AlertKind::ManyDenials);
-    assert_eq!(all[1].since(), fired[0].since());
-    assert!(all[1].resolved_at().unwrap() <= scene.clock.now());
+    assert_eq!(all[1].kind, AlertKind::ManyDenials);
+    assert_eq!(all[1].since, fired[0].since);
+    assert!(all[1].resolved_at.unwrap() <= scene.clock.now());
     assert!(all[1].to_string().starts_with("over: "), "{}", all[1]);
 
     // Once there is no layer, there is nothing to tell.
@@ -218,32 +225,32 @@ async fn each_is_told_once_when_it_begins_and_once_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn whoever_comes_late_is_told_of_what_is_firing() {
+async fn a_late_callback_gets_the_firing_alerts() {
     let scene = Scene::new(closed());
     deny(&scene, 101).await;
     assert_eq!(firing(&scene), [AlertKind::ManyDenials]);
-    let told: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
-    let kept = Arc::clone(&told);
+    let delivered: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
+    let kept = Arc::clone(&delivered);
     tokio::spawn(scene.limits.on_alert(move |alert| {
         let kept = Arc::clone(&kept);
-        async move { kept.lock().unwrap().push(alert.kind()) }
+        async move { kept.lock().unwrap().push(alert.kind) }
     }));
     at_rest(&scene).await;
-    assert_eq!(*told.lock().unwrap(), [AlertKind::ManyDenials]);
+    assert_eq!(*delivered.lock().unwrap(), [AlertKind::ManyDenials]);
 }
 
-/// A callback that never ends keeps nobody waiting; what it misses is kept for it. One that
+/// A callback that never ends blocks nothing; its alerts are kept. One that
 /// panics, before or after it has begun, is called again.
 #[tokio::test]
-async fn a_callback_that_hangs_or_panics_harms_nobody() {
+async fn a_callback_that_hangs_or_panics_blocks_nothing() {
     let alerts = Alerts::default().many_denials(0).offender(0);
     let scene = Scene::with(closed(), |builder| builder.alerts(alerts));
     let hangs = tokio::spawn(scene.limits.on_alert(|_| std::future::pending()));
-    let told: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
-    let kept = Arc::clone(&told);
+    let delivered: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
+    let kept = Arc::clone(&delivered);
     tokio::spawn(scene.limits.on_alert(move |alert| {
-        kept.lock().unwrap().push(alert.kind());
-        assert!(alert.kind() != AlertKind::ManyDenials, "at once");
+        kept.lock().unwrap().push(alert.kind);
+        assert!(alert.kind != AlertKind::ManyDenials, "at once");
         async move {
             tokio::task::yield_now().await;
             panic!("later");
@@ -257,6 +264,6 @@ async fn a_callback_that_hangs_or_panics_harms_nobody() {
     }
     assert_eq!(scene.user("GET /", "alice").await, 429, "requests go on");
     assert!(!hangs.is_finished());
-    let told = told.lock().unwrap().clone();
-    assert_eq!(told, [AlertKind::ManyDenials, AlertKind::Offender]);
+    let delivered = delivered.lock().unwrap().clone();
+    assert_eq!(delivered, [AlertKind::ManyDenials, AlertKind::Offender]);
 }

@@ -1,4 +1,4 @@
-//! What `examples/ops` has for operators, held to what the code says.
+//! `examples/ops` agrees with the code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tollgate::observe::{METRICS, MetricKind};
 
 use crate::support::root;
 
-fn ops() -> PathBuf {
+pub(super) fn ops() -> PathBuf {
     root().join("examples/ops")
 }
 
@@ -45,12 +45,12 @@ fn named_in(text: &str) -> BTreeSet<&str> {
 }
 
 fn is_known(name: &str) -> bool {
-    METRICS.iter().any(|metric| match metric.kind() {
+    METRICS.iter().any(|metric| match metric.kind {
         MetricKind::Histogram => {
-            let part = name.strip_prefix(metric.name());
+            let part = name.strip_prefix(metric.name);
             part.is_some_and(|part| ["", "_bucket", "_sum", "_count"].contains(&part))
         }
-        _ => metric.name() == name,
+        _ => metric.name == name,
     })
 }
 
@@ -69,23 +69,33 @@ fn rules_and_dashboard_name_only_metrics_that_there_are() {
     let named = named_in(&guide);
     for metric in METRICS {
         assert!(
-            named.contains(metric.name()),
+            named.contains(metric.name),
             "the guide has no {}",
-            metric.name()
+            metric.name
         );
     }
 }
 
-/// Every expression in the dashboard, as Prometheus gets it.
+/// Returns every query of the dashboard, with values for its variables.
+pub(super) fn dashboard_queries(label: &str, rate_interval: &str, range: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    expressions(&dashboard(), &mut found);
+    let replace = |query: String| {
+        query
+            .replace("$__rate_interval", rate_interval)
+            .replace("$__range", range)
+            .replace("$job", label)
+            .replace("$instance", label)
+    };
+    found.into_iter().map(replace).collect()
+}
+
 fn expressions(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
                 match field {
-                    Value::String(text) if name == "expr" => {
-                        let text = text.replace("$__rate_interval", "5m");
-                        found.push(text.replace("$__range", "6h"));
-                    }
+                    Value::String(text) if name == "expr" => found.push(text.clone()),
                     other => expressions(other, found),
                 }
             }
@@ -97,8 +107,7 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn every_query_of_the_dashboard_is_one_that_prometheus_understands() {
-    let mut found = Vec::new();
-    expressions(&dashboard(), &mut found);
+    let found = dashboard_queries("$job", "5m", "6h");
     assert!(found.len() > 20, "{}", found.len());
     let rules: Vec<Value> = found
         .iter()
@@ -159,7 +168,10 @@ fn the_dashboard_can_be_imported() {
         if panel["type"] == "row" {
             continue;
         }
-        assert!(panel["description"].is_string(), "{title} says what it is");
+        assert!(
+            panel["description"].is_string(),
+            "{title} has no description"
+        );
         assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
         let targets = panel["targets"].as_array().unwrap();
         let refs: BTreeSet<&str> = targets

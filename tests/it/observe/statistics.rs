@@ -1,17 +1,13 @@
-//! What a layer says of what it has decided.
+//! Statistics.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate::observe::{EndpointStatistics, Offender, Statistics};
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
-use tollgate::{
-    Batch, Clock, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture, Subject, Timestamp,
-    Usages,
-};
+use tollgate::{Clock, Subject, Timestamp};
 
 use super::Scene;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> Policy {
     Policy::builder()
@@ -25,14 +21,14 @@ fn policy() -> Policy {
 }
 
 fn endpoint<'a>(statistics: &'a Statistics, name: &str) -> &'a EndpointStatistics {
-    let mut known = statistics.endpoints().iter();
+    let mut known = statistics.endpoints.iter();
     known
-        .find(|endpoint| endpoint.name() == name)
-        .unwrap_or_else(|| panic!("no {name} in {:?}", statistics.endpoints()))
+        .find(|endpoint| *endpoint.name == *name)
+        .unwrap_or_else(|| panic!("no {name} in {:?}", statistics.endpoints))
 }
 
-fn figures(offender: &Offender) -> (u64, u64, &str) {
-    (offender.at_least(), offender.denied(), offender.policy())
+fn bounds(offender: &Offender) -> (u64, u64, &str) {
+    (offender.at_least, offender.denied, &offender.policy)
 }
 
 #[tokio::test]
@@ -54,41 +50,47 @@ async fn everything_that_was_sent_is_found_again() {
     }
 
     let statistics = scene.limits.statistics();
-    let totals = statistics.totals();
-    assert_eq!(totals.allowed(), 4 + 2 + 3 + 2);
-    assert_eq!(totals.denied(), 2 + 1);
-    assert_eq!(totals.exempt(), 3);
-    assert_eq!(totals.would_deny(), 2);
-    // 4 of 4, and 2 of 2; nobody else is near a limit.
-    assert_eq!(totals.warned(), 2);
-    assert_eq!((totals.uncounted(), totals.unavailable()), (0, 0));
-    assert_eq!(statistics.denied_last_hour(), 3);
-    assert_eq!(statistics.denied_last_day(), 3);
-    assert_eq!(statistics.denied_the_day_before(), None, "nobody knows");
+    let totals = statistics.totals;
+    assert_eq!(totals.allowed, 4 + 2 + 3 + 2);
+    assert_eq!(totals.denied, 2 + 1);
+    assert_eq!(totals.exempt, 3);
+    assert_eq!(totals.would_deny, 2);
+    // 4 of 4, and 2 of 2; no other caller is near a limit.
+    assert_eq!(totals.warned, 2);
+    assert_eq!((totals.uncounted, totals.unavailable), (0, 0));
+    assert_eq!(statistics.denied_last_hour, 3);
+    assert_eq!(statistics.denied_last_day, 3);
+    assert_eq!(
+        statistics.denied_the_day_before, None,
+        "the layer is younger"
+    );
 
     let items = endpoint(&statistics, "GET /items/{id}");
-    assert_eq!((items.allowed(), items.denied()), (4, 2));
+    assert_eq!((items.allowed, items.denied), (4, 2));
     // Three, two, one, none left of four; and the denied had nothing.
-    let average = items.average_remaining().unwrap();
+    let average = items.average_remaining.unwrap();
     assert!((average - 1.5 / 6.0).abs() < 0.001, "{average}");
-    assert_eq!(endpoint(&statistics, "*").allowed(), 2);
-    assert_eq!(statistics.endpoints()[0].name(), "GET /items/{id}");
+    assert_eq!(endpoint(&statistics, "*").allowed, 2);
+    assert_eq!(&*statistics.endpoints[0].name, "GET /items/{id}");
     let named = |name: &str| {
-        let mut policies = statistics.policies().iter();
-        let found = policies.find(|policy| policy.name() == name);
-        found.map(|policy| (policy.allowed(), policy.denied(), policy.would_deny()))
+        let mut policies = statistics.policies.iter();
+        let found = policies.find(|policy| *policy.name == *name);
+        found.map(|policy| (policy.allowed, policy.denied, policy.would_deny))
     };
     assert_eq!(named("user:items:1h"), Some((4, 2, 0)));
     assert_eq!(named("ip:login:1h"), Some((2, 1, 0)));
     assert_eq!(named("user:try:1h"), Some((0, 0, 2)));
 
-    let offenders = statistics.offenders();
+    let offenders = &statistics.offenders;
     assert_eq!(offenders.len(), 2);
-    assert_eq!(offenders[0].subject(), Subject::from([("user", "alice")]));
-    assert_eq!(figures(&offenders[0]), (2, 2, "user:items:1h"));
-    assert_eq!(figures(&offenders[1]), (1, 1, "ip:login:1h"));
-    assert_eq!(statistics.violators().count(), 2);
-    assert!(statistics.violators().is_exact());
+    assert_eq!(
+        offenders[0].subject.as_subject(),
+        Subject::from([("user", "alice")])
+    );
+    assert_eq!(bounds(&offenders[0]), (2, 2, "user:items:1h"));
+    assert_eq!(bounds(&offenders[1]), (1, 1, "ip:login:1h"));
+    assert_eq!(statistics.violators.count, 2);
+    assert!(statistics.violators.exact);
     let debug = format!("{statistics:?}");
     assert!(!debug.contains("alice"), "{debug}");
 }
@@ -105,11 +107,11 @@ async fn time_passes_and_what_is_old_is_forgotten() {
         scene.user("GET /", "alice").await;
     }
     let statistics = scene.limits.statistics();
-    let minutes = statistics.last_hour();
+    let minutes = statistics.last_hour;
     assert_eq!(minutes.len(), 60);
     let tail: Vec<_> = minutes[57..]
         .iter()
-        .map(|minute| (minute.from(), minute.allowed(), minute.denied()))
+        .map(|minute| (minute.from, minute.allowed, minute.denied))
         .collect();
     let minute = |number: u64| {
         let since = Duration::from_mins(1) * u32::try_from(number).unwrap();
@@ -117,28 +119,28 @@ async fn time_passes_and_what_is_old_is_forgotten() {
     };
     let before = Timestamp::from_micros(began.as_micros() - 60_000_000);
     assert_eq!(tail, [(before, 0, 0), (minute(0), 2, 1), (minute(1), 2, 2)]);
-    assert_eq!(statistics.last_day().len(), 96);
-    assert_eq!(statistics.last_day()[95].allowed(), 4);
+    assert_eq!(statistics.last_day.len(), 96);
+    assert_eq!(statistics.last_day[95].allowed, 4);
 
     scene.clock.advance(Duration::from_mins(59));
     let later = scene.limits.statistics();
-    assert_eq!(later.denied_last_hour(), 2, "the first minute is over");
-    assert_eq!(later.denied_last_day(), 3);
+    assert_eq!(later.denied_last_hour, 2, "the first minute is over");
+    assert_eq!(later.denied_last_day, 3);
 
     scene
         .clock
         .set(began.saturating_add(Duration::from_hours(24)));
     let later = scene.limits.statistics();
-    assert_eq!((later.denied_last_hour(), later.denied_last_day()), (0, 0));
-    assert!(later.offenders().is_empty());
-    assert_eq!(later.violators().count(), 0);
-    assert_eq!(later.endpoints()[0].average_remaining(), None);
-    assert_eq!(later.totals().denied(), 3, "totals stay");
+    assert_eq!((later.denied_last_hour, later.denied_last_day), (0, 0));
+    assert!(later.offenders.is_empty());
+    assert_eq!(later.violators.count, 0);
+    assert_eq!(later.endpoints[0].average_remaining, None);
+    assert_eq!(later.totals.denied, 3, "totals stay");
     scene.clock.advance(Duration::from_hours(23));
     let later = scene.limits.statistics();
-    assert_eq!(later.denied_the_day_before(), None, "it was not all of it");
+    assert_eq!(later.denied_the_day_before, None, "it was not all of it");
     scene.clock.advance(Duration::from_mins(45));
-    assert_eq!(scene.limits.statistics().denied_the_day_before(), Some(3));
+    assert_eq!(scene.limits.statistics().denied_the_day_before, Some(3));
 }
 
 #[tokio::test]
@@ -156,13 +158,13 @@ async fn another_policy_goes_on_counting() {
     }
     let statistics = scene.limits.statistics();
     let items = endpoint(&statistics, "GET /items/{id}");
-    assert_eq!((items.allowed(), items.denied()), (6, 2));
-    assert_eq!(statistics.totals().allowed(), 6);
+    assert_eq!((items.allowed, items.denied), (6, 2));
+    assert_eq!(statistics.totals.allowed, 6);
 }
 
-/// One who waits as told, one who does not, and one whose counter others have used up.
+/// A caller that waits, one that does not, and one whose shared counter is used up by others.
 #[tokio::test]
-async fn those_who_come_back_are_followed() {
+async fn retries_are_tracked() {
     let policy = Policy::builder()
         .authenticated("1/minute, fixed-window")
         .endpoint(
@@ -181,8 +183,8 @@ async fn those_who_come_back_are_followed() {
     assert_eq!(scene.user("GET /shared", "second").await, 429);
     scene.clock.advance(Duration::from_secs(59));
     assert_eq!(scene.user("GET /", "hasty").await, 429);
-    let retries = *scene.limits.statistics().retries();
-    assert_eq!((retries.admitted(), retries.too_soon()), (0, 1));
+    let retries = scene.limits.statistics().retries;
+    assert_eq!((retries.admitted, retries.too_soon), (0, 1));
     assert_eq!(retries.success(), None);
 
     scene.clock.advance(Duration::from_secs(1));
@@ -190,12 +192,12 @@ async fn those_who_come_back_are_followed() {
     assert_eq!(scene.user("GET /", "hasty").await, 200);
     assert_eq!(scene.user("GET /shared", "first").await, 200);
     assert_eq!(scene.user("GET /shared", "second").await, 429);
-    let retries = *scene.limits.statistics().retries();
-    assert_eq!((retries.admitted(), retries.denied_again()), (2, 1));
+    let retries = scene.limits.statistics().retries;
+    assert_eq!((retries.admitted, retries.denied_again), (2, 1));
     assert!((retries.success().unwrap() - 2.0 / 3.0).abs() < 1e-9);
 }
 
-/// Nobody who hammers makes ordinary callers look worse off than they are.
+/// A caller with many denials does not change the share of ordinary callers.
 #[tokio::test]
 async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
     let scene = Scene::new("10/hour");
@@ -205,94 +207,23 @@ async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
     for _ in 0..11 {
         scene.user("GET /", "busy").await;
     }
-    let share = scene.limits.statistics().ordinary_denied().unwrap();
+    let share = scene.limits.statistics().ordinary_denied.unwrap();
     assert!((share - 1.0 / 110.0).abs() < 1e-9, "{share}");
     for _ in 0..1_000 {
         scene.user("GET /", "busy").await;
     }
-    let share = scene.limits.statistics().ordinary_denied().unwrap();
+    let share = scene.limits.statistics().ordinary_denied.unwrap();
     assert!(
         share.abs() < 1e-9,
-        "whoever comes a thousand times is no ordinary caller: {share}"
+        "a caller with a thousand requests is not ordinary: {share}"
     );
 }
 
-/// Memory that can be unplugged.
-#[derive(Debug)]
-struct Plugged {
-    memory: MemoryStore,
-    is_off: Arc<AtomicBool>,
-}
-
-impl Plugged {
-    fn ask<T: Send + Unpin + 'static>(
-        &self,
-        ask: impl FnOnce(&MemoryStore) -> StoreFuture<T>,
-    ) -> StoreFuture<T> {
-        if self.is_off.load(Ordering::Relaxed) {
-            return StoreFuture::ready(Err(StoreError::new("unplugged")));
-        }
-        ask(&self.memory)
-    }
-}
-
-impl Store for Plugged {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|memory| memory.decide(batch, now))
-    }
-
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|memory| memory.peek(batch, now))
-    }
-
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|memory| memory.record(batch, now))
-    }
-
-    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.ask(|memory| memory.refund(batch, charged_at, now))
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        Some(self)
-    }
-}
-
-impl StoreAdmin for Plugged {
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.ask(|memory| memory.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.ask(|memory| memory.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.ask(StoreAdmin::clear)
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.ask(StoreAdmin::len)
-    }
-
-    fn epoch(&self) -> u64 {
-        self.memory.epoch()
-    }
-}
-
-/// A store, and what unplugs it.
-pub(crate) fn plugged() -> (impl Store, Arc<AtomicBool>) {
-    let is_off = Arc::new(AtomicBool::new(false));
-    let store = Plugged {
-        memory: MemoryStore::new(),
-        is_off: Arc::clone(&is_off),
-    };
-    (store, is_off)
-}
-
-pub(super) fn unpluggable(policy: Policy) -> (Scene, Arc<AtomicBool>) {
-    let (store, is_off) = plugged();
-    (Scene::with(policy, |builder| builder.store(store)), is_off)
+/// A scene whose store follows a script.
+pub(super) fn scripted(policy: Policy) -> (Scene, ScriptedStore) {
+    let store = ScriptedStore::default();
+    let scene = Scene::with(policy, |builder| builder.store(store.clone()));
+    (scene, store)
 }
 
 #[tokio::test]
@@ -307,11 +238,11 @@ async fn a_store_that_fails_is_seen_and_so_is_its_recovery() {
         .endpoint("GET /strict", strict)
         .endpoint("GET /lenient", lenient)
         .endpoint("GET /local", Rule::new("1/hour").name("local"));
-    let (scene, is_off) = unpluggable(policy.build().unwrap());
+    let (scene, store) = scripted(policy.build().unwrap());
     assert_eq!(scene.user("GET /strict", "alice").await, 200);
-    assert_eq!(scene.limits.statistics().store_failing_since(), None);
+    assert_eq!(scene.limits.statistics().store.since, None);
 
-    is_off.store(true, Ordering::Relaxed);
+    store.follow(Script::Unavailable);
     let failed_at = scene.clock.now();
     assert_eq!(scene.user("GET /strict", "alice").await, 503);
     scene.clock.advance(Duration::from_secs(5));
@@ -319,15 +250,15 @@ async fn a_store_that_fails_is_seen_and_so_is_its_recovery() {
     assert_eq!(scene.user("GET /local", "alice").await, 200);
     assert_eq!(scene.user("GET /local", "alice").await, 429);
     let statistics = scene.limits.statistics();
-    assert_eq!(statistics.store_failing_since(), Some(failed_at));
-    let totals = statistics.totals();
-    assert_eq!(totals.store_failures(), 4);
-    assert_eq!((totals.unavailable(), totals.uncounted()), (1, 1));
-    assert_eq!((totals.allowed(), totals.denied()), (2, 1), "{totals:?}");
+    assert_eq!(statistics.store.since, Some(failed_at));
+    let totals = statistics.totals;
+    assert_eq!(totals.store_failures, 4);
+    assert_eq!((totals.unavailable, totals.uncounted), (1, 1));
+    assert_eq!((totals.allowed, totals.denied), (2, 1), "{totals:?}");
 
-    is_off.store(false, Ordering::Relaxed);
+    store.follow(Script::Reply);
     scene.user("GET /strict", "alice").await;
-    assert_eq!(scene.limits.statistics().store_failing_since(), None);
+    assert_eq!(scene.limits.statistics().store.since, None);
 }
 
 #[tokio::test]
@@ -340,8 +271,8 @@ async fn who_does_not_want_statistics_has_none() {
         scene.user("GET /", "alice").await;
     }
     let statistics = scene.limits.statistics();
-    assert_eq!(statistics.totals().denied(), 0);
-    assert!(statistics.offenders().is_empty() && statistics.alerts().is_empty());
+    assert_eq!(statistics.totals.denied, 0);
+    assert!(statistics.offenders.is_empty() && statistics.alerts.is_empty());
 }
 
 /// Threads count each for themselves, and nothing is lost.
@@ -364,14 +295,9 @@ fn threads_do_not_lose_each_others_counts() {
         }
     });
     let statistics = scene.limits.statistics();
-    assert_eq!(statistics.totals().allowed(), 8_000);
-    assert_eq!(statistics.totals().denied(), 800);
-    assert_eq!(statistics.denied_last_hour(), 800);
-    assert!(
-        statistics
-            .offenders()
-            .iter()
-            .all(|one| one.at_least() == 100)
-    );
-    assert_eq!(statistics.policies()[0].allowed(), 8_000);
+    assert_eq!(statistics.totals.allowed, 8_000);
+    assert_eq!(statistics.totals.denied, 800);
+    assert_eq!(statistics.denied_last_hour, 800);
+    assert!(statistics.offenders.iter().all(|one| one.at_least == 100));
+    assert_eq!(statistics.policies[0].allowed, 8_000);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{Directory, eventually, limit_of, limited, policy};
 
-/// Much more than it takes, and less than anybody would wait.
+/// Much longer than a reload takes.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_file_that_goes_away_and_comes_back_is_read_again() {
 
     // A missing file is reported, and the policy stays.
     fs::remove_file(&file).unwrap();
-    eventually("told", || limits.policy_status().failures() == 1);
+    eventually("reported", || limits.policy_status().failures() == 1);
     let problem = limits.policy_status().problem().unwrap().to_owned();
     assert!(problem.contains("file not found"), "{problem}");
     assert_eq!(limit_of(&app).await, 20);

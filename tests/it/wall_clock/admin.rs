@@ -8,7 +8,7 @@ use tollgate::admin::{Admin, Status};
 use tollgate::{Algorithm, Quota, RateLimitLayer, Timestamp, Window};
 
 use super::{HOUR, HOUR_STEP, START, STEPS, step, wall};
-use crate::layer::{echo, layer, send};
+use crate::support::http::{echo, layer, send};
 
 const TOKEN: &str = "the-token-of-these-tests";
 
@@ -77,7 +77,7 @@ async fn alerts_are_dated_by_the_wall_clock() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&heard);
     let telling = tokio::spawn(limits.on_alert(move |alert| {
-        to.lock().unwrap().push(alert.since());
+        to.lock().unwrap().push(alert.since);
         async {}
     }));
     for _ in 0..5 {
