@@ -1,6 +1,7 @@
 //! Counters in Redis. Every test starts a server of its own, which ends with it.
 
 mod calls;
+mod clock;
 mod cluster;
 mod contract;
 mod faults;
