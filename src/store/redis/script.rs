@@ -36,10 +36,9 @@ impl Kind {
     /// The byte that identifies a record of this kind: the kind, and the length of its state.
     pub(super) const fn shape(self) -> u8 {
         let state = match self {
-            Self::Fixed => 7,
+            Self::Fixed | Self::Log => 7,
             Self::Sliding => 8,
             Self::Token => 14,
-            Self::Log => 7,
         };
         (self as u8) << 4 | state
     }
