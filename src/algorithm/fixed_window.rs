@@ -1,4 +1,4 @@
-//! One counter per aligned window. At most L per window, at most 2 L across a boundary.
+//! Fixed window: one counter per aligned window. At most L per window, at most 2 L across a boundary.
 
 use super::{allowed, denied, never, step};
 use crate::quota::{MAX_COUNT, Quota};
@@ -6,13 +6,13 @@ use crate::usage::Usage;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FixedWindow {
-    /// Where the window ends; 0 if nothing was ever counted.
+    /// End of the window; 0 if the counter was never charged.
     pub(crate) end: u64,
     pub(crate) count: u64,
 }
 
 impl FixedWindow {
-    /// The state as it stands at `now`. A clock that went back finds the window it left.
+    /// Returns the state at `now`. If the clock went back, the last window stays current.
     #[inline]
     pub(crate) fn roll(self, quota: &Quota, now: u64) -> Self {
         if now < self.end {
@@ -24,8 +24,8 @@ impl FixedWindow {
         }
     }
 
-    /// The state with `cost` counted, and what is used then; or, if there is no room, as it stands
-    /// at `now`.
+    /// Charges `cost` if there is room. Returns the state and the count after the charge, or the state at
+    /// `now` if there is no room.
     #[inline(always)]
     pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<(Self, u64), Self> {
         let at_now = self.roll(quota, now);
@@ -37,25 +37,25 @@ impl FixedWindow {
         Ok((Self { end, count }, count))
     }
 
-    /// What is used, by what an [attempt](Self::attempt) says.
+    /// Converts the weight that [`attempt`](Self::attempt) returns to permits.
     #[inline(always)]
     pub(crate) const fn used_of(count: u64, _quota: &Quota) -> u64 {
         count
     }
 
-    /// What is used in a state that stands at `now`.
+    /// Returns what is used in a state that is rolled to `now`.
     #[inline(always)]
     pub(crate) fn used(self, _quota: &Quota, _now: u64) -> u64 {
         self.count
     }
 
-    /// What is said when there was room.
+    /// Returns the usage of an allowed request.
     #[inline(always)]
     pub(crate) fn granted(self, quota: &Quota, _now: u64, used: u64) -> Usage {
         allowed(quota, used, self.end)
     }
 
-    /// What is said when there was none.
+    /// Returns the usage of a denied request.
     #[inline(always)]
     pub(crate) fn refused(self, quota: &Quota, _now: u64, cost: u64, used: u64) -> Usage {
         if cost > quota.amount() {

@@ -1,7 +1,7 @@
-//! The five algorithms as pure steps: a quota, a state, an instant and a cost in; a usage out.
+//! The five algorithms as pure functions of a quota, a state, an instant and a cost.
 //!
-//! Nothing in here reads a clock, takes a lock or knows of keys. A store keeps one [`State`]
-//! per counter and applies these steps under a guard of its own:
+//! They read no clock, take no lock and have no keys. A store keeps one [`State`] per counter and calls
+//! them under a lock of its own:
 //!
 //! ```
 //! use tollgate::algorithm::State;
@@ -20,7 +20,7 @@
 //! let denied = state.assess(&quota, now, 1);
 //! assert!(!denied.is_allowed());
 //!
-//! // Retry-After is true: then and not a microsecond earlier.
+//! // Retry-After is exact: allowed then, denied one microsecond earlier.
 //! let free = denied.reset_at();
 //! assert!(state.assess(&quota, free, 1).is_allowed());
 //! let just_before = Timestamp::from_micros(free.as_micros() - 1);
@@ -44,11 +44,11 @@ use self::sliding_log::SlidingLog;
 use self::sliding_window::SlidingWindow;
 use self::token_bucket::TokenBucket;
 
-/// What one counter remembers.
+/// State of one counter.
 ///
-/// A state belongs to the algorithm and the window it was made for; the amount may change from
-/// call to call (another tier, an override, a reload) without losing what was counted. To a
-/// quota of another algorithm it is as good as a fresh one.
+/// A state belongs to an algorithm and a window. The amount may change from call to call (another tier,
+/// an override, a reload) and the counts are kept. For a quota of another algorithm, the state counts
+/// as fresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State(Kind);
 
@@ -61,7 +61,7 @@ enum Kind {
     Log(SlidingLog),
 }
 
-/// Runs the same step on whichever state it is.
+/// Evaluates an expression with the state of any algorithm.
 macro_rules! each {
     ($kind:expr, $state:ident => $step:expr) => {
         match $kind {
@@ -75,7 +75,7 @@ macro_rules! each {
 }
 
 impl State {
-    /// The state of a counter that has never been charged.
+    /// Creates the state of a counter that was never charged.
     #[must_use]
     pub fn fresh(quota: &Quota) -> Self {
         Self(match quota.algorithm() {
@@ -87,7 +87,7 @@ impl State {
         })
     }
 
-    /// Whether it was made for this algorithm, and for as many buckets.
+    /// Returns whether the state has the algorithm and the number of buckets of the quota.
     fn is_for(&self, quota: &Quota) -> bool {
         match &self.0 {
             Kind::Fixed(_) => quota.algorithm() == Algorithm::FixedWindow,
@@ -98,8 +98,8 @@ impl State {
         }
     }
 
-    /// What would come of charging `cost` now: if allowed, the usage after it; if not, the
-    /// usage as it is and when to come back. Changes nothing.
+    /// Evaluates a charge of `cost`. If it is allowed, returns the usage after the charge; otherwise the
+    /// current usage, with the time of the next attempt. Changes nothing.
     #[must_use]
     pub fn assess(&self, quota: &Quota, now: Timestamp, cost: u64) -> Usage {
         if let Some(usage) = Usage::without_counting(quota, now.as_micros()) {
@@ -118,19 +118,19 @@ impl State {
         }
     }
 
-    /// The usage as it is, with the outcome that charging `cost` would have. Changes nothing.
+    /// Returns the current usage, with the outcome that a charge of `cost` would have. Changes nothing.
     #[must_use]
     pub fn peek(&self, quota: &Quota, now: Timestamp, cost: u64) -> Usage {
-        let asked = self.assess(quota, now, cost);
-        if asked.is_allowed() {
+        let evaluated = self.assess(quota, now, cost);
+        if evaluated.is_allowed() {
             self.assess(quota, now, 0)
         } else {
-            asked
+            evaluated
         }
     }
 
-    /// Charges `cost`, whether there is room for it or not. Counters stop at their largest
-    /// number; they never wrap. `blocked` and `unlimited` count nothing.
+    /// Charges `cost`, whether there is room for it or not. A counter stops at its largest count and
+    /// never wraps. `blocked` and `unlimited` quotas count nothing.
     pub fn charge(&mut self, quota: &Quota, now: Timestamp, cost: u64) {
         if quota.counts_nothing() {
             return;
@@ -141,11 +141,11 @@ impl State {
         each!(&mut self.0, state => state.charge(quota, now.as_micros(), cost));
     }
 
-    /// Takes back a charge of `cost` made at `charged_at`, as far as it still counts.
+    /// Refunds a charge of `cost` made at `charged_at`, as far as it still counts.
     ///
-    /// Never below zero, and never out of a window that the charge was not in. A token bucket
-    /// gives back what the charge still weighs if it is refilled first: at most the cost,
-    /// never so much that the bucket would hold more than if the charge had not been made.
+    /// Never goes below zero, and never changes a window that the charge was not in. A token bucket treats
+    /// the refill since the charge as the refill of this charge, and refunds the rest: at most the
+    /// cost, and never so much that the bucket would hold more than without the charge.
     pub fn refund(&mut self, quota: &Quota, charged_at: Timestamp, now: Timestamp, cost: u64) {
         if quota.counts_nothing() || !self.is_for(quota) {
             return;
@@ -154,7 +154,7 @@ impl State {
         each!(&mut self.0, state => state.refund(quota, charged_at, now.as_micros(), cost));
     }
 
-    /// From when on this state is worth no more than a fresh one. The epoch, if it already is.
+    /// Returns when this state becomes equivalent to a fresh one; the epoch if it already is.
     #[must_use]
     pub fn expires_at(&self, quota: &Quota) -> Timestamp {
         if quota.counts_nothing() || !self.is_for(quota) {
@@ -164,11 +164,11 @@ impl State {
     }
 }
 
-/// A step is an attempt and what is said about it: in two parts, because a store that is waited for
-/// need only guard the first.
+/// Defines `step`: an attempt and its usage. They are two functions, because a store has to hold its lock
+/// for the attempt only.
 macro_rules! step {
     () => {
-        /// The step: the state after it, and what is said.
+        /// Charges `cost` if there is room. Returns the state afterwards and the usage.
         #[inline(always)]
         pub(crate) fn step(self, quota: &Quota, now: u64, cost: u64) -> (Self, Usage) {
             match self.attempt(quota, now, cost) {
@@ -186,7 +186,7 @@ macro_rules! step {
 }
 use step;
 
-/// There is room: `used` counts the cost, and the counter resets at `reset_at`.
+/// Returns the usage of an allowed request. `used` includes its cost.
 #[inline]
 fn allowed(quota: &Quota, used: u64, reset_at: u64) -> Usage {
     Usage::new(
@@ -197,7 +197,7 @@ fn allowed(quota: &Quota, used: u64, reset_at: u64) -> Usage {
     )
 }
 
-/// There is no room until `free_at`.
+/// Returns the usage of a denied request. There is room at `free_at`.
 #[inline]
 fn denied(quota: &Quota, used: u64, free_at: u64) -> Usage {
     Usage::new(
@@ -208,7 +208,7 @@ fn denied(quota: &Quota, used: u64, free_at: u64) -> Usage {
     )
 }
 
-/// There never will be room: the cost is over the limit.
+/// Returns the usage of a request whose cost exceeds the limit.
 fn never(quota: &Quota, used: u64, reset_at: u64) -> Usage {
     Usage::new(
         quota.burst(),

@@ -1,7 +1,7 @@
-//! The window in n buckets; every bucket that overlaps the last W counts in full.
+//! Sliding buckets: the window in n buckets. Every bucket that overlaps the last W counts in full.
 //!
-//! So there are never more than L in any W, and capacity comes free up to one bucket late. A
-//! window that n does not divide has buckets rounded up to a microsecond.
+//! So there are never more than L in any W, and capacity is freed up to one bucket late. If n does
+//! not divide the window, the buckets are rounded up to a microsecond.
 
 use super::{allowed, denied, never};
 use crate::quota::{MAX_COUNT, Quota};
@@ -9,22 +9,22 @@ use crate::usage::Usage;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlidingBuckets {
-    /// A ring: bucket `i`, counted from the epoch, is at `i % counts.len()`. Empty until the
-    /// first charge.
+    /// Ring buffer: bucket `i` since the epoch is at `i % counts.len()`. Empty until the first charge.
     counts: Box<[u64]>,
-    /// The number of the latest bucket, counted from the epoch.
+    /// Number of the latest bucket since the epoch.
     newest: u64,
     total: u64,
 }
 
-/// One bucket more than fit into the window: the oldest and the newest each overlap in part.
+/// Returns the length of the ring: one bucket more than fit into the window, because the oldest and the
+/// newest overlap it in part.
 fn ring(quota: &Quota) -> usize {
     let ring = (quota.window_micros() - 1) / quota.bucket_micros() + 2;
     usize::try_from(ring).unwrap_or(usize::MAX)
 }
 
 impl SlidingBuckets {
-    /// Whether it was made for buckets such as the quota's.
+    /// Returns whether the ring has the length that the quota needs.
     pub(crate) fn is_for(&self, quota: &Quota) -> bool {
         quota.buckets() > 0 && (self.counts.is_empty() || self.counts.len() == ring(quota))
     }
@@ -87,7 +87,7 @@ impl SlidingBuckets {
         }
     }
 
-    /// Moves the ring up to `now`, dropping what has left the window.
+    /// Advances the ring to `now` and drops buckets that have left the window.
     fn roll(&mut self, quota: &Quota, now: u64) {
         let gone = self.oldest()..first_alive(quota, now).min(self.newest + 1);
         for i in gone {
@@ -109,7 +109,7 @@ impl SlidingBuckets {
         self.newest = newest;
     }
 
-    /// A clock that went back stands in the newest bucket.
+    /// Returns `now`, or the start of the newest bucket if the clock went back.
     fn latest(&self, quota: &Quota, now: u64) -> u64 {
         now.max(self.newest * quota.bucket_micros())
     }
@@ -132,12 +132,12 @@ impl SlidingBuckets {
     }
 }
 
-/// When the last instant of a bucket leaves the window.
+/// Returns when the last instant of a bucket leaves the window.
 fn leaves_at(quota: &Quota, bucket: u64) -> u64 {
     (bucket + 1) * quota.bucket_micros() - 1 + quota.window_micros()
 }
 
-/// The oldest bucket that has not left at `now`.
+/// Returns the oldest bucket that is in the window at `now`.
 fn first_alive(quota: &Quota, now: u64) -> u64 {
     (now + 1).saturating_sub(quota.window_micros()) / quota.bucket_micros()
 }

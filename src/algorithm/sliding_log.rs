@@ -1,4 +1,4 @@
-//! One entry per request: never more than L in any window, and room again at the earliest instant.
+//! Sliding log: one entry per request. Never more than L in any window, and room again at the earliest instant.
 
 use std::collections::VecDeque;
 

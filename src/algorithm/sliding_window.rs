@@ -16,14 +16,14 @@ use crate::usage::Usage;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlidingWindow {
-    /// Where the current window starts.
+    /// Start of the current window.
     pub(crate) start: u64,
     pub(crate) current: u64,
     pub(crate) previous: u64,
 }
 
 impl SlidingWindow {
-    /// The state as it stands at `now`. A clock that went back finds the window it left.
+    /// Returns the state at `now`. If the clock went back, the last window stays current.
     #[inline]
     pub(crate) fn roll(self, quota: &Quota, now: u64) -> Self {
         let window = quota.window_micros();
@@ -39,7 +39,8 @@ impl SlidingWindow {
         }
     }
 
-    /// What both counters hold, neither of them more than it can.
+    /// Returns both counters, each cut off at the largest count. The amount may have been larger when they
+    /// were charged.
     #[inline(always)]
     fn counted(self, quota: &Quota) -> (u64, u64) {
         let most = quota.most_counted();
@@ -63,8 +64,8 @@ impl SlidingWindow {
         weight.saturating_sub(window - 1)
     }
 
-    /// The state with `cost` counted, and what is used then, times the window; or, if there is no
-    /// room, as it stands at `now`.
+    /// Charges `cost` if there is room. Returns the state and its weight after the charge, or the state at
+    /// `now` if there is no room.
     #[inline(always)]
     pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<(Self, u64), Self> {
         let at_now = self.roll(quota, now);
@@ -83,25 +84,25 @@ impl SlidingWindow {
         Ok((after, weighted + cost * window))
     }
 
-    /// What is used, by what an [attempt](Self::attempt) says.
+    /// Converts the weight that [`attempt`](Self::attempt) returns to permits.
     #[inline(always)]
     pub(crate) const fn used_of(weighted: u64, quota: &Quota) -> u64 {
         quota.by_window().divide_up(weighted)
     }
 
-    /// What is used in a state that stands at `now`.
+    /// Returns what is used in a state that is rolled to `now`.
     #[inline(always)]
     pub(crate) fn used(self, quota: &Quota, now: u64) -> u64 {
         Self::used_of(self.weighted(quota, now), quota)
     }
 
-    /// What is said when there was room.
+    /// Returns the usage of an allowed request.
     #[inline(always)]
     pub(crate) fn granted(self, quota: &Quota, _now: u64, used: u64) -> Usage {
         allowed(quota, used, self.start + quota.window_micros())
     }
 
-    /// What is said when there was none.
+    /// Returns the usage of a denied request.
     #[inline(always)]
     pub(crate) fn refused(self, quota: &Quota, _now: u64, cost: u64, used: u64) -> Usage {
         let end = self.start + quota.window_micros();
@@ -133,8 +134,7 @@ impl SlidingWindow {
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
         *self = self.roll(quota, now);
-        // Never less than it was: under a smaller amount the counter may be past its largest
-        // number already.
+        // Never lowers the counter: under a smaller amount it may exceed the largest count already.
         let most = quota.most_counted().max(self.current);
         self.current = self.current.saturating_add(cost).min(most);
     }

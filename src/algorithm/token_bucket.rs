@@ -1,8 +1,8 @@
-//! A bucket of permits that refills steadily: at most `burst + L · t / W` in any time t.
+//! Token bucket: permits that refill at a constant rate. At most `burst + L · t / W` in any time t.
 //!
 //! The state is what is missing from a full bucket, in permits × ticks: a permit weighs W, and
-//! every tick refills L. Both are whole numbers, while an interval between two permits (1/7 of
-//! a second) is not.
+//! every tick refills L. Both are whole numbers. The interval between two permits (1/7 of a second)
+//! would not be.
 
 use super::{allowed, denied, never, step};
 use crate::quota::{MAX_COUNT, Quota};
@@ -10,18 +10,18 @@ use crate::usage::Usage;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenBucket {
-    /// What is missing, in permits × ticks; at most [`MAX_LEVEL`].
+    /// Missing permits × ticks; at most [`MAX_LEVEL`].
     pub(crate) level: u64,
-    /// Until when refilling is accounted for: a multiple of the tick.
+    /// Instant until which the refill is accounted for. A multiple of the tick.
     pub(crate) filled_until: u64,
-    /// The tick that `level` is counted in. An amount that changes may change the tick.
+    /// Tick of `level`, as a power of ten of microseconds. Another amount may have another tick.
     pub(crate) tick_power: u8,
 }
 
-/// A level stops here: at a debt of at least four full buckets.
+/// Largest level: a debt of at least four full buckets.
 pub(crate) const MAX_LEVEL: u64 = (1 << 48) - 1;
 
-/// How long it takes to refill what is missing, in microseconds.
+/// Returns how long the refill of `missing` takes, in microseconds.
 #[inline]
 fn time_to_refill(missing: u64, quota: &Quota) -> u64 {
     let ticks = quota.by_amount().divide_up(missing);
@@ -29,7 +29,7 @@ fn time_to_refill(missing: u64, quota: &Quota) -> u64 {
 }
 
 impl TokenBucket {
-    /// The state as it stands at `now`. A clock that went back finds the level it left.
+    /// Returns the state at `now`. If the clock went back, the level stays as it was.
     #[inline(always)]
     pub(crate) fn roll(self, quota: &Quota, now: u64) -> Self {
         let mut at_now = self.in_ticks_of(quota);
@@ -44,19 +44,19 @@ impl TokenBucket {
         at_now
     }
 
-    /// A state that stands at `now`, from which `cost` is about to be taken.
+    /// Prepares a state that is rolled to `now` for a charge of `cost`.
     #[inline(always)]
     fn before_taking(mut self, quota: &Quota, now: u64, cost: u64) -> Self {
         if cost > 0 && self.level < quota.amount() {
-            // All but full: part of the running tick's refill would have been lost. So the
-            // refill starts with the next tick, and no permit comes before its time.
+            // Almost full: part of the refill of the running tick would have been lost. So the refill
+            // starts with the next tick, and no permit is available too early.
             let next = quota.by_tick().multiple_above(now);
             self.filled_until = self.filled_until.max(next);
         }
         self
     }
 
-    /// When a state that stands at `now` is whole again.
+    /// Returns when a state that is rolled to `now` is full again.
     #[inline(always)]
     fn whole_at(self, quota: &Quota, now: u64) -> u64 {
         match self.level {
@@ -65,8 +65,8 @@ impl TokenBucket {
         }
     }
 
-    /// The state with `cost` taken from it, and its level then; or, if there is not as much, as it
-    /// stands at `now`.
+    /// Charges `cost` if there is room. Returns the state and its level after the charge, or the state at
+    /// `now` if there is no room.
     #[inline(always)]
     pub(crate) fn attempt(self, quota: &Quota, now: u64, cost: u64) -> Result<(Self, u64), Self> {
         if self.tick_power != quota.tick_power() {
@@ -80,19 +80,20 @@ impl TokenBucket {
         if at_now.level > room * weight {
             return Err(at_now);
         }
-        // What is missing then is at most a full bucket, so nothing overflows.
+        // At most a full bucket is missing afterwards, so nothing overflows.
         let mut after = at_now.before_taking(quota, now, cost);
         after.level += cost * weight;
         Ok((after, after.level))
     }
 
-    /// What is used, by what an [attempt](Self::attempt) says. Part of a permit counts as a whole.
+    /// Converts a level to permits. A fraction of a permit counts as a whole one.
     #[inline(always)]
     pub(crate) const fn used_of(level: u64, quota: &Quota) -> u64 {
         quota.by_window().divide_up(level)
     }
 
-    /// What is used in a state that stands at `now`. Part of a permit counts as a whole.
+    /// Returns what is used in a state that is rolled to `now`. A fraction of a permit counts as a whole
+    /// one.
     #[inline(always)]
     pub(crate) fn used(self, quota: &Quota, _now: u64) -> u64 {
         if self.tick_power != quota.tick_power() {
@@ -101,13 +102,13 @@ impl TokenBucket {
         Self::used_of(self.level, quota)
     }
 
-    /// What is said when there was room.
+    /// Returns the usage of an allowed request.
     #[inline(always)]
     pub(crate) fn granted(self, quota: &Quota, now: u64, used: u64) -> Usage {
         allowed(quota, used, self.whole_at(quota, now))
     }
 
-    /// What is said when there was none.
+    /// Returns the usage of a denied request.
     #[inline(always)]
     pub(crate) fn refused(self, quota: &Quota, now: u64, cost: u64, used: u64) -> Usage {
         if self.tick_power != quota.tick_power() {
@@ -130,7 +131,7 @@ impl TokenBucket {
     #[inline]
     pub(crate) fn charge(&mut self, quota: &Quota, now: u64, cost: u64) {
         if let Some(factor) = self.refill_debt(quota, now) {
-            // The tick that the debt is counted in divides the window, too.
+            // The tick of the debt divides the window as well.
             let weight = cost.saturating_mul(quota.by_window().value() / factor);
             self.level = self.level.saturating_add(weight).min(MAX_LEVEL);
         } else {
@@ -140,8 +141,10 @@ impl TokenBucket {
         }
     }
 
-    /// A debt under a large amount may be more than a small amount's ticks can count. Then it
-    /// stays in its own ticks, each of which is this many of the quota's.
+    /// Returns the ratio of the ticks if the level is too large for the tick of the quota.
+    ///
+    /// A debt under a large amount may exceed [`MAX_LEVEL`] in the finer tick of a small amount. It then
+    /// stays in its own tick.
     #[inline]
     fn overflows(self, quota: &Quota) -> Option<u64> {
         if self.tick_power <= quota.tick_power() {
@@ -151,7 +154,8 @@ impl TokenBucket {
         (self.level.saturating_mul(factor) > MAX_LEVEL).then_some(factor)
     }
 
-    /// Refills a debt that the quota cannot count, in its own ticks. Says if it still cannot.
+    /// Refills a debt that is too large for the tick of the quota, in its own tick. Returns the ratio of
+    /// the ticks if it still is too large.
     fn refill_debt(&mut self, quota: &Quota, now: u64) -> Option<u64> {
         let factor = self.overflows(quota)?;
         let tick = quota.by_tick().value() * factor;
@@ -163,8 +167,8 @@ impl TokenBucket {
         self.overflows(quota)
     }
 
-    /// A level that was counted under an amount with another tick. A debt that the quota cannot
-    /// count is many buckets, so there is no room, unless it has shrunk in the meantime.
+    /// [`attempt`](Self::attempt) for a level in another tick. A debt that is too large for the tick of the
+    /// quota is many full buckets, so there is no room until it has shrunk.
     #[cold]
     fn attempt_in_other_ticks(
         mut self,
@@ -186,7 +190,7 @@ impl TokenBucket {
         }
     }
 
-    /// What is said about a debt that the quota cannot count.
+    /// [`refused`](Self::refused) for a level in another tick.
     #[cold]
     fn refused_in_debt(self, quota: &Quota, now: u64, cost: u64, used: u64) -> Usage {
         let Some(factor) = self.overflows(quota) else {
@@ -199,7 +203,7 @@ impl TokenBucket {
         denied(quota, used, self.debt_gone_at(quota, factor, room))
     }
 
-    /// When no more than `room` of a debt is left, to the quota's tick.
+    /// Returns when at most `room` of a debt is left, in the tick of the quota.
     fn debt_gone_at(self, quota: &Quota, factor: u64, room: u64) -> u64 {
         let missing = u128::from(self.level.saturating_sub(room)) * u128::from(factor);
         let ticks = missing.div_ceil(u128::from(quota.amount()));
@@ -213,13 +217,12 @@ impl TokenBucket {
         if in_debt.is_none() {
             *self = self.roll(quota, now);
         }
-        // Had the charge not been made, the refill since might have been lost on a full
-        // bucket: so all of it, the running tick's too, is held to have refilled this charge.
+        // Without the charge, the refill since might have been lost on a full bucket. So all of it,
+        // including that of the running tick, counts as the refill of this charge.
         let tick = quota.by_tick();
         let ticks = tick.divide_up(now).saturating_sub(tick.divide(charged_at));
         let refilled = u128::from(ticks) * u128::from(quota.amount());
-        // More than any counter holds is as good as a little more, also for those who count in
-        // doubles.
+        // A cost beyond the largest count is cut off, so that the product is exact in a double as well.
         let cost = u128::from(cost.min(MAX_COUNT + 1));
         let weight = cost * u128::from(quota.by_window().value());
         let left = weight.saturating_sub(refilled) / u128::from(in_debt.unwrap_or(1));
@@ -234,7 +237,7 @@ impl TokenBucket {
         self.in_ticks_of(quota).whole_at(quota, 0)
     }
 
-    /// The same level in the quota's tick, rounded up.
+    /// Converts the level to the tick of the quota, rounded up.
     #[inline(always)]
     fn in_ticks_of(self, quota: &Quota) -> Self {
         let power = quota.tick_power();

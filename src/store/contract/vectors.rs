@@ -106,13 +106,15 @@ impl Case {
                 Op::Peek => harness.peek(&batch, step.at).await,
                 Op::Record => harness.record(&batch, step.at).await,
                 Op::Refund => {
-                    let charged_at = step.charged_at.expect("a refund says when it was charged");
+                    let charged_at = step
+                        .charged_at
+                        .expect("a refund has the instant of its charge");
                     harness.refund(&batch, charged_at, step.at).await;
                     continue;
                 }
             };
             let usage = usages.usages()[0];
-            let wanted = step.expect.as_ref().expect("a step says what it expects");
+            let wanted = step.expect.as_ref().expect("a step has an expected usage");
             let outcome = match wanted.outcome {
                 Answered::Allowed => Outcome::Allowed,
                 Answered::Denied => Outcome::Denied,

@@ -144,7 +144,7 @@ mod tests {
     fn lengths(answers: &[Result<Bytes, RedisStoreError>]) -> Vec<Result<usize, String>> {
         let length = |answer: &Result<Bytes, RedisStoreError>| match answer {
             Ok(answer) => Ok(answer.len()),
-            Err(trouble) => Err(trouble.to_string()),
+            Err(error) => Err(error.to_string()),
         };
         answers.iter().map(length).collect()
     }

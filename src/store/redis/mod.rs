@@ -74,7 +74,9 @@ pub use self::builder::RedisStoreBuilder;
 /// - **Exact.** One script decides a batch in one round trip, all or nothing, with the arithmetic of
 ///   [`State`](crate::algorithm::State). The same trace gets the same usages as from memory, to the
 ///   unit.
-/// - **One clock.** Time is the server's. The clocks of the processes do not matter.
+/// - **One clock.** Time is the server's. The clocks of the processes do not matter. If the server's clock
+///   is set back by more than a second, counters continue at its time; each step back admits at most one
+///   additional window. Calendar windows wait.
 /// - **One key per subject**, `prefix:v2:{tag}`, with all its counters, and one per sliding log or
 ///   sliding-bucket counter, `prefix:v2:{tag}:id`. Every key has a time to live that covers its
 ///   counters; a key that lost it gets it back with the next decision. Keys of version 1 are ignored.

@@ -35,7 +35,7 @@ pub(super) const HEAD_BYTES: usize = 19;
 // Check: id, shape, key, group, five numbers, key of the log, tick power, reserved bytes.
 pub(super) const CHECK_BYTES: usize = 53;
 const KEY_AT: usize = 6;
-pub(super) const GROUP_AT: usize = 7;
+const GROUP_AT: usize = 7;
 const COST_AT: usize = 8;
 const LOG_AT: usize = 48;
 const RESERVED_BYTES: usize = 3;

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use super::reply::INSTANT_BYTES;
-use super::request::{CHECK_BYTES, GROUP_AT, HEAD_BYTES, LIVE};
+use super::request::{CHECK_BYTES, HEAD_BYTES, LIVE};
 
 /// What the script does with a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +36,9 @@ impl Kind {
     /// The byte that identifies a record of this kind: the kind, and the length of its state.
     pub(super) const fn shape(self) -> u8 {
         let state = match self {
-            Self::Fixed => 7,
+            Self::Fixed | Self::Log => 7,
             Self::Sliding => 8,
             Self::Token => 14,
-            Self::Log => 0,
         };
         (self as u8) << 4 | state
     }
@@ -85,15 +84,12 @@ pub(super) fn deciding(kinds: Kinds) -> &'static Script {
             (Kind::Log, include_str!("lua/sliding_log.lua")),
         ];
         let steps = steps.iter().filter(|(kind, _)| kinds.contains(*kind));
-        let helpers = [include_str!("lua/value.lua"), include_str!("lua/ttl.lua")];
-        // Before the steps if these need them, otherwise after what most calls need.
-        let (early, late) = helpers.split_at(if kinds.contains(Kind::Log) { 2 } else { 0 });
-        let mut parts = vec![include_str!("lua/prelude.lua")];
-        parts.extend(early);
+        let mut parts = vec![
+            include_str!("lua/prelude.lua"),
+            include_str!("lua/value.lua"),
+            include_str!("lua/save.lua"),
+        ];
         parts.extend(steps.map(|(_, text)| *text));
-        parts.push(include_str!("lua/decide_one.lua"));
-        parts.extend(late);
-        parts.push(include_str!("lua/decide_batch.lua"));
         parts.push(include_str!("lua/decide.lua"));
         Script::new(&parts)
     })
@@ -125,9 +121,9 @@ impl Script {
     }
 }
 
-/// Constants of the scripts. Their numbers are written into the text: a variable outside of a function
-/// costs about as much as an addition each time it is read.
-const CONSTANTS: [(&str, u64); 63] = [
+/// Constants of the scripts. Their numbers are written into the text: a local variable that functions
+/// capture costs about 400 instructions in each call.
+const CONSTANTS: [(&str, u64); 39] = [
     ("DECIDE", Verb::Decide as u64),
     ("PEEK", Verb::Peek as u64),
     ("RECORD", Verb::Record as u64),
@@ -143,45 +139,18 @@ const CONSTANTS: [(&str, u64); 63] = [
     ("ALLOWED", 0),
     ("DENIED", 1),
     ("NEVER", 2),
-    // What a step does. Those up to SPEND decide whether there is room.
-    ("ASK", 0),
+    // Operations of a step. Those up to SPEND evaluate whether there is room.
+    ("EVALUATE", 0),
     ("TAKE", 1),
     ("SPEND", 2),
     ("CHARGE", 3),
-    ("GIVE_BACK", 4),
+    ("UNDO", 4),
     ("DROP", 5),
-    // Indexes of a check's table: its result and state, then what `struct.unpack` returns.
-    ("OUTCOME", 1),
-    ("USED", 2),
-    ("RESET", 3),
-    ("AFTER", 4),
-    ("EXPIRES", 5),
-    ("AT", 6),
-    ("SEEN", 7),
-    ("STATE_A", 8),
-    ("STATE_B", 9),
-    ("STATE_C", 10),
-    ("CHARGED", 11),
-    ("KIND", 12),
-    ("SECONDS", 13),
-    ("HEAD", 14),
-    ("KEY", 15),
-    ("GROUP", 16),
-    ("COST", 17),
-    ("AMOUNT", 18),
-    ("WINDOW", 19),
-    ("PARAM_P", 20),
-    ("PARAM_Q", 21),
-    ("LOG_KEY", 22),
-    ("POWER", 23),
     // The request.
     ("REQUEST_BYTES", HEAD_BYTES as u64),
     ("CHECK_BYTES", CHECK_BYTES as u64),
-    ("GROUP_AT", GROUP_AT as u64),
     // A record: id and shape, which identify it, then `expires`, `seen` and the state.
     ("HEAD_BYTES", 6),
-    ("EXPIRES_BYTES", 4),
-    ("SEEN_AT", 10),
     ("RECORD_BYTES", 6 + 4 + INSTANT_BYTES as u64),
     ("LAST_SECOND", u32::MAX as u64),
     // Logs.
@@ -199,6 +168,9 @@ const CONSTANTS: [(&str, u64); 63] = [
     ("MAX_POWER", 15),
     ("DAY", crate::calendar::DAY),
     ("SECOND", 1_000_000),
+    // Milliseconds that keys live longer than their counters. The clocks of several processes differ.
+    ("SERVER_SLACK", 1_000),
+    ("CALLER_SLACK", 60_000),
 ];
 
 /// Returns the text without lines of comments, which the server would have to keep.
@@ -257,7 +229,7 @@ mod tests {
 
     #[test]
     fn only_whole_names_are_replaced() {
-        assert_eq!(with_constants("KEY, KEYS, x[KEY]"), "15, KEYS, x[15]");
+        assert_eq!(with_constants("LOG, LOGS, x[LOG]"), "71, LOGS, x[71]");
         assert_eq!(with_constants("HEAD_BYTES + 1 ÷ DAYS"), "6 + 1 ÷ DAYS");
     }
 
@@ -266,6 +238,7 @@ mod tests {
         let sliding = deciding(Kinds::default().and(Kind::Sliding));
         assert!(sliding.text.contains("steps[40] ="));
         assert!(!sliding.text.contains("steps[62] ="));
+        assert!(!sliding.text.contains("steps[71] ="));
         assert_eq!(sliding.hash.len(), 40);
     }
 }

@@ -64,8 +64,7 @@ fn a_script_says_what_its_history_says() {
     bench.server.assert_that_every_key_ends();
 }
 
-/// The script has two bodies for one operation: for one check alone, and for any batch. A check of cost
-/// 0 on another subject turns the one into the other.
+/// A check of cost 0 on another subject changes nothing.
 #[test]
 fn one_check_is_decided_as_in_a_batch() {
     let bench = Bench::new();

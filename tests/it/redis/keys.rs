@@ -68,9 +68,9 @@ async fn subject_has_one_key_and_one_per_log_all_of_fixed_length() {
         assert_eq!(tag.len(), 22);
         let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         assert!(tag.bytes().all(is_base64), "{key}");
-        // A fixed window, a sliding window, a token bucket and two stubs.
+        // A fixed window, a sliding window, a token bucket and the records of two logs.
         let size = server.run::<usize>(&["STRLEN", key]);
-        assert_eq!(size, 24 + 25 + 31 + 2 * 17);
+        assert_eq!(size, 24 + 25 + 31 + 2 * 24);
         let logs = log_keys(&server);
         let mut logs = logs.iter().filter(|log| log.starts_with(key.as_str()));
         assert!(logs.by_ref().all(|log| log.len() == key.len() + 11));

@@ -1,6 +1,7 @@
 //! Tests of the Redis store. Every test starts its own server, which ends with it.
 
 mod calls;
+mod clock;
 mod cluster;
 mod contract;
 mod faults;

@@ -1,25 +1,222 @@
 
--- Decides what is left of the requests.
-local errors = {}
-while true do
-  if left > 0 then
-    read_checks(start + REQUEST_BYTES, count)
-  end
-  while left > 0 do
-    local is_fine, reply = pcall(decide, verb, count, before)
-    left, before = left - 1, before + key_count
-    if not is_fine then
-      errors[#errors + 1] = type(reply) == 'table' and reply.err or reply
-      reply = '\255\255\255\255\255\255\255'
+-- Decides requests, one after the other.
+--
+-- ARGV[1]: runs of a template number B, a count B, and the template if the number is new. The template
+-- is decided that often, each time for the next keys.
+-- Template: verb B, count B, keys B, clock d (below 0: the server's), charged_at d, checks.
+-- Check: id c5, shape B, key B, group B, cost d, amount d, window d, p d, q d, log key B, power of the
+-- tick B, 3 reserved bytes. Checks of one key follow each other. Keys are numbered from 1 in each
+-- request; 0 stands for no log.
+-- Groups: LIVE, then one number per dry run. UNCHARGED is added to a group that must not be charged.
+--
+-- Reply: per request the instant I7 and per check outcome B, used I7, reset I7; a refund has the instant
+-- only. A request that failed is seven bytes 0xff. Then the reply is an array, with one error for each
+-- of them after it.
+
+-- Of the request that is decided: the groups without room, nil if there are none; and its reply.
+local denied, reply = nil, ''
+
+-- What `struct.unpack` reads of a record: head, expires, seen and the state.
+local formats = {
+  [FIXED] = '<c6I4I7I7', [SLIDING] = '<c6I4I7I4I4', [TOKEN] = '<c6I4I7I6I7B', [LOG] = '<c6I4I7I7',
+}
+
+-- Returns the position of the record with this head, nil if there is none.
+local function find(value, head)
+  local at, size = 1, #value
+  while at <= size do
+    if value:sub(at, at + HEAD_BYTES - 1) == head then
+      return at
     end
-    replies = replies .. reply
-    if verb == DECIDE and count == 1 and left > 0 then
-      -- The next one may be of the usual kind again.
-      next_run()
-    end
+    at = at + RECORD_BYTES + value:byte(at + HEAD_BYTES - 1) % 16
   end
-  if place > #requests then
-    return #errors > 0 and { replies, unpack(errors) } or replies
-  end
-  verb, count, key_count = next_run()
 end
+
+-- Decides the checks from number `i` on, whose template is at `at`. On the way down the checks are read
+-- and evaluated; on the way back, when it is known which groups have room, they are charged and their
+-- usages are written. The first check of a key writes its value.
+--
+-- `number`, `value` and `from` are the key of the check before, its value, and the position after its
+-- record. Returns the number of the key; and for the check before, if it has the same key: the value with
+-- the charges, the new records, the latest expiry and its second, the latest `seen`, and whether a record
+-- lives longer. Returns nil and a later instant if a counter has seen that: then the request has to be
+-- decided there.
+local function decide(verb, count, base, clock, now, slack, i, at, number, value, from)
+  local head, its_number, group, cost, amount, window, p, q, log, power =
+    struct.unpack('<c6BBdddddBB', ARGV[1], at)
+  local kind, key, log_key = head:byte(HEAD_BYTES), KEYS[base + its_number], KEYS[base + log]
+  local length = RECORD_BYTES + kind % 16
+  if its_number ~= number then
+    value, from = load_value(key), 1
+  end
+  local its_head, old_second, seen, a, b, c
+  if from + length <= #value + 1 then
+    -- The records of a value are mostly in the order of the checks.
+    its_head, old_second, seen, a, b, c = struct.unpack(formats[kind], value, from)
+  end
+  if its_head ~= head then
+    from, seen = find(value, head), nil
+    if from then
+      its_head, old_second, seen, a, b, c = struct.unpack(formats[kind], value, from)
+    end
+  end
+  local last_seen, is_moved = seen or 0, false
+  if last_seen > now then
+    if slack ~= SERVER_SLACK or seen - clock <= SECOND then
+      return nil, seen
+    elseif kind ~= FIXED or p == 0 and window % DAY > 0 then
+      -- The server's clock was set back. The counter continues at its time, with what it has counted;
+      -- calendar windows wait. The queue of a log has a time of its own, which does not go back. The
+      -- refill of a token bucket is accounted for until `b`, in ticks of its own.
+      if kind == LOG then
+        a = a + (seen - now)
+      elseif kind == TOKEN then
+        b = b - (seen - now)
+        b = b + -b % 10 ^ c
+      end
+      seen, is_moved = now, true
+    end
+  end
+
+  local step, outcome, used, reset, after, expires, second, is_lost = steps[kind], ALLOWED, 0, 0
+  if verb <= PEEK then
+    -- A log alone is charged at once: it then reads its entries once.
+    local what = verb == PEEK and EVALUATE
+      or kind == LOG and count == 1 and group < UNCHARGED and SPEND or TAKE
+    outcome, used, reset, after, expires, second, is_lost =
+      step(what, now, cost, amount, window, p, q, power, log_key, seen, a, b, c)
+    if outcome ~= ALLOWED then
+      denied = denied or {}
+      denied[group] = true
+    end
+  end
+
+  local new, added, longest, longest_second, latest_seen, is_longer = value, '', 0, 0, last_seen, false
+  if i < count then
+    local next_number, its_new, its_added, its_longest, its_second, its_seen, its_longer = decide(verb,
+      count, base, clock, now, slack, i + 1, at + CHECK_BYTES, its_number, value,
+      from and from + length or 1)
+    if not next_number then
+      return nil, its_new
+    elseif next_number == its_number then
+      new, added, longest, longest_second, is_longer =
+        its_new, its_added, its_longest, its_second, its_longer
+      latest_seen = its_seen > last_seen and its_seen or last_seen
+    end
+  end
+
+  -- Each group is charged whole or not at all, dry runs only with an admitted request.
+  local is_charged, what, _ = cost > 0, CHARGE, nil
+  if verb == DECIDE then
+    if denied or group >= UNCHARGED then
+      is_charged = is_charged and group < UNCHARGED and not (denied[LIVE] or denied[group])
+    end
+    if not is_charged then
+      -- A denied check drops the expired entries of a log, or stores the instant at which it continues.
+      what = outcome ~= ALLOWED and (after or is_moved) and DROP
+      after = what and after
+    end
+  else
+    is_charged = is_charged and (verb == RECORD or verb == REFUND and seen)
+    what = is_charged and (verb == REFUND and UNDO or CHARGE)
+    after = nil
+  end
+  if what and (not after or after == true) then
+    _, _, _, after, expires, second, is_lost = step(what, now, what == DROP and 0 or cost, amount, window,
+      p, q, power, log_key, seen, a, b, c)
+  end
+  if after then
+    if expires > longest then
+      longest, longest_second = expires, second
+    end
+    if not from then
+      added = head .. after .. added
+    else
+      is_longer = is_longer or second > old_second
+      new = #new == length and head .. after
+        or new:sub(1, from + HEAD_BYTES - 1) .. after .. new:sub(from + length)
+    end
+  end
+  if kind == LOG then
+    -- The hash of a log has a time to live of its own. It may have been lost while the record was not.
+    local is_due = clock < last_seen or clock - clock % SECOND > last_seen
+    if after and (not from or is_due or is_lost or second > old_second) then
+      save(log_key, '', nil, '', expires, 0, true, clock, now, slack)
+    elseif seen and is_due and verb == DECIDE then
+      save(log_key, '', nil, '', -1, old_second, true, clock, now, slack)
+    end
+  end
+  if its_number ~= number then
+    local is_due = clock < latest_seen or clock - clock % SECOND > latest_seen
+    if new == value and added == '' then
+      if is_due and value ~= '' and verb == DECIDE then
+        save(key, value, new, '', -1, 0, true, clock, now, slack)
+      end
+    elseif is_due or is_longer or added ~= '' then
+      save(key, value, new, added, longest, longest_second, is_due, clock, now, slack)
+    else
+      redis.call('SETRANGE', key, '0', new)
+    end
+  end
+
+  if verb == RECORD or not is_charged and verb ~= REFUND and outcome == ALLOWED and cost > 0 then
+    -- After what was recorded, or without what was not charged.
+    if after then
+      its_head, old_second, seen, a, b, c = struct.unpack(formats[kind], head .. after)
+    end
+    outcome, used, reset = step(EVALUATE, now, 0, amount, window, p, q, power, log_key, seen, a, b, c)
+  end
+  reset = reset < MAX_COUNT and reset or MAX_COUNT
+  if verb == REFUND then
+    reply = struct.pack('<I7', now)
+  elseif i == 1 then
+    reply = struct.pack('<I7BI7I7', now, outcome, used, reset) .. reply
+  else
+    reply = struct.pack('<BI7I7', outcome, used, reset) .. reply
+  end
+  return its_number, new, added, longest, longest_second, latest_seen, is_longer
+end
+
+local requests, place, base, starts, server_time, replies, errors = ARGV[1], 1, 0, nil, nil, '', nil
+local size = #requests
+while place <= size do
+  local number, left = requests:byte(place, place + 1)
+  local start = starts and starts[number]
+  place = place + 2
+  local verb, count, key_count, clock, instant = struct.unpack('<BBBdd', requests, start or place)
+  charged_at = instant
+  if not start then
+    start = place
+    place = place + REQUEST_BYTES + count * CHECK_BYTES
+    if place <= size then
+      starts = starts or {}
+      starts[number] = start
+    end
+  end
+  local slack = CALLER_SLACK
+  if clock < 0 then
+    if not server_time then
+      local time = redis.call('TIME')
+      server_time = time[1] * SECOND + time[2]
+    end
+    clock, slack = server_time, SERVER_SLACK
+  end
+  for _ = 1, left do
+    local now, is_fine, result, later = clock, true, nil, nil
+    repeat
+      denied, reply = nil, ''
+      is_fine, result, later =
+        pcall(decide, verb, count, base, clock, now, slack, 1, start + REQUEST_BYTES, 0)
+      now = later
+    until result
+    if is_fine then
+      replies = replies .. reply
+    else
+      errors = errors or {}
+      errors[#errors + 1] = type(result) == 'table' and result.err or result
+      replies = replies .. '\255\255\255\255\255\255\255'
+    end
+    base = base + key_count
+  end
+end
+return errors and { replies, unpack(errors) } or replies

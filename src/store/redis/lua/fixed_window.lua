@@ -22,6 +22,10 @@ end
 -- One counter per aligned window. State: count I7. The window is the one around `seen`, so it is not
 -- stored. See algorithm/fixed_window.rs.
 steps[FIXED] = function(what, now, cost, amount, window, months, _, _, _, seen, count)
+  if seen and seen > now then
+    -- The server's clock was set back. A calendar window does not reopen: it waits until its end.
+    now = seen
+  end
   local stop = window_end(now, window, months)
   if not seen or months == 0 and seen < stop - window
     or months > 0 and window_end(seen, window, months) < stop then
@@ -31,11 +35,11 @@ steps[FIXED] = function(what, now, cost, amount, window, months, _, _, _, seen, 
     if cost > amount - count then
       return cost > amount and NEVER or DENIED, count, stop
     end
-    if what == ASK or cost == 0 then
+    if what == EVALUATE or cost == 0 then
       return ALLOWED, count + cost, stop
     end
   end
-  if what == GIVE_BACK then
+  if what == UNDO then
     if window_end(charged_at, window, months) == stop then
       count = count > cost and count - cost or 0
     end
@@ -45,5 +49,5 @@ steps[FIXED] = function(what, now, cost, amount, window, months, _, _, _, seen, 
   local expires = count > 0 and stop or 0
   local second = (expires + -expires % SECOND) / SECOND
   second = second < LAST_SECOND and second or LAST_SECOND
-  return ALLOWED, count, stop, write('<I4I7I7', second, now, count), expires, second
+  return ALLOWED, count, stop, struct.pack('<I4I7I7', second, now, count), expires, second
 end

@@ -3,7 +3,9 @@
 -- a bucket of `width`) and what was charged then. Buckets without a charge have no entry. See
 -- algorithm/sliding_log.rs and algorithm/sliding_buckets.rs.
 --
--- The record of the subject's value has no state. The queue is a hash with a key of its own:
+-- State of the record: shift I7. The queue is counted in a time of its own, which is `shift` ahead of the
+-- clock. The shift grows when the server's clock is set back, so the time of the queue never goes back.
+-- The queue is a hash with a key of its own:
 --
 --  * field `h`: total I7, start I7, entries I4, index I4, first I4, last I4, skip I1, and the newest
 --    entries (at I7, charged I7), the tail. At least one, unless the queue is empty.
@@ -19,6 +21,8 @@
 -- So a chunk is found by instant or by sum in a binary search. A decision reads a few chunks however
 -- long the queue is, and expired chunks are dropped, or left out, without being read.
 
+local read, write, call, sub = struct.unpack, struct.pack, redis.call, string.sub
+
 -- a + b and a - b modulo 2^53, without a result beyond it in between.
 local function plus(a, b)
   local room = TWO_TO_53 - b
@@ -28,9 +32,17 @@ local function minus(a, b)
   return a >= b and a - b or a + (TWO_TO_53 - b)
 end
 
-steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen)
+steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, shift)
+  shift = seen and shift or 0
+  now = now + shift
   local total, start, entries, index, first, last, skip, tail = 0, 0, 0, 0, 0, 0, 0, ''
-  local record = seen and fetch('HGET', key, 'h')
+  local record = seen and redis.pcall('HGET', key, 'h')
+  if record and record.err then
+    if not record.err:find('WRONGTYPE', 1, true) then
+      error(record)
+    end
+    record = nil
+  end
   local is_new = not record or #record < LOG_HEAD_BYTES
     or (#record - LOG_HEAD_BYTES) % ENTRY_BYTES > 0
   if not is_new then
@@ -174,7 +186,7 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen)
     end
     local charges = outcome == ALLOWED and cost > 0
     if what ~= SPEND or not charges and number == first then
-      return outcome, used, reset, what == TAKE and (charges or number > first)
+      return outcome, used, reset - shift, what == TAKE and (charges or number > first)
     end
     what = charges and CHARGE or DROP
   end
@@ -197,9 +209,9 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen)
     tail, skip = sub(tail, skip * ENTRY_BYTES + 1), 0
   end
 
-  if what == GIVE_BACK then
+  if what == UNDO then
     -- From the newest chunk backwards, to where the entry must be.
-    local wanted, before, its_index, from = slot(charged_at), nil, nil, nil
+    local wanted, before, its_index, from = slot(charged_at + shift), nil, nil, nil
     number = last
     part, size = load(number)
     from = size > 0 and entry(part, 0)
@@ -269,14 +281,11 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen)
     end
     total = total + cost
   end
-  local expires = #tail > 0 and leaves_at((entry(tail, #tail / ENTRY_BYTES - 1))) or 0
+  local expires = #tail > 0 and leaves_at((entry(tail, #tail / ENTRY_BYTES - 1))) - shift or 0
   call('HSET', key, 'h',
     write('<I7I7I4I4I4I4I1', total, start, entries, index, first, last, skip) .. tail)
-  if is_new and seen then
-    -- Its hash was lost, its record was not: that need not be written with a time to live.
-    call('PEXPIRE', key, lifetime(expires, 0, now))
-  end
   local second = (expires + -expires % SECOND) / SECOND
   second = second < LAST_SECOND and second or LAST_SECOND
-  return outcome, used, reset, write('<I4I7', second, now), expires, second
+  return outcome, used, reset and reset - shift, write('<I4I7I7', second, now - shift, shift), expires,
+    second, is_new
 end

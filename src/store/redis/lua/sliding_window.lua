@@ -38,11 +38,11 @@ steps[SLIDING] = function(
       return DENIED, used, from + (ticks - 1 - (weight - weight % fading) / fading) * tick
     end
     used = used + cost
-    if what == ASK or cost == 0 then
+    if what == EVALUATE or cost == 0 then
       return ALLOWED, used, stop
     end
   end
-  if what == GIVE_BACK then
+  if what == UNDO then
     local charged_in = charged_at - charged_at % window
     if charged_in == start then
       current = current > cost and current - cost or 0
@@ -58,5 +58,5 @@ steps[SLIDING] = function(
   local expires = current > 0 and stop + window or previous > 0 and stop or 0
   local second = (expires + -expires % SECOND) / SECOND
   second = second < LAST_SECOND and second or LAST_SECOND
-  return ALLOWED, used, stop, write('<I4I7I4I4', second, now, current, previous), expires, second
+  return ALLOWED, used, stop, struct.pack('<I4I7I4I4', second, now, current, previous), expires, second
 end

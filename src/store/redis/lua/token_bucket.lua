@@ -65,12 +65,12 @@ steps[TOKEN] = function(
       return DENIED, used, filled + refills_in(missing > 0 and missing or 0)
     end
     used = used + cost
-    if what == ASK or cost == 0 then
+    if what == EVALUATE or cost == 0 then
       level = level + cost * permit
       return ALLOWED, used, level > 0 and taken_from + refills_in(level) or now
     end
   end
-  if what == GIVE_BACK then
+  if what == UNDO then
     -- All of the refill since counts as the refill of this charge, the running tick's too. What is
     -- left of it is cost × permit - ticks × amount, with the whole windows taken out first, so that
     -- no product grows too large.
@@ -95,5 +95,5 @@ steps[TOKEN] = function(
   its_power = factor == 1 and power or its_power
   local second = (expires + -expires % SECOND) / SECOND
   second = second < LAST_SECOND and second or LAST_SECOND
-  return ALLOWED, used, whole_at, write('<I4I7I6I7B', second, now, level, filled, its_power), expires, second
+  return ALLOWED, used, whole_at, struct.pack('<I4I7I6I7B', second, now, level, filled, its_power), expires, second
 end

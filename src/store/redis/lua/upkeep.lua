@@ -20,25 +20,45 @@ local function is_removed(id)
 end
 local function log_key(key, id)
   return key .. ':' .. string.gsub(id, '.', function(char)
-    return string.format('%02x', byte(char))
+    return string.format('%02x', char:byte())
   end)
 end
 
+-- Returns the value without the records that have expired at the instant and those that are removed; the
+-- number of records left, the number that were dropped, and the ids of the logs among these.
+local function without_removed(value)
+  local kept, dropped, logs, at, size = {}, 0, {}, 1, #value
+  while at <= size do
+    local id, shape, expires = struct.unpack('<c5BI4', value, at)
+    local following = at + RECORD_BYTES + shape % 16
+    if is_removed(id) or expires * SECOND <= now and expires < LAST_SECOND then
+      dropped = dropped + 1
+      if shape == LOG then
+        logs[#logs + 1] = id
+      end
+    else
+      kept[#kept + 1] = value:sub(at, following - 1)
+    end
+    at = following
+  end
+  return table.concat(kept), #kept, dropped, logs
+end
+
 for _, key in ipairs(KEYS) do
-  local value = fetch('GET', key)
-  if value and scan(value) then
-    local rest, kept, dropped, logs = without_expired(value, now, is_removed)
+  local value = load_value(key)
+  if value ~= '' then
+    local rest, kept, dropped, logs = without_removed(value)
     answer = answer + (verb == 'count' and kept or dropped)
     for _, id in ipairs(logs) do
-      call('UNLINK', log_key(key, id))
+      redis.call('UNLINK', log_key(key, id))
     end
     if kept == 0 then
-      call('UNLINK', key)
+      redis.call('UNLINK', key)
     elseif dropped > 0 then
-      call('SET', key, rest, 'KEEPTTL')
+      redis.call('SET', key, rest, 'KEEPTTL')
     end
   elseif verb == 'remove_all' then
-    call('UNLINK', key)
+    redis.call('UNLINK', key)
   end
 end
 return answer
