@@ -6,6 +6,8 @@
 mod exemption;
 mod explanation;
 mod request;
+#[cfg(any(feature = "admin", feature = "config"))]
+mod serial;
 mod text;
 
 use super::about::{EndpointAbout, RuleAbout, RuleKind};

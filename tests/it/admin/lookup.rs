@@ -88,7 +88,7 @@ async fn everything_that_is_known_counts() {
     );
     let explanation = &found["explanation"];
     assert_eq!(explanation["endpoint"], "POST /login");
-    assert_eq!(explanation["counted_by"][0], "user:login:1h");
+    assert_eq!(explanation["counted_by"][0]["policy"], "user:login:1h");
     assert!(explanation["text"].as_str().unwrap().contains("login"));
 
     let somewhere = json!({ "subject": { "ip": "203.0.113.9" } });

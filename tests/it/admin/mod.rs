@@ -8,6 +8,7 @@ mod maintenance;
 mod overrides;
 mod page;
 mod policy;
+mod same_json;
 mod status;
 
 use std::net::SocketAddr;

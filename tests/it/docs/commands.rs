@@ -1,7 +1,7 @@
 //! Every command that a page tells people to type is typed here, or is on the list of those
 //! that are not, with the reason and with what is looked at instead.
 
-mod program;
+pub(crate) mod program;
 
 use std::net::SocketAddr;
 

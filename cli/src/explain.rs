@@ -1,10 +1,9 @@
 //! `tollgate explain`: prints which limits count a request, and why.
 
-mod json;
-
 use std::net::SocketAddr;
 
 use http::Request;
+use serde_json::json;
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, PeerAddr};
 use tollgate::policy::ExplainRequest;
@@ -20,7 +19,12 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Result<(), Failure> {
     let explain_request = explain_request(args, identity, &config);
     let explanation = config.into_policy().explain(&explain_request);
     match output.format {
-        Format::Json => write_json(&json::explanation(&args.file, &explanation)),
+        Format::Json => {
+            let mut report = json!(explanation);
+            report["file"] = json!(args.file.display().to_string());
+            report["ok"] = json!(true);
+            write_json(&report);
+        }
         Format::Text if output.has_colored_stdout() => {
             write_stdout(&explanation.colored().to_string());
         }
