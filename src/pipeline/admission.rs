@@ -15,10 +15,6 @@ use crate::store::StoreFuture;
 use crate::usage::Usages;
 
 /// Result of an evaluation.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the service boxes a pending decision together with its request"
-)]
 pub(crate) enum Evaluation {
     /// The request is admitted. Without an admission, its response stays as it is.
     Pass(Option<Box<Admission>>),
