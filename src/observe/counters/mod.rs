@@ -111,7 +111,8 @@ fn remaining_parts(usage: &Usage) -> u64 {
     }
 }
 
-/// How much of a quota is left, from 0 to 1.
+/// Returns the share of a quota that remains, from 0 to 1.
+#[cfg(feature = "metrics")]
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "it is a share")]
 pub(super) fn remaining_share(usage: &Usage) -> f32 {
@@ -213,6 +214,7 @@ mod tests {
         assert!(numbers.eq(0..=CounterRegistry::MOST));
     }
 
+    #[cfg(feature = "metrics")]
     #[test]
     fn shares_are_shares_at_both_ends() {
         let share = |limit, used| {
