@@ -29,7 +29,7 @@ impl From<&Override> for OverrideResponse {
             counter: dimensions(&of.subject()),
             rule: of.rule().to_owned(),
             limit: of.quota().to_string(),
-            until: of.ends(),
+            until: of.expires_at(),
         }
     }
 }

@@ -12,7 +12,6 @@ use crate::admin::{body, json};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::pipeline::PolicyStatus;
-use crate::policy::Policy;
 
 /// Version of the policy, and the error of the last reload.
 #[derive(Serialize)]
@@ -46,7 +45,9 @@ impl PolicyResponse {
         Self {
             status: (&state.layer.policy_status()).into(),
             maintenance: maintenance::MaintenanceResponse::of(state),
-            policy: state.pipeline().with_policy(summary),
+            policy: state
+                .pipeline()
+                .with_policy(|policy| json!(policy.overview())),
         }
     }
 }
@@ -68,21 +69,4 @@ pub(super) async fn reload(State(state): State<SharedState>, request: Request) -
     let reloaded = tokio::task::spawn_blocking(move || layer.reload()).await;
     let status = reloaded.map_err(|_| ApiError::broken("The reload was aborted."))?;
     Ok(json::ok(&PolicyStatusResponse::from(&status?)))
-}
-
-/// Returns the policy as `tollgate check --format json` prints it.
-fn summary(policy: &Policy) -> Value {
-    let overview = policy.overview();
-    json!({
-        "tiers": overview.tiers().collect::<Vec<_>>(),
-        "rules": overview.rules().collect::<Vec<_>>(),
-        "endpoints": overview.endpoints().collect::<Vec<_>>(),
-        "exempt": {
-            "roles": overview.exempt_roles().collect::<Vec<_>>(),
-            "networks": overview.exempt_networks().collect::<Vec<_>>(),
-            "routes": overview.exempt_routes().collect::<Vec<_>>(),
-            "subjects": overview.exempt_subjects().len(),
-        },
-        "warnings": overview.warnings(),
-    })
 }

@@ -125,7 +125,8 @@ impl LimitStatus {
     /// When the window ends or the quota is whole again; if it is used up, when the next request
     /// is admitted. `None` if that is never.
     pub(crate) fn reset_at(&self) -> Option<Timestamp> {
-        let helps = self.usage.outcome() != Outcome::Never && !self.quota.counts_nothing();
+        let helps =
+            self.usage.outcome() != Outcome::ExceedsCapacity && !self.quota.counts_nothing();
         helps.then(|| self.usage.reset_at())
     }
 }
@@ -187,7 +188,7 @@ impl RequestPipeline {
         let (snapshot, now) = (self.snapshot.load(), self.now());
         let address = snapshot.client_ip().locate(head);
         if address.is_none() {
-            self.watch.no_peer_address();
+            self.telemetry.no_peer_address();
         }
         // The status endpoint is no endpoint of the policy.
         let elsewhere = snapshot.endpoints.len() - 1;
@@ -211,7 +212,7 @@ impl RequestPipeline {
         let now = self.now();
         let tier = match self.look_up_tier(&snapshot, caller.identity.as_ref(), now) {
             TierLookup::Known(tier) => tier,
-            TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.watch),
+            TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.telemetry),
         };
         let mut found = Inspector {
             pipeline: self,
@@ -228,7 +229,7 @@ impl RequestPipeline {
                 results
             }
             Err(error) => {
-                self.watch.store_failed(&error, now);
+                self.telemetry.store_failed(&error, now);
                 found.degraded = true;
                 limits = found.limits();
                 // Memory does not fail; if it did, no limits would be listed.

@@ -8,7 +8,7 @@ use tollgate::policy::{Policy, Rule, Tiers};
 
 use super::{Served, TOKEN};
 use crate::browser::Browser;
-use crate::layer::{echo, layer, send};
+use crate::support::http::{echo, layer, send};
 
 /// A day of an API: well-behaved users, a job that never waits, and password guessing in the last
 /// hour.

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::{Served, TOKEN, assert_refused};
-use crate::log::Log;
+use crate::support::log::Log;
 
 #[tokio::test]
 async fn bodies_that_are_none_are_refused() {

@@ -1,13 +1,11 @@
 //! Look-up and reset of a caller.
 
-use std::sync::atomic::Ordering;
-
 use serde_json::json;
 use tollgate::policy::{Policy, Rule, Tiers};
 
 use super::{Served, assert_refused, limit};
-use crate::layer::layer;
-use crate::observe::plugged;
+use crate::support::http::layer;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> tollgate::policy::PolicyBuilder {
     Policy::builder()
@@ -90,7 +88,7 @@ async fn everything_that_is_known_counts() {
     );
     let explanation = &found["explanation"];
     assert_eq!(explanation["endpoint"], "POST /login");
-    assert_eq!(explanation["counted_by"][0], "user:login:1h");
+    assert_eq!(explanation["counted_by"][0]["policy"], "user:login:1h");
     assert!(explanation["text"].as_str().unwrap().contains("login"));
 
     let somewhere = json!({ "subject": { "ip": "203.0.113.9" } });
@@ -178,13 +176,13 @@ async fn a_tier_that_there_is_not_is_refused() {
 /// A store that does not answer may have applied the change, so that the response promises nothing.
 #[tokio::test]
 async fn what_a_store_does_not_confirm_may_have_been_done() {
-    let (store, is_off) = plugged();
+    let store = ScriptedStore::default();
     let (builder, clock) = layer(policy());
-    let served = Served::of(builder.store(store).build().unwrap(), clock).await;
-    is_off.store(true, Ordering::Relaxed);
+    let served = Served::of(builder.store(store.clone()).build().unwrap(), clock).await;
+    store.follow(Script::Unavailable);
     let alice = json!({ "subject": { "user": "alice" } });
     let refused = served.post("reset", &alice).await;
     let message = assert_refused(&refused, 503, "STORE_UNAVAILABLE");
-    assert!(message.contains("unplugged"), "{message}");
+    assert!(message.contains("it is down"), "{message}");
     assert!(message.contains("may have been applied"), "{message}");
 }

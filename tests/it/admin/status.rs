@@ -1,6 +1,5 @@
 //! The status endpoint.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,8 +8,8 @@ use tollgate::policy::{Policy, PolicyBuilder, Rule, Tiers};
 use tollgate::{Override, Timestamp};
 
 use super::{Served, TOKEN, limit};
-use crate::layer::layer;
-use crate::observe::plugged;
+use crate::support::http::layer;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> PolicyBuilder {
     Policy::builder()
@@ -172,10 +171,10 @@ fn settings_that_cannot_be_used_are_refused_at_once() {
 /// detects that the store is back.
 #[tokio::test]
 async fn without_the_store_it_is_the_share_of_this_process() {
-    let (store, is_off) = plugged();
+    let store = ScriptedStore::default();
     let (builder, clock) = layer(Policy::builder().everyone("100/hour").local_share(0.1));
-    let served = Served::of(builder.store(store).build().unwrap(), clock).await;
-    is_off.store(true, Ordering::Relaxed);
+    let served = Served::of(builder.store(store.clone()).build().unwrap(), clock).await;
+    store.follow(Script::Unavailable);
     for number in 0..11 {
         let expected = if number < 10 { 200 } else { 429 };
         assert_eq!(served.send("GET /", "alice").await.status, expected);
@@ -192,11 +191,11 @@ async fn without_the_store_it_is_the_share_of_this_process() {
         (&json!(true), &json!("10/1h"))
     );
 
-    is_off.store(false, Ordering::Relaxed);
-    let store = async || served.get("statistics").await.json()["store"]["healthy"].clone();
-    assert_eq!(store().await, false);
+    store.follow(Script::Reply);
+    let is_healthy = async || served.get("statistics").await.json()["store"]["healthy"].clone();
+    assert_eq!(is_healthy().await, false);
     let status = served.status("alice").await;
     assert_eq!(status["degraded"], false);
     assert_eq!(limit(&status, "user:global:1h")["limit"], 100);
-    assert_eq!(store().await, true);
+    assert_eq!(is_healthy().await, true);
 }

@@ -4,7 +4,7 @@ use tollgate::ManualClock;
 use tollgate::client::SendOnce;
 
 use super::{Server, get, limit_headers, pace, send};
-use crate::log::Log;
+use crate::support::log::Log;
 
 #[tokio::test]
 async fn waits_retries_and_giving_up_are_logged() {

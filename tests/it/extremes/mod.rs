@@ -172,7 +172,10 @@ fn nothing_wraps() {
                         is_sound(&quota, &asked);
                         // Whoever goes by it may ask at an instant that no clock shows.
                         is_sound(&quota, &state.state.assess(&quota, asked.reset_at(), cost));
-                        assert_eq!(asked.outcome() == Outcome::Never, cost > asked.limit());
+                        assert_eq!(
+                            asked.outcome() == Outcome::ExceedsCapacity,
+                            cost > asked.limit()
+                        );
                     }
                 }
                 for charged_at in instants {
@@ -280,7 +283,7 @@ fn unlimited_and_blocked_take_anything_and_count_nothing() {
             let blocked = Quota::blocked();
             let never = stored.decide(&blocked, NEW_YEAR, cost);
             let found = (never.outcome, never.limit, never.used);
-            assert_eq!(found, (Outcome::Never, 0, 0), "{quota}");
+            assert_eq!(found, (Outcome::ExceedsCapacity, 0, 0), "{quota}");
             assert_eq!(stored.record(&blocked, NEW_YEAR, cost), never);
             stored.refund(&blocked, NEW_YEAR, NEW_YEAR, cost);
             assert_eq!(stored.peek(&quota, NEW_YEAR, 0), before, "{quota}");

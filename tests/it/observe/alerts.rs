@@ -169,7 +169,7 @@ async fn thresholds_can_be_others() {
     assert_eq!(all, AlertKind::ALL, "the most severe first");
 
     let wrong = Alerts::default().ordinary_callers_denied(1.5, 0);
-    let (builder, _) = crate::layer::layer("1/hour");
+    let (builder, _) = crate::support::http::layer("1/hour");
     let problem = builder.alerts(wrong).build().unwrap_err().to_string();
     assert!(problem.contains("a share from 0 to 1"), "{problem}");
 }

@@ -7,8 +7,8 @@ use tollgate::RateLimitLayerBuilder;
 use tollgate::policy::{Policy, Rule, Tiers};
 
 use super::Scene;
-use crate::layer::request;
-use crate::log::Log;
+use crate::support::http::request;
+use crate::support::log::Log;
 
 /// As long as a URI may be, in one segment.
 fn long_path() -> String {

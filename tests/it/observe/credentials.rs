@@ -6,10 +6,10 @@ use tollgate::policy::Policy;
 
 use super::Scene;
 use super::recorder::TestRecorder;
-use crate::identity::NOW;
-use crate::identity::forge::{SECRET, claims, hs256, tampered};
-use crate::layer::request;
-use crate::log::Log;
+use crate::support::http::request;
+use crate::support::log::Log;
+use crate::support::tokens::NOW;
+use crate::support::tokens::{SECRET, claims, hs256, tampered};
 
 fn scene() -> Scene {
     Scene::with(Policy::builder().everyone("1000/hour"), |builder| {

@@ -1,7 +1,5 @@
 //! Events: names, fields and sampling.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,9 +8,10 @@ use tollgate::RateLimitLayerBuilder;
 use tollgate::policy::{Count, Policy, Rule};
 
 use super::Scene;
-use super::statistics::{plugged, unpluggable};
-use crate::layer::{layer, send};
-use crate::log::Log;
+use super::statistics::scripted;
+use crate::support::http::{layer, send};
+use crate::support::log::Log;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> Policy {
     Policy::builder()
@@ -151,13 +150,13 @@ async fn names_are_plain_or_under_a_key_if_that_is_wanted() {
 #[tokio::test]
 async fn store_failures_and_recoveries_are_logged() {
     let (log, _listening) = Log::listen();
-    let (scene, is_off) = unpluggable(policy());
-    is_off.store(true, Ordering::Relaxed);
+    let (scene, store) = scripted(policy());
+    store.follow(Script::Unavailable);
     for _ in 0..4 {
         scene.user("GET /items/1", "alice").await;
     }
     scene.clock.advance(Duration::from_secs(30));
-    is_off.store(false, Ordering::Relaxed);
+    store.follow(Script::Reply);
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     assert!(log.about("rate_limit_store_recovered").is_empty());
     for _ in 0..3 {
@@ -179,15 +178,15 @@ async fn store_failures_and_recoveries_are_logged() {
 #[tokio::test]
 async fn failed_refunds_are_logged_no_more_often_than_other_failures() {
     let (log, _listening) = Log::listen();
-    let (store, is_off) = plugged();
+    let store = ScriptedStore::default();
     let rule = Rule::new("9/hour").count(Count::failure());
     let limits = layer(Policy::builder().everyone(rule)).0;
-    let limits = limits.store(store).build().unwrap();
-    let unplugs = Arc::clone(&is_off);
-    let unplug = || async move { unplugs.store(true, Ordering::Relaxed) };
-    let app = Router::new().route("/", get(unplug)).layer(limits.clone());
+    let limits = limits.store(store.clone()).build().unwrap();
+    let inner = store.clone();
+    let fail = || async move { inner.follow(Script::Unavailable) };
+    let app = Router::new().route("/", get(fail)).layer(limits.clone());
     for _ in 0..5 {
-        is_off.store(false, Ordering::Relaxed);
+        store.follow(Script::Reply);
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
     }
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);

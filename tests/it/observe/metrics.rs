@@ -8,7 +8,8 @@ use tollgate::policy::{OnStoreFailure, Policy, Rule};
 
 use super::Scene;
 use super::recorder::TestRecorder;
-use super::statistics::unpluggable;
+use super::statistics::scripted;
+use crate::support::scripted_store::Script;
 
 /// Runs a future with a recorder.
 fn recorded(recorder: &TestRecorder, happens: impl Future<Output = ()>) {
@@ -133,11 +134,11 @@ fn every_series_is_in_the_list_and_described() {
             .endpoint("GET /strict", strict)
             .everyone("1/minute")
             .exempt_route("GET /health");
-        let (scene, is_off) = unpluggable(policy.build().unwrap());
+        let (scene, store) = scripted(policy.build().unwrap());
         for line in ["GET /strict", "GET /health", "GET /", "GET /", "GET /"] {
             scene.user(line, "alice").await;
         }
-        is_off.store(true, std::sync::atomic::Ordering::Relaxed);
+        store.follow(Script::Unavailable);
         scene.user("GET /strict", "alice").await;
         scene.limits.replace_policy("1/minute").unwrap();
         let _ = scene.limits.statistics();
@@ -178,14 +179,14 @@ fn rejected_requests_are_counted_by_reason() {
         let policy = Policy::builder()
             .everyone("1000/hour")
             .endpoint("GET /items/{id}", Rule::new("32/hour").name("items"));
-        let (builder, _) = crate::layer::layer(policy);
+        let (builder, _) = crate::support::http::layer(policy);
         let limits = builder.build().unwrap();
-        let app = crate::layer::echo().layer(limits);
+        let app = crate::support::http::echo().layer(limits);
         for _ in 0..3 {
-            crate::layer::send(&app, "GET /items/../x", &[]).await;
+            crate::support::http::send(&app, "GET /items/../x", &[]).await;
         }
         let long = format!("GET /items/%61{}", "a/".repeat(5_000));
-        crate::layer::send(&app, &long, &[]).await;
+        crate::support::http::send(&app, &long, &[]).await;
     });
     let of = |reason: &str| {
         let name = format!("tollgate_rejected_requests_total{{reason={reason}}}");

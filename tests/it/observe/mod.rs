@@ -22,9 +22,7 @@ use tollgate::policy::IntoPolicy;
 use tollgate::{ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 use tower::ServiceExt;
 
-use crate::layer::{echo, layer, request};
-
-pub(super) use self::statistics::plugged;
+use crate::support::http::{echo, layer, request};
 
 /// A layer around an echo service, on a manual clock.
 struct Scene {

@@ -1,17 +1,13 @@
 //! Statistics.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate::observe::{EndpointStatistics, Offender, Statistics};
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
-use tollgate::{
-    Batch, Clock, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture, Subject, Timestamp,
-    Usages,
-};
+use tollgate::{Clock, Subject, Timestamp};
 
 use super::Scene;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> Policy {
     Policy::builder()
@@ -223,82 +219,11 @@ async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
     );
 }
 
-/// Memory that can be unplugged.
-#[derive(Debug)]
-struct Plugged {
-    memory: MemoryStore,
-    is_off: Arc<AtomicBool>,
-}
-
-impl Plugged {
-    fn call<T: Send + Unpin + 'static>(
-        &self,
-        call: impl FnOnce(&MemoryStore) -> StoreFuture<T>,
-    ) -> StoreFuture<T> {
-        if self.is_off.load(Ordering::Relaxed) {
-            return StoreFuture::ready(Err(StoreError::new("unplugged")));
-        }
-        call(&self.memory)
-    }
-}
-
-impl Store for Plugged {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.call(|memory| memory.decide(batch, now))
-    }
-
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.call(|memory| memory.peek(batch, now))
-    }
-
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.call(|memory| memory.record(batch, now))
-    }
-
-    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.call(|memory| memory.refund(batch, charged_at, now))
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        Some(self)
-    }
-}
-
-impl StoreAdmin for Plugged {
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.call(|memory| memory.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.call(|memory| memory.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.call(StoreAdmin::clear)
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.call(StoreAdmin::len)
-    }
-
-    fn epoch(&self) -> u64 {
-        self.memory.epoch()
-    }
-}
-
-/// A store, and what unplugs it.
-pub(crate) fn plugged() -> (impl Store, Arc<AtomicBool>) {
-    let is_off = Arc::new(AtomicBool::new(false));
-    let store = Plugged {
-        memory: MemoryStore::new(),
-        is_off: Arc::clone(&is_off),
-    };
-    (store, is_off)
-}
-
-pub(super) fn unpluggable(policy: Policy) -> (Scene, Arc<AtomicBool>) {
-    let (store, is_off) = plugged();
-    (Scene::with(policy, |builder| builder.store(store)), is_off)
+/// A scene whose store follows a script.
+pub(super) fn scripted(policy: Policy) -> (Scene, ScriptedStore) {
+    let store = ScriptedStore::default();
+    let scene = Scene::with(policy, |builder| builder.store(store.clone()));
+    (scene, store)
 }
 
 #[tokio::test]
@@ -313,11 +238,11 @@ async fn a_store_that_fails_is_seen_and_so_is_its_recovery() {
         .endpoint("GET /strict", strict)
         .endpoint("GET /lenient", lenient)
         .endpoint("GET /local", Rule::new("1/hour").name("local"));
-    let (scene, is_off) = unpluggable(policy.build().unwrap());
+    let (scene, store) = scripted(policy.build().unwrap());
     assert_eq!(scene.user("GET /strict", "alice").await, 200);
     assert_eq!(scene.limits.statistics().store.since, None);
 
-    is_off.store(true, Ordering::Relaxed);
+    store.follow(Script::Unavailable);
     let failed_at = scene.clock.now();
     assert_eq!(scene.user("GET /strict", "alice").await, 503);
     scene.clock.advance(Duration::from_secs(5));
@@ -331,7 +256,7 @@ async fn a_store_that_fails_is_seen_and_so_is_its_recovery() {
     assert_eq!((totals.unavailable, totals.uncounted), (1, 1));
     assert_eq!((totals.allowed, totals.denied), (2, 1), "{totals:?}");
 
-    is_off.store(false, Ordering::Relaxed);
+    store.follow(Script::Reply);
     scene.user("GET /strict", "alice").await;
     assert_eq!(scene.limits.statistics().store.since, None);
 }
