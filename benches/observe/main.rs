@@ -3,8 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+mod observed;
 mod rows;
-mod watched;
 
 use std::alloc::System;
 use std::error::Error;

@@ -9,21 +9,24 @@ use tollgate::headers::HeaderSet;
 use tollgate_bench::{Args, Report, Row, Target, duel};
 
 use crate::HEAP;
-use crate::watched::{By, Watched, in_turn, requests};
+use crate::observed::{Observation, ObservedLayer, in_turn, requests};
 
 /// Every row is the median of so many rounds, of so many requests each. Many short ones: what is
 /// compared differs by less than whatever else runs takes away from a long one.
 const ROUNDS: usize = 1_001;
 const REQUESTS: u32 = 1_000;
 
-/// So much that nobody ever runs out.
+/// A limit that is never reached.
 const AMPLE: &str = "1_000_000_000/30d, token-bucket";
 
-const PEER: &str = "not watched";
+const PEER: &str = "not observed";
 
 pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
-    let watched = [(By::Statistics, "statistics"), (By::Metrics, "metrics")];
-    for (by, name) in watched {
+    let observed = [
+        (Observation::Statistics, "statistics"),
+        (Observation::Metrics, "metrics"),
+    ];
+    for (by, name) in observed {
         for (what, quota, headers, at_most) in [
             ("allowed", AMPLE, HeaderSet::None, 1.1),
             ("allowed/headers", AMPLE, HeaderSet::Legacy, 1.05),
@@ -31,8 +34,8 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
         ] {
             let id = format!("{what}/{name}");
             if args.wants(&id) {
-                let with = Watched::new(by, quota, headers);
-                let without = Watched::new(By::Nobody, quota, headers);
+                let with = ObservedLayer::new(by, quota, headers);
+                let without = ObservedLayer::new(Observation::Off, quota, headers);
                 let duel = duel(ROUNDS, || nanos(&with), || nanos(&without));
                 let target = Target {
                     at_most,
@@ -43,8 +46,8 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
         }
         let id = format!("allowed/two-threads/{name}");
         if args.wants(&id) {
-            let with = Watched::new(by, AMPLE, HeaderSet::None);
-            let without = Watched::new(By::Nobody, AMPLE, HeaderSet::None);
+            let with = ObservedLayer::new(by, AMPLE, HeaderSet::None);
+            let without = ObservedLayer::new(Observation::Off, AMPLE, HeaderSet::None);
             let duel = duel(ROUNDS, || nanos_of_two(&with), || nanos_of_two(&without));
             report.add(Row::new(&id, PEER, "ns", duel))?;
         }
@@ -53,8 +56,8 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
         if args.wants(id) {
             let duel = duel(
                 1,
-                || kilobytes(By::Statistics, quota),
-                || kilobytes(By::Nobody, quota),
+                || kilobytes(Observation::Statistics, quota),
+                || kilobytes(Observation::Off, quota),
             );
             report.add(Row::new(id, PEER, "KiB for 10 M callers", duel))?;
         }
@@ -62,31 +65,31 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     Ok(())
 }
 
-fn nanos(watched: &Watched) -> f64 {
+fn nanos(observed: &ObservedLayer) -> f64 {
     let requests = in_turn(REQUESTS);
     let started = Instant::now();
-    watched.handle(requests);
+    observed.handle(requests);
     started.elapsed().as_secs_f64() * 1e9 / f64::from(REQUESTS)
 }
 
 /// Per request of one thread, while another does the same.
-fn nanos_of_two(watched: &Watched) -> f64 {
+fn nanos_of_two(observed: &ObservedLayer) -> f64 {
     thread::scope(|scope| {
-        let other = scope.spawn(|| nanos(watched));
-        let own = nanos(watched);
+        let other = scope.spawn(|| nanos(observed));
+        let own = nanos(observed);
         let other = other.join().expect("it does not panic");
         f64::midpoint(own, other)
     })
 }
 
 /// What is in use after ten million callers that was not before.
-fn kilobytes(by: By, quota: &str) -> f64 {
+fn kilobytes(by: Observation, quota: &str) -> f64 {
     const CALLERS: u32 = 10_000_000;
     const AT_ONCE: u32 = 10_000;
     let region = Region::new(HEAP);
-    let watched = Watched::new(by, quota, HeaderSet::None);
+    let observed = ObservedLayer::new(by, quota, HeaderSet::None);
     for first in (0..CALLERS).step_by(AT_ONCE as usize) {
-        watched.handle(requests(first..first + AT_ONCE));
+        observed.handle(requests(first..first + AT_ONCE));
     }
     let change = region.change();
     (change.bytes_allocated - change.bytes_deallocated) as f64 / 1_024.0

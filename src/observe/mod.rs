@@ -20,6 +20,7 @@ mod log_sampler;
 mod metrics;
 mod pseudonym;
 mod report;
+mod request;
 mod statistics;
 mod step_ring;
 mod store_failures;
@@ -50,7 +51,7 @@ pub use self::alert::{Alert, AlertKind, Alerts, Severity};
 pub(crate) use self::counters::DecisionCounters;
 pub use self::metrics::{METRICS, Metric, MetricKind, MetricLabel};
 pub(crate) use self::pseudonym::Pseudonyms;
-pub(crate) use self::report::{Allowed, Denied, Exceeded, Rejected};
+pub(crate) use self::request::{Allowed, Denied, Exceeded, Rejected};
 pub use self::statistics::{
     Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics, StoreStatistics,
     TimeBucket, Totals,

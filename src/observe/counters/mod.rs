@@ -115,6 +115,7 @@ fn remaining_parts(usage: &Usage) -> u64 {
 }
 
 /// Returns the remaining share of a quota, from 0 to 1.
+#[cfg(feature = "metrics")]
 #[inline]
 #[expect(
     clippy::cast_precision_loss,
@@ -200,7 +201,9 @@ impl CounterRegistry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "metrics")]
     use crate::clock::Timestamp;
+    #[cfg(feature = "metrics")]
     use crate::usage::Outcome;
 
     #[test]
@@ -221,6 +224,7 @@ mod tests {
         assert!(numbers.eq(0..=CounterRegistry::MAX_NAMES));
     }
 
+    #[cfg(feature = "metrics")]
     #[test]
     fn remaining_share_is_between_0_and_1() {
         let share = |limit, used| {

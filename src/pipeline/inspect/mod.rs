@@ -1,5 +1,6 @@
 //! Usage of all limits of one caller, without a charge.
 
+mod inspector;
 mod reset;
 
 use std::net::IpAddr;
@@ -9,23 +10,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 
+use self::inspector::{Inspector, batches};
 use super::context::CountedIn;
-use super::overrides::quota_set_for;
 use super::quota_names::QuotaNames;
 use super::tier::TierLookup;
 use super::{RequestPipeline, Snapshot};
-use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{Clock, Timestamp};
 use crate::decision::Decision;
 use crate::error::StoreError;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
 use crate::identity_types::Identity;
-use crate::key::{Counter, Subject, policy_name};
-use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf, dimensions};
+use crate::key::{Counter, Subject};
+use crate::policy::{Caller, Exemption, Policy, RuleKind, TierOf};
 use crate::quota::Quota;
 use crate::response::Denial;
-use crate::store::{Override, Store, StoreFuture};
+use crate::store::{Override, StoreFuture};
 use crate::usage::{Outcome, Usage, Usages};
 
 /// A caller whose limits are inspected.
@@ -272,82 +272,6 @@ impl RequestPipeline {
 fn is_counter_of(subject: &Subject<'_>, whose: &Subject<'_>) -> bool {
     let mut dimensions = whose.dimensions();
     dimensions.all(|known| subject.dimensions().any(|other| other == known))
-}
-
-/// A caller with what its limits depend on.
-struct Inspector<'a> {
-    pipeline: &'a RequestPipeline,
-    snapshot: &'a Snapshot,
-    caller: Caller<'a>,
-    tier: usize,
-    now: Timestamp,
-    /// Whether the local fallback counts, which may admit only its share.
-    degraded: bool,
-}
-
-impl Inspector<'_> {
-    fn counters(&self) -> impl Iterator<Item = CounterOf<'_>> {
-        self.snapshot.policy.counters_of(&self.caller)
-    }
-
-    /// Returns the quota of a counter, and whether it was set at run time.
-    fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
-        let overrides = self.pipeline.override_table();
-        let set = overrides.and_then(|overrides| {
-            let wall = self.pipeline.wall_at(self.now);
-            quota_set_for(overrides, &self.caller, of.key_by, &of.quota.counter, wall)
-        });
-        let is_set = set.is_some();
-        let quota = set.unwrap_or(*of.quota.quota(self.tier));
-        if self.degraded {
-            return (self.snapshot.policy.local_share_of(&quota), is_set);
-        }
-        (quota, is_set)
-    }
-
-    /// Returns every limit, without its usage.
-    fn limits(&self) -> Vec<LimitStatus> {
-        let limit = |of: CounterOf<'_>| {
-            let (quota, overridden) = self.quota(&of);
-            LimitStatus {
-                kind: of.kind,
-                rule: of.rule.to_owned(),
-                policy: policy_name(of.who, of.rule, &quota),
-                counter: dimensions(&of.subject),
-                quota,
-                usage: Usage::default(),
-                overridden,
-                dry_run: of.dry_run,
-            }
-        };
-        self.counters().map(limit).collect()
-    }
-
-    /// Reads the usage of all limits, in their order.
-    fn peek(&self, store: &dyn Store) -> Vec<StoreFuture<Usages>> {
-        let counters: Vec<_> = self.counters().collect();
-        let quotas: Vec<_> = counters.iter().map(|of| self.quota(of).0).collect();
-        let checks = counters.iter().zip(&quotas).map(|(of, quota)| {
-            let check = Check::new(&of.subject, &of.quota.counter);
-            check.with_quota(quota).with_cost(of.cost)
-        });
-        let checks: Vec<_> = checks.collect();
-        batches(&checks, |batch| store.peek(batch, self.now)).collect()
-    }
-}
-
-/// Puts checks to a store, in batches.
-fn batches<T>(
-    checks: &[Check<'_>],
-    call: impl Fn(&Batch<'_>) -> StoreFuture<T>,
-) -> impl Iterator<Item = StoreFuture<T>> {
-    checks.chunks(MAX_CHECKS).map(move |some| {
-        let batch = Batch::new(some);
-        batch.map_or_else(
-            |invalid| StoreFuture::ready(Err(StoreError::new(invalid.to_string()))),
-            |batch| call(&batch),
-        )
-    })
 }
 
 async fn all(answers: Vec<StoreFuture<Usages>>) -> Result<Vec<Usages>, StoreError> {

@@ -122,7 +122,7 @@ async fn it_cannot_be_thrown_by_what_looks_like_an_override() {
         "until": "2025-01-01T01:00:00Z" });
     let refused = served.post("overrides", &new).await;
     let message = assert_refused(&refused, 422, "INVALID_VALUE");
-    assert!(message.contains("there is maintenance"), "{message}");
+    assert!(message.contains("use maintenance"), "{message}");
     assert_eq!(served.limits.maintenance_until(), None);
 
     let until = json!({ "until": "2025-01-01T00:10:00Z" });

@@ -107,7 +107,7 @@ async fn what_cannot_be_set_is_refused_with_what_can() {
         (
             json!({ "subject": alice, "rule": "login", "limit": "1/hour",
                     "until": "2025-01-01T00:00:00Z" }),
-            "to come",
+            "in the future",
         ),
     ] {
         let refused = served.post("overrides", &new).await;

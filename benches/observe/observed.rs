@@ -1,4 +1,4 @@
-//! Layers that are watched, and one that is not, around a service that does nothing.
+//! Layers with and without statistics and metrics, around an empty service.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -18,46 +18,46 @@ use tower::{Layer, Service, service_fn};
 type Body = Full<Bytes>;
 type Handler = fn(Request<Body>) -> Ready<Result<Response<Body>, Infallible>>;
 
-/// Who watches.
+/// What is recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    Nobody,
+pub enum Observation {
+    Off,
     Statistics,
-    /// And metrics, which Prometheus records.
+    /// Statistics, and metrics with the Prometheus recorder.
     Metrics,
 }
 
-/// A layer, and who watches it.
-pub struct Watched {
+/// A layer with its recorder.
+pub struct ObservedLayer {
     service: RateLimit<tower::util::ServiceFn<Handler>>,
-    /// As long as it is there, figures are kept.
+    /// Metrics are recorded as long as it exists.
     _recorder: PrometheusRecorder,
 }
 
-/// How many clients there are.
+/// Number of clients.
 const CLIENTS: u32 = 1_000;
 
-impl Watched {
+impl ObservedLayer {
     /// `quota` is per address.
-    pub fn new(by: By, quota: &str, headers: HeaderSet) -> Self {
+    pub fn new(by: Observation, quota: &str, headers: HeaderSet) -> Self {
         let builder = RateLimitLayer::builder(quota).headers(headers);
         let builder = match by {
-            By::Nobody => builder.without_statistics(),
-            By::Statistics | By::Metrics => builder,
+            Observation::Off => builder.without_statistics(),
+            Observation::Statistics | Observation::Metrics => builder,
         };
         let layer = builder.build().expect("a valid layer");
         let handler: Handler = |_| ready(Ok(Response::new(Body::default())));
-        let watched = Self {
+        let observed = Self {
             service: layer.layer(service_fn(handler)),
             _recorder: PrometheusBuilder::new().build_recorder(),
         };
-        // Figures are recorded by whoever is there when they are first told.
-        let begin = || watched.handle(requests(0..CLIENTS));
+        // Handles are registered with the recorder of the first request.
+        let begin = || observed.handle(requests(0..CLIENTS));
         match by {
-            By::Metrics => metrics::with_local_recorder(&watched._recorder, begin),
-            By::Nobody | By::Statistics => begin(),
+            Observation::Metrics => metrics::with_local_recorder(&observed._recorder, begin),
+            Observation::Off | Observation::Statistics => begin(),
         }
-        watched
+        observed
     }
 
     /// Each request through a clone of the service, as a server does it.
