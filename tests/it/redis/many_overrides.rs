@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::{
     Identity, Limiter, Override, RateLimitLayer, RedisStore, Store as _, StoreErrorKind,
-    StoreHealth, Timestamp,
+    StoreHealth,
 };
 
 use super::{PATIENCE, Server, counter, take, user};
