@@ -124,7 +124,10 @@ impl<'a> CheckBuilder<'a> {
 
     pub(super) fn send(&self) -> StoreFuture<Decision, Error> {
         if let Some(loading) = self.loading_overrides() {
-            return self.send_after(loading, |check| check.send());
+            fn send(check: &CheckBuilder<'_>) -> StoreFuture<Decision, Error> {
+                check.send()
+            }
+            return self.send_after(loading, send);
         }
         let now = self.limiter.now();
         let mut first = None;

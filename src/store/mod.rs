@@ -103,8 +103,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the health of the store, as far as it is known without a call.
     fn health(&self) -> StoreHealth {
-        self.inner()
-            .map_or(StoreHealth::Healthy, |inner| inner.health())
+        match self.inner() {
+            Some(inner) => inner.health(),
+            None => StoreHealth::Healthy,
+        }
     }
 
     /// Returns the operations for operators; `None` if the store has none.

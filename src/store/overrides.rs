@@ -172,7 +172,9 @@ impl Overrides {
         self.change(|table| {
             for (of, all) in changes {
                 table.remove(&of.subject(), of.rule());
-                all.into_iter().for_each(|new| table.insert(new));
+                for new in all {
+                    table.insert(new);
+                }
             }
         });
     }

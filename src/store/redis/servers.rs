@@ -23,7 +23,7 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(2);
 /// One server, or a cluster.
 #[derive(Clone, Debug)]
 pub(super) enum Servers {
-    One(SingleServer),
+    One(Box<SingleServer>),
     Cluster(Arc<Cluster>),
 }
 
@@ -64,7 +64,7 @@ impl Servers {
     pub(super) fn start(target: Target, settings: QueueSettings) -> Self {
         match target {
             Target::Cluster(seeds) => Self::Cluster(Cluster::start(seeds, settings)),
-            target => Self::One(SingleServer::start(target, settings)),
+            target => Self::One(Box::new(SingleServer::start(target, settings))),
         }
     }
 
