@@ -8,7 +8,7 @@ use crate::key::Subject;
 /// Operations on the counters of a store that do not belong to a request.
 #[expect(
     clippy::len_without_is_empty,
-    reason = "`len` is a statistic; no caller asks whether a store is empty"
+    reason = "`len` is a statistic; an empty store has no meaning"
 )]
 pub trait StoreAdmin: Send + Sync {
     /// Removes the counters of these checks.
