@@ -1,20 +1,22 @@
-//! For tables by what is a hash already.
+//! Maps whose keys are keyed hashes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Builds [`Hashed`].
-pub(crate) type AlreadyHashed = BuildHasherDefault<Hashed>;
+/// Builds a [`PassThroughHasher`].
+pub(crate) type AlreadyHashed = BuildHasherDefault<PassThroughHasher>;
 
-/// A map by such hashes.
+/// A map by keyed hash.
 pub(crate) type ByHash<V> = HashMap<u64, V, AlreadyHashed>;
 
-/// Takes a word for its own hash: it comes from one that is keyed, and nobody outside can choose
-/// it. To hash it again would protect from nothing.
+/// Uses the key as its own hash.
+///
+/// The key is the output of a keyed hash, which clients cannot choose. Another hash would add cost and
+/// no protection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hashed(u64);
+pub(crate) struct PassThroughHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for PassThroughHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.write_u64(u64::from(*byte));

@@ -1,11 +1,11 @@
-//! Who is asking: [`Identity`], verified facts only.
+//! Verified facts about a caller: [`Identity`].
 
 use std::fmt;
 
 /// Verified facts about a caller: named dimensions, a tier, roles.
 ///
-/// The first dimension is the primary one: quotas count per its value, unless a rule says
-/// otherwise. An [`unauthenticated`](Self::unauthenticated) identity has no primary dimension:
+/// The first dimension is the primary one: quotas count per its value, unless a rule names other
+/// dimensions. An [`unauthenticated`](Self::unauthenticated) identity has no primary dimension:
 /// such a caller is limited by client IP.
 ///
 /// ```
@@ -20,8 +20,8 @@ pub struct Identity {
     /// If `is_authenticated`, the first is the primary one, and there is at least one.
     dimensions: Vec<(Box<str>, Box<str>)>,
     is_authenticated: bool,
-    /// The name of the first together with the issuer: what counters know it by.
-    issued: Option<Box<str>>,
+    /// Name of the primary dimension with the issuer, as counters use it: `user@https://id.acme.dev`.
+    qualified_name: Option<Box<str>>,
     tier: Option<Box<str>>,
     roles: Vec<Box<str>>,
 }
@@ -36,25 +36,25 @@ impl Identity {
     /// The dimension of client addresses, which every caller has anyway.
     pub const IP: &'static str = "ip";
 
-    /// A user.
+    /// Creates the identity of a user.
     pub fn user(id: impl Into<String>) -> Self {
         Self::new(Self::USER, id)
     }
 
-    /// A caller who is no user: known by `dimension` (`device`, `api-key`, …), which is what
-    /// quotas count per where a rule does not say otherwise.
+    /// Creates the identity of a caller with another primary dimension than `user`: `device`, `api-key`,
+    /// …
     pub fn new(dimension: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             dimensions: vec![(dimension.into().into(), value.into().into())],
             is_authenticated: true,
-            issued: None,
+            qualified_name: None,
             tier: None,
             roles: Vec::new(),
         }
     }
 
-    /// An unauthenticated caller with verified facts, such as the tenant and the roles of a
-    /// token that names no user.
+    /// Creates an unauthenticated identity with verified facts, such as the tenant and the roles of a
+    /// token without a user.
     ///
     /// The caller gets the plan of unauthenticated callers and is limited by client IP.
     /// Exemptions by role and rules per tenant apply. The tier does not: it is always the
@@ -71,13 +71,13 @@ impl Identity {
         Self {
             dimensions: Vec::new(),
             is_authenticated: false,
-            issued: None,
+            qualified_name: None,
             tier: None,
             roles: Vec::new(),
         }
     }
 
-    /// One more dimension, which rules can count per; the same name again replaces the value.
+    /// Adds a dimension, or replaces its value.
     pub fn with(mut self, dimension: impl Into<String>, value: impl Into<String>) -> Self {
         let (name, value) = (dimension.into(), value.into().into());
         match self
@@ -85,24 +85,24 @@ impl Identity {
             .iter_mut()
             .find(|(known, _)| **known == name)
         {
-            Some((_, place)) => *place = value,
+            Some((_, current)) => *current = value,
             None => self.dimensions.push((name.into(), value)),
         }
         self
     }
 
-    /// The tenant that the caller belongs to.
+    /// Sets the tenant of the caller.
     pub fn tenant(self, id: impl Into<String>) -> Self {
         self.with(Self::TENANT, id)
     }
 
-    /// Who has named the caller, where that could be several: the same name from two issuers
-    /// is two callers.
+    /// Sets the issuer that has named the caller, if there are several: one name from two issuers is
+    /// two callers.
     ///
-    /// They are counted apart, and so are their looked-up tiers; the subject of their counters
-    /// is `("user@https://id.acme.dev", "alice")`. [`get`](Self::get) and
-    /// [`primary`](Self::primary) give the bare name, and exemptions and tiers that a policy
-    /// gives to it are for all who have it.
+    /// They have separate counters and separate cached tiers. The subject of their counters is
+    /// `("user@https://id.acme.dev", "alice")`. [`get`](Self::get) and [`primary`](Self::primary)
+    /// return the bare name. Exemptions and tiers in a policy apply to the bare name, for every
+    /// issuer.
     ///
     /// ```
     /// use tollgate::Identity;
@@ -117,24 +117,24 @@ impl Identity {
         if let Some((name, _)) = self.primary() {
             // Rules cannot name a dimension with an `@`, so none is ever taken for this one.
             let name = format!("{name}@{}", issuer.as_ref());
-            self.issued = Some(name.into());
+            self.qualified_name = Some(name.into());
         }
         self
     }
 
-    /// The subscription tier.
+    /// Sets the subscription tier.
     pub fn tier(mut self, name: impl Into<String>) -> Self {
         self.tier = Some(name.into().into());
         self
     }
 
-    /// One more role.
+    /// Adds a role.
     pub fn role(mut self, name: impl Into<String>) -> Self {
         self.roles.push(name.into().into());
         self
     }
 
-    /// Returns the dimension that the caller is known by and its value; `None` if the caller is
+    /// Returns the primary dimension and its value; `None` if the caller is
     /// [unauthenticated](Self::unauthenticated).
     #[inline]
     #[must_use]
@@ -153,30 +153,31 @@ impl Identity {
         self.is_authenticated
     }
 
-    /// Who has named the caller, where that [could be several](Self::of_issuer).
+    /// Returns the issuer, if one [was set](Self::of_issuer).
     #[must_use]
     pub fn issuer(&self) -> Option<&str> {
         let after = self.primary()?.0.len() + 1;
-        self.issued.as_deref()?.get(after..)
+        self.qualified_name.as_deref()?.get(after..)
     }
 
-    /// Like [`primary`](Self::primary), with the issuer: what tells callers apart.
+    /// Returns the primary dimension, qualified by the issuer, and its value: the key of counters and
+    /// caches.
     #[inline]
-    pub(crate) fn told_apart_by(&self) -> Option<(&str, &str)> {
+    pub(crate) fn counter_key(&self) -> Option<(&str, &str)> {
         let (name, value) = self.primary()?;
-        Some((self.issued.as_deref().unwrap_or(name), value))
+        Some((self.qualified_name.as_deref().unwrap_or(name), value))
     }
 
-    /// What counters know a dimension by, and its value.
+    /// Returns a dimension as counters use it, and its value.
     #[inline]
-    pub(crate) fn counted<'a>(&'a self, dimension: &'a str) -> Option<(&'a str, &'a str)> {
+    pub(crate) fn counter_key_of<'a>(&'a self, dimension: &'a str) -> Option<(&'a str, &'a str)> {
         if self.primary().is_some_and(|(name, _)| name == dimension) {
-            return self.told_apart_by();
+            return self.counter_key();
         }
         self.get(dimension).map(|value| (dimension, value))
     }
 
-    /// The value of a dimension.
+    /// Returns the value of a dimension.
     #[must_use]
     pub fn get(&self, dimension: &str) -> Option<&str> {
         let mut known = self.dimensions.iter();
@@ -185,33 +186,33 @@ impl Identity {
             .map(|(_, value)| &**value)
     }
 
-    /// All dimensions, the one that the caller is known by first.
+    /// Returns all dimensions, the primary one first.
     pub fn dimensions(&self) -> impl Iterator<Item = (&str, &str)> {
         self.dimensions
             .iter()
             .map(|(name, value)| (&**name, &**value))
     }
 
-    /// The name of the tier, if one is known.
+    /// Returns the name of the tier, if it is set.
     #[must_use]
     pub fn tier_name(&self) -> Option<&str> {
         self.tier.as_deref()
     }
 
-    /// The roles.
+    /// Returns the roles.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.roles.iter().map(|role| &**role)
     }
 }
 
-/// Shows which dimensions there are, and not whose they are.
+/// Shows the names of the dimensions. Hides their values.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.dimensions().map(|(name, _)| name).collect();
         f.debug_struct("Identity")
             .field("dimensions", &names)
             .field("is_authenticated", &self.is_authenticated)
-            .field("issued", &self.issued)
+            .field("qualified_name", &self.qualified_name)
             .field("tier", &self.tier)
             .field("roles", &self.roles)
             .finish()

@@ -1,4 +1,4 @@
-//! Networks as people write them: `10.0.0.0/8`, or one address.
+//! Parser of networks and addresses in settings: `10.0.0.0/8`, `127.0.0.1`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -7,8 +7,10 @@ use ipnet::{IpNet, Ipv4Net};
 
 use crate::error::ValidationError;
 
-/// A network in CIDR notation, or a single address. Not the whole world, which is what a slip
-/// looks like; whoever means it is told what to do `instead`.
+/// Parses a network in CIDR notation, or a single address.
+///
+/// A prefix of 0 bits is an error, because it is usually a mistake. The error contains `instead`, the
+/// setting to use if it is intended.
 pub(crate) fn parse(
     field: &'static str,
     text: &str,
@@ -24,7 +26,7 @@ pub(crate) fn parse(
     };
     let network = unmapped(network).trunc();
     if network.prefix_len() == 0 {
-        let expected = format!("a network that is not the whole world; {instead}");
+        let expected = format!("a prefix of at least 1 bit; {instead}");
         return Err(ValidationError::new(field, text, expected));
     }
     Ok(network)
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network() {
+    fn invalid_networks_are_errors() {
         for text in ["", "localhost", "10.0.0.0/33", "10.0.0/8", "10.0.0.0/"] {
             let refused = parse("network", text, "").unwrap_err();
             assert_eq!((refused.field(), refused.value()), ("network", text));
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_world_is_none() {
+    fn prefix_of_zero_bits_is_an_error() {
         for text in [
             "0.0.0.0/0",
             "10.0.0.0/0",

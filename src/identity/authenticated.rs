@@ -1,4 +1,4 @@
-//! What a layer before this one has found out: [`Authenticated`].
+//! Identity from a request extension: [`Authenticated`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use super::source::{Identified, Identify, IdentifyContext};
 use crate::head::RequestHead;
 use crate::identity_types::Identity;
 
-/// The caller that an authentication layer before this one has verified, from an extension
-/// of the request.
+/// Identifies the caller that an authentication layer has verified, from a request extension.
 ///
 /// ```
 /// use tollgate::Identity;
@@ -20,38 +19,38 @@ use crate::identity_types::Identity;
 ///     plan: &'static str,
 /// }
 ///
-/// let who = Authenticated::extension(|user: &CurrentUser| {
+/// let source = Authenticated::extension(|user: &CurrentUser| {
 ///     Identity::user(user.id.to_string()).tier(user.plan)
 /// });
-/// # let _ = who;
+/// # let _ = source;
 /// ```
 ///
-/// Without the extension there is nobody here: the layer that sets it has to run first, which
-/// in axum means to be added later.
+/// A request without the extension has no identity from this source. The layer that sets it must run
+/// first: in axum, add it after this one.
 pub struct Authenticated {
-    find: Box<Find>,
+    find: Box<FindIdentity>,
 }
 
-type Find = dyn Fn(&RequestHead<'_>) -> Option<Arc<Identity>> + Send + Sync;
+type FindIdentity = dyn Fn(&RequestHead<'_>) -> Option<Arc<Identity>> + Send + Sync;
 
 impl Authenticated {
-    /// Whoever `who` makes of the extension of type `T`: an [`Identity`], or an
-    /// `Option<Identity>` where some of them are nobody.
+    /// Converts the extension of type `T` to an [`Identity`], or to an `Option<Identity>` if some
+    /// values have no identity.
     #[must_use]
-    pub fn extension<T, I>(who: impl Fn(&T) -> I + Send + Sync + 'static) -> Self
+    pub fn extension<T, I>(convert: impl Fn(&T) -> I + Send + Sync + 'static) -> Self
     where
         T: Clone + Send + Sync + 'static,
         I: Into<Option<Identity>>,
     {
         Self {
             find: Box::new(move |head| {
-                let identity = who(head.extension::<T>()?).into()?;
+                let identity = convert(head.extension::<T>()?).into()?;
                 Some(Arc::new(identity))
             }),
         }
     }
 
-    /// The extension of type `Arc<Identity>`, or [`Identity`].
+    /// Uses the extension of type `Arc<Identity>`, else the one of type [`Identity`].
     #[must_use]
     pub fn identity() -> Self {
         Self {
@@ -64,8 +63,8 @@ impl Authenticated {
 }
 
 impl Identify for Authenticated {
-    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
-        (self.find)(&asking.head()).map_or(Identified::Absent, Identified::known_shared)
+    fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
+        (self.find)(&context.head()).map_or(Identified::Absent, Identified::known_shared)
     }
 }
 

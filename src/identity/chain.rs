@@ -1,4 +1,4 @@
-//! Sources one after the other: [`Chain`].
+//! Several sources in order: [`Chain`].
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use super::invalid_reason::InvalidReason;
 use super::source::{Identified, Identify, IdentifyContext, has_empty_subject};
 use crate::identity_types::Identity;
 
-/// Sources, asked in order: the first that accepts a credential applies.
+/// Identity sources in order. The first that accepts a credential applies.
 ///
 /// An invalid credential does not end the search: a request may carry an expired token and a
 /// valid API key. It is reported only if no source accepts a credential, once per request.
-/// Neither does a verified token without a user: it applies only if no other source knows the
-/// caller. If another credential is invalid, that is reported as well
+/// Neither does a verified token without a user: it applies only if no other source authenticates
+/// the caller. If another credential is invalid, that is reported as well
 /// ([`Identified::PartlyInvalid`]).
 ///
 /// Tokens are the exception to the order. If several sources read tokens
@@ -37,14 +37,14 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain of no sources.
+    /// Creates an empty chain.
     pub const fn new() -> Self {
         Self {
             sources: Vec::new(),
         }
     }
 
-    /// Adds a source at the end. Of another chain, the sources are added.
+    /// Adds a source at the end. If the source is a chain, its sources are added.
     pub fn then(mut self, source: impl Identify) -> Self {
         let any: &dyn Any = &source;
         if let Some(chain) = any.downcast_ref::<Self>() {
@@ -60,13 +60,13 @@ impl Chain {
         self
     }
 
-    /// How many sources there are.
+    /// Returns the number of sources.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sources.len()
     }
 
-    /// Whether there is no source.
+    /// Whether the chain is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
@@ -74,34 +74,34 @@ impl Chain {
 }
 
 impl Identify for Chain {
-    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
+    fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
         let mut best = Best::default();
         for source in &self.sources {
-            // A user is known from a token: only other tokens can contradict it.
-            if asking.has_token_of_user() && !source.is_token_source() {
+            // A token has authenticated the user: only other tokens can contradict it.
+            if context.has_token_of_user() && !source.is_token_source() {
                 continue;
             }
-            let refusals = asking.refusals();
-            let found = source.identify(asking);
-            // A source of tokens has noted the reasons itself, for each token.
+            let rejection_count = context.rejection_count();
+            let found = source.identify(context);
+            // A token source records the reasons itself, for each token.
             if let Identified::Invalid(reason) | Identified::PartlyInvalid(_, reason) = found
-                && asking.refusals() == refusals
+                && context.rejection_count() == rejection_count
             {
-                asking.refuse(reason);
+                context.reject(reason);
             }
             match found {
                 Identified::Absent | Identified::Invalid(_) => {}
                 Identified::Known(identity) if has_empty_subject(&identity) => {
-                    asking.refuse(InvalidReason::Custom);
+                    context.reject(InvalidReason::Custom);
                 }
                 Identified::Known(identity) => {
                     if source.is_token_source() && identity.is_authenticated() {
-                        asking.accept_token_of_user();
+                        context.accept_token_of_user();
                     }
                     if !best.add(identity) {
                         return Identified::Ambiguous;
                     }
-                    let is_final = best.known.is_some() && !asking.has_token_of_user();
+                    let is_final = best.known.is_some() && !context.has_token_of_user();
                     if is_final {
                         break;
                     }
@@ -110,7 +110,7 @@ impl Identify for Chain {
                 rejected @ (Identified::Ambiguous | Identified::TooLarge) => return rejected,
             }
         }
-        best.into_identified(asking.refused())
+        best.into_identified(context.rejected())
     }
 
     fn is_token_source(&self) -> bool {
@@ -118,7 +118,7 @@ impl Identify for Chain {
     }
 }
 
-/// The best that several credentials of one request amount to.
+/// The best result of several credentials of one request.
 #[derive(Default)]
 pub(super) struct Best {
     /// The authenticated caller.
@@ -135,7 +135,7 @@ impl Best {
             return true;
         }
         if let Some(known) = &self.known {
-            return known.told_apart_by() == identity.told_apart_by();
+            return known.counter_key() == identity.counter_key();
         }
         self.known = Some(identity);
         true
@@ -149,9 +149,9 @@ impl Best {
     }
 
     /// Returns the identity. If it has no subject, or if there is none, also why a credential was
-    /// `refused`.
-    pub(super) fn into_identified(self, refused: Option<InvalidReason>) -> Identified {
-        match (self.known, self.unauthenticated, refused) {
+    /// `rejected`.
+    pub(super) fn into_identified(self, rejected: Option<InvalidReason>) -> Identified {
+        match (self.known, self.unauthenticated, rejected) {
             (Some(identity), _, _) | (None, Some(identity), None) => Identified::Known(identity),
             (None, Some(identity), Some(reason)) => Identified::PartlyInvalid(identity, reason),
             (None, None, Some(reason)) => Identified::Invalid(reason),

@@ -1,4 +1,4 @@
-//! From where a request comes: [`ClientIp`].
+//! The client IP of a request: [`ClientIp`].
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,20 +6,19 @@ use std::net::{IpAddr, Ipv6Addr};
 use http::HeaderName;
 
 use super::forwarded_header::ForwardedHeader;
-use super::line::Line;
 use super::nat64::Nat64;
 use super::networks::{Trusted, network};
+use super::single_header::SingleHeader;
 use super::{forwarded, peer};
 use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 
-/// The most hops that are walked back. Who has more of them is known by the last one seen.
+/// Most hops that are walked. Beyond, the last hop that was walked is the client.
 const MAX_HOPS: usize = 128;
 
-/// Finds the address of the client.
+/// Finds the client IP of a request.
 ///
-/// By default that is the peer of the connection, and no header is believed. Behind proxies,
-/// say which:
+/// By default this is the peer address, and no header is read. Behind proxies, name them:
 ///
 /// ```
 /// use http::Request;
@@ -36,51 +35,51 @@ const MAX_HOPS: usize = 128;
 ///     .unwrap();
 /// request.extensions_mut().insert(PeerAddr("10.0.0.1:443".parse().unwrap()));
 ///
-/// // The proxy saw 203.0.113.9. What stands left of that, the client has made up.
+/// // The proxy has appended 203.0.113.9. The client controls everything to the left of it.
 /// let client = client_ip.locate(&RequestHead::of(&request)).unwrap();
 /// assert_eq!(client.ip().to_string(), "203.0.113.9");
 /// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// Lists (`X-Forwarded-For`, `Forwarded`) are read over all their lines and from the right, as
-/// long as each hop is a trusted proxy; the first that is not is the client. Where an entry
-/// is no address (`unknown`, `_hidden`, garbage), the walk ends at the nearest hop that
-/// vouched: neither the garbage nor anything left of it counts. Empty entries are skipped. At
+/// long as each hop is a trusted proxy; the first that is not is the client. At an
+/// entry that is not an address (`unknown`, `_hidden`), the walk ends at the hop to the right of it:
+/// neither the entry nor anything left of it is used. Empty entries are skipped. At
 /// most 128 hops are walked.
 ///
-/// Single values (`X-Real-IP`, `CF-Connecting-IP`, `True-Client-IP`) are taken from a trusted
-/// peer as they are. Several lines, a list or garbage are not its work: then the peer counts.
+/// Single values (`X-Real-IP`, `CF-Connecting-IP`, `True-Client-IP`) are used as a trusted peer sends
+/// them. With several lines, a list or an invalid value, the peer is the client.
 ///
-/// IPv6 addresses are [grouped](ClientAddress::group) by /64, because that is what one
-/// customer has. IPv4-mapped addresses and NAT64 addresses (`64:ff9b::/96` and
+/// IPv6 addresses are [grouped](ClientAddress::group) by /64, the usual size of one customer's
+/// network. IPv4-mapped addresses and NAT64 addresses (`64:ff9b::/96` and
 /// [configured prefixes](ClientIpBuilder::nat64_prefixes)) are folded to IPv4.
 #[derive(Clone, Debug)]
 pub struct ClientIp {
     trusted: Trusted,
     header: ForwardedHeader,
-    /// Its name, ready to be looked up by.
+    /// Name of `header`, parsed once.
     name: HeaderName,
     ipv6_mask: u128,
     nat64: Nat64,
 }
 
 impl ClientIp {
-    /// The peer address behind no proxy, unless told otherwise.
+    /// Starts with the default settings: the peer address, no proxy.
     pub fn builder() -> ClientIpBuilder {
         ClientIpBuilder::default()
     }
 
-    /// Where a request comes from. `None` if nobody has told the peer's address; see
+    /// Returns the client IP. `None` if the request has no peer address; see
     /// [`PeerAddr`](super::PeerAddr).
     #[inline]
     #[must_use]
     pub fn locate(&self, head: &RequestHead<'_>) -> Option<ClientAddress> {
-        let peer = peer::told(head).map(|address| self.fold(address.ip()));
+        let peer = peer::address(head).map(|address| self.fold(address.ip()));
         let (ip, is_proxy) = match peer {
             Some(peer) if !self.trusted.contains(peer) => (peer, false),
-            Some(peer) => self.vouched_for(head).unwrap_or((peer, true)),
-            // Who believes everybody also believes a peer without address: a Unix socket.
-            None if matches!(self.trusted, Trusted::Everybody) => self.vouched_for(head)?,
+            Some(peer) => self.forwarded_address(head).unwrap_or((peer, true)),
+            // If every proxy is trusted, so is a peer without an address: a Unix socket.
+            None if matches!(self.trusted, Trusted::All) => self.forwarded_address(head)?,
             None => return None,
         };
         Some(ClientAddress {
@@ -90,22 +89,22 @@ impl ClientIp {
         })
     }
 
-    /// The address that the headers of a trusted peer tell, if they do, and whether it is that
-    /// of another proxy, behind which the client is hidden.
-    fn vouched_for(&self, head: &RequestHead<'_>) -> Option<(IpAddr, bool)> {
+    /// Returns the address in the header of a trusted peer, and whether it is that of another proxy,
+    /// because the address of the client is missing.
+    fn forwarded_address(&self, head: &RequestHead<'_>) -> Option<(IpAddr, bool)> {
         match self.header {
             ForwardedHeader::XForwardedFor => self.walk(head, forwarded::node),
             ForwardedHeader::Forwarded => self.walk(head, forwarded::forwarded_for),
-            _ => match Line::of(head, &self.name) {
-                Line::Only(line) => {
+            _ => match SingleHeader::of(head, &self.name) {
+                SingleHeader::Only(line) => {
                     forwarded::node(line).map(|address| (self.fold(address), false))
                 }
-                Line::Absent | Line::Identical(_) | Line::Different => None,
+                SingleHeader::Absent | SingleHeader::Identical(_) | SingleHeader::Different => None,
             },
         }
     }
 
-    /// The last hop that a trusted one vouches for, from the right.
+    /// Returns the leftmost hop that a trusted proxy has appended, walking from the right.
     fn walk(
         &self,
         head: &RequestHead<'_>,
@@ -119,7 +118,7 @@ impl ClientIp {
         let mut nearest = None;
         for (walked, element) in elements.enumerate() {
             if walked == MAX_HOPS {
-                // There is more, which a trusted hop has seen and nobody looks at.
+                // A trusted hop has appended more addresses, which are not read.
                 return nearest.map(|hop| (hop, true));
             }
             if element.trim_ascii().is_empty() {
@@ -133,7 +132,7 @@ impl ClientIp {
                 break;
             }
         }
-        // A stranger; or one of ours of whom all that is known is that it has asked.
+        // Not a trusted proxy, or the leftmost entry: a trusted host that sent the request itself.
         nearest.map(|hop| (hop, false))
     }
 
@@ -154,7 +153,7 @@ impl ClientIp {
     }
 }
 
-/// The peer address, behind no proxy.
+/// The peer address, no proxy.
 impl Default for ClientIp {
     fn default() -> Self {
         Self {
@@ -174,7 +173,7 @@ const fn mask(prefix: u32) -> u128 {
     }
 }
 
-/// The settings of a [`ClientIp`].
+/// Settings of a [`ClientIp`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ClientIpBuilder {
@@ -188,8 +187,7 @@ pub struct ClientIpBuilder {
 impl ClientIpBuilder {
     const IPV6_PREFIX: u32 = 64;
 
-    /// Proxies whose forwarding headers are believed: addresses or networks in CIDR notation.
-    /// Adds to those named before.
+    /// Adds proxies whose forwarding header is trusted: addresses, or networks in CIDR notation.
     pub fn trusted_proxies(
         mut self,
         networks: impl IntoIterator<Item = impl Into<String>>,
@@ -199,22 +197,21 @@ impl ClientIpBuilder {
         self
     }
 
-    /// The header that the proxies write; `X-Forwarded-For` by default. Only this one is
-    /// looked at: a proxy passes on the others as the client sent them.
+    /// Sets the header that the proxies write. Default: `X-Forwarded-For`. No other header is read: a
+    /// proxy passes on the others as the client sent them.
     pub const fn header(mut self, header: ForwardedHeader) -> Self {
         self.header = header;
         self
     }
 
-    /// How many bits of an IPv6 address make one client, 1 to 128; 64 by default.
+    /// Sets how many bits of an IPv6 address identify one client, 1 to 128. Default: 64.
     pub const fn ipv6_prefix(mut self, bits: u32) -> Self {
         self.ipv6_prefix = bits;
         self
     }
 
-    /// Prefixes of NAT64 gateways besides the well-known `64:ff9b::/96`: IPv6 networks of 96
-    /// bits, such as `64:ff9b:1::/96`, at most 16. Addresses in them are folded to IPv4. Adds to
-    /// those named before.
+    /// Adds prefixes of NAT64 gateways besides the well-known `64:ff9b::/96`: IPv6 networks of 96
+    /// bits, such as `64:ff9b:1::/96`, at most 16. Addresses in them are folded to IPv4.
     ///
     /// Name only prefixes that your own network translates: a client that can send from such an
     /// address can choose its IPv4 address.
@@ -227,15 +224,15 @@ impl ClientIpBuilder {
         self
     }
 
-    /// Believes the header whoever sends it. **Every client can then pick its own address**,
-    /// and a fresh counter with it, unless something else keeps all of them from reaching
-    /// this server directly and clears the header first.
+    /// Trusts the header of every peer. **Every client can then choose its own address**, and with it
+    /// a new counter. Use it only if clients cannot reach this server directly and a proxy removes
+    /// the header from their requests.
     pub const fn trust_all_proxies_insecure(mut self) -> Self {
         self.trust_all = true;
         self
     }
 
-    /// Checks the settings.
+    /// Validates the settings.
     ///
     /// # Errors
     ///
@@ -259,7 +256,7 @@ impl ClientIpBuilder {
         }
         errors.or(ClientIp {
             trusted: if self.trust_all {
-                Trusted::Everybody
+                Trusted::All
             } else {
                 Trusted::Networks(networks.into())
             },
@@ -283,7 +280,7 @@ impl Default for ClientIpBuilder {
     }
 }
 
-/// Where a request comes from.
+/// Client IP of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClientAddress {
     ip: IpAddr,
@@ -292,28 +289,28 @@ pub struct ClientAddress {
 }
 
 impl ClientAddress {
-    /// The address itself. IPv4-mapped and NAT64 addresses are folded to IPv4.
+    /// Returns the address. IPv4-mapped and NAT64 addresses are folded to IPv4.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// What is counted: the address, or the network of an IPv6 address.
+    /// Returns what limits count per: the address, or the network of an IPv6 address.
     #[must_use]
     pub const fn group(&self) -> IpAddr {
         self.group
     }
 
-    /// Whether it is the address of a trusted proxy itself, because that did not tell whom it
-    /// has seen: the header was missing, or had garbage for the client. Such a client is
-    /// counted, but is not exempt by the network that its proxy is in.
+    /// Whether this is the address of a trusted proxy, because its header was missing or invalid. Such
+    /// a request is limited by the address of the proxy, but an exempt network that contains the proxy
+    /// does not exempt it.
     #[must_use]
     pub const fn is_proxy(&self) -> bool {
         self.is_proxy
     }
 }
 
-/// Shows of which kind it is, and not which.
+/// Shows the kind of address. Hides the address.
 impl fmt::Debug for ClientAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.ip {

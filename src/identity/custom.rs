@@ -1,4 +1,4 @@
-//! A source that is a closure: [`Custom`].
+//! Identity from a closure: [`Custom`].
 
 use std::fmt;
 
@@ -6,46 +6,46 @@ use super::source::{Identified, Identify, IdentifyContext};
 use crate::head::RequestHead;
 use crate::identity_types::Identity;
 
-/// Whoever a closure says, from the head of the request.
+/// Identifies callers with a closure over the head of the request.
 ///
-/// `None` means that there is nothing here: the next source is asked. A source that also has
-/// to tell wrong credentials from none implements [`Identify`].
+/// `None` means that the request has no credential for this source: the next source is called. A
+/// source that also distinguishes wrong credentials from missing ones implements [`Identify`].
 ///
 /// ```
 /// use tollgate::Identity;
 /// use tollgate::identity::Custom;
 ///
 /// // Behind a mesh that verifies client certificates and sets this header itself.
-/// let who = Custom::new(|head| {
+/// let source = Custom::new(|head| {
 ///     let service = head.header("x-mesh-service")?;
 ///     Some(Identity::new("service", service).role("service"))
 /// });
-/// # let _ = who;
+/// # let _ = source;
 /// ```
 ///
-/// If the closure panics, no other source is asked, and the request is treated as one with a
-/// wrong credential ([`InvalidReason::Custom`](super::InvalidReason::Custom)).
+/// If the closure panics, no other source is called, and the request is treated as one with a wrong
+/// credential ([`InvalidReason::Custom`](super::InvalidReason::Custom)).
 pub struct Custom {
-    closure: Box<Closure>,
+    identify: Box<IdentifyRequest>,
 }
 
-type Closure = dyn Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync;
+type IdentifyRequest = dyn Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync;
 
 impl Custom {
-    /// Asks `closure`.
+    /// Creates a source that calls `identify`.
     #[must_use]
     pub fn new(
-        closure: impl Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync + 'static,
+        identify: impl Fn(&RequestHead<'_>) -> Option<Identity> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            closure: Box::new(closure),
+            identify: Box::new(identify),
         }
     }
 }
 
 impl Identify for Custom {
-    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
-        (self.closure)(&asking.head()).map_or(Identified::Absent, Identified::known)
+    fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
+        (self.identify)(&context.head()).map_or(Identified::Absent, Identified::known)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The text of forwarding headers: one element in, one address out. Pure parsing.
+//! Parser of forwarding headers: returns the address in one element.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -33,8 +33,8 @@ fn v4(text: &str) -> Option<IpAddr> {
     Ipv4Addr::from_str(text).ok().map(IpAddr::V4)
 }
 
-/// Without the zone, which means something only on the machine that wrote it. One that is
-/// mapped from IPv4 is given back as that.
+/// Without the zone, which means something only on the machine that wrote it. An
+/// IPv4-mapped address is returned as IPv4.
 fn v6(text: &str) -> Option<IpAddr> {
     let address = match text.split_once('%') {
         Some((_, "")) => return None,

@@ -7,7 +7,7 @@ use http::HeaderName;
 
 use crate::error::ValidationError;
 
-/// The header in which proxies tell the client's address.
+/// Header in which proxies pass on the client IP.
 ///
 /// ```
 /// use tollgate::identity::ForwardedHeader;
@@ -20,10 +20,10 @@ use crate::error::ValidationError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ForwardedHeader {
-    /// `X-Forwarded-For`: a list, each proxy appends whom it saw.
+    /// `X-Forwarded-For`: a list. Each proxy appends the address of its peer.
     #[default]
     XForwardedFor,
-    /// `Forwarded` (RFC 7239): the same, with `for=`.
+    /// `Forwarded` (RFC 7239): a list with `for=`.
     Forwarded,
     /// `X-Real-IP`: one address, by nginx.
     XRealIp,

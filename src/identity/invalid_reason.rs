@@ -29,7 +29,7 @@ pub enum InvalidReason {
     Signature,
     /// The algorithm is not one of those that are accepted.
     Algorithm,
-    /// No key has the name and the kind that the token asks for.
+    /// No key has the name and the kind that the token names.
     UnknownKey,
     /// `iss` is not one of those that are accepted.
     Issuer,

@@ -1,18 +1,18 @@
-//! Who is asking: from a request's head to an [`Identity`], by verified facts only.
+//! Identifies callers: from the head of a request to an [`Identity`] of verified facts.
 //!
-//! Two questions are answered here. *From where?* — always, by [`ClientIp`]. *Who?* — by
-//! sources that implement [`Identify`], asked one after the other as a [`Chain`]:
+//! [`ClientIp`] finds the client IP of every request. Sources, which implement [`Identify`], find the
+//! identity. A [`Chain`] calls them in order:
 //!
-//! | source | looks at |
+//! | source | reads |
 //! |---|---|
 #![cfg_attr(
     feature = "jwt",
     doc = "| [`Jwt`] | a JSON Web Token in `Authorization: Bearer` or in a cookie |"
 )]
 //! | [`ApiKey`] | a key in a header of your choice |
-//! | [`Authenticated`] | what an authentication layer before this one has left in the extensions |
+//! | [`Authenticated`] | a request extension that an authentication layer has set |
 //! | [`UserIdHeader`] | a header that a trusted gateway sets |
-//! | [`Custom`] | whatever your closure looks at |
+//! | [`Custom`] | what your closure reads |
 //!
 //! ```
 //! use tollgate::Identity;
@@ -23,15 +23,18 @@
 //!     id: String,
 //! }
 //!
-//! let who = Chain::new()
+//! let source = Chain::new()
 //!     .then(Authenticated::extension(|account: &Account| Identity::user(&account.id)))
 //!     .then(ApiKey::known("x-api-key", ["k_3f9c2a71", "k_80d1e6b5"])?);
-//! # let _ = who;
+//! # let _ = source;
 //! # Ok::<(), tollgate::ValidationError>(())
 //! ```
 //!
-//! A credential that is not accepted never selects a counter: its caller is unauthenticated and
+//! A credential that is not accepted never selects a counter: the caller is unauthenticated and
 //! limited by client IP.
+//!
+//! To add a source: implement [`Identify`] in a file of this directory, and export it here. A key of
+//! the policy file is read in `config/`.
 //!
 //! [`Identity`]: crate::Identity
 
@@ -45,10 +48,10 @@ mod forwarded_header;
 mod invalid_reason;
 #[cfg(feature = "jwt")]
 mod jwt;
-mod line;
 mod nat64;
 mod networks;
 mod peer;
+mod single_header;
 mod source;
 mod user_header;
 

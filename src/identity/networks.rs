@@ -1,4 +1,4 @@
-//! Networks whose word is trusted.
+//! Networks of trusted proxies.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use ipnet::IpNet;
 use crate::error::ValidationError;
 use crate::network;
 
-/// Which addresses are proxies of ours.
+/// Addresses that are trusted proxies.
 #[derive(Clone, Debug)]
 pub(super) enum Trusted {
-    /// Those in one of these networks; none of them, usually.
+    /// Addresses in these networks. Usually empty.
     Networks(Arc<[IpNet]>),
-    /// All of them.
-    Everybody,
+    /// Every address.
+    All,
 }
 
 impl Trusted {
-    /// `address` is canonical: never IPv4 in an IPv6 coat.
+    /// Whether `address` is trusted. It must be folded: never an IPv4-mapped IPv6 address.
     #[inline]
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         match self {
             Self::Networks(networks) => networks.iter().any(|network| network.contains(&address)),
-            Self::Everybody => true,
+            Self::All => true,
         }
     }
 }
 
-/// The network of a trusted proxy.
+/// Parses the network of a trusted proxy.
 pub(super) fn network(text: &str) -> Result<IpNet, ValidationError> {
     let instead = "to trust all proxies, call trust_all_proxies_insecure()";
     network::parse("trusted proxy", text, instead)

@@ -1,14 +1,14 @@
-//! Who is at the other end of the connection.
+//! The address of the TCP peer: [`PeerAddr`].
 
 use std::net::SocketAddr;
 
 use crate::head::RequestHead;
 
-/// The address at the other end of the connection, as a request extension.
+/// Peer address, as a request extension.
 ///
-/// For servers that tell nobody: hyper by hand, TLS acceptors, a proxy protocol. With axum,
-/// `into_make_service_with_connect_info::<SocketAddr>()` does the same, and tonic does it by
-/// itself on plain TCP. This one wins over both.
+/// Insert it in servers that do not provide the address: hyper, TLS acceptors, the PROXY protocol.
+/// axum provides it through `into_make_service_with_connect_info::<SocketAddr>()`, tonic on plain
+/// TCP. This extension takes precedence over both.
 ///
 /// ```
 /// use http::Request;
@@ -24,7 +24,7 @@ use crate::head::RequestHead;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// Shows that there is one, and not which.
+/// Hides the address.
 impl std::fmt::Debug for PeerAddr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("PeerAddr(…)")
@@ -39,16 +39,16 @@ impl From<SocketAddr> for PeerAddr {
 
 /// Returns the peer address, if an extension of the request contains it.
 ///
-/// The most explicit first; each lookup that fails costs a few nanoseconds.
+/// The most explicit extension comes first. A missing extension costs a few nanoseconds.
 #[inline]
-pub(super) fn told<'a>(head: &RequestHead<'a>) -> Option<&'a SocketAddr> {
-    let told = head.extension::<PeerAddr>().map(|peer| &peer.0);
+pub(super) fn address<'a>(head: &RequestHead<'a>) -> Option<&'a SocketAddr> {
+    let found = head.extension::<PeerAddr>().map(|peer| &peer.0);
     #[cfg(feature = "axum")]
-    let told = told.or_else(|| axum_peer(head));
-    let told = told.or_else(|| head.extension::<SocketAddr>());
+    let found = found.or_else(|| axum_peer(head));
+    let found = found.or_else(|| head.extension::<SocketAddr>());
     #[cfg(feature = "grpc")]
-    let told = told.or_else(|| tonic_peer(head));
-    told
+    let found = found.or_else(|| tonic_peer(head));
+    found
 }
 
 #[cfg(feature = "axum")]

@@ -1,4 +1,4 @@
-//! What every source of identity has in common.
+//! The trait of identity sources: [`Identify`], its context and its result.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,12 +10,12 @@ use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::identity_types::Identity;
 
-/// Finds the identity of a caller from the head of a request.
+/// Source of identities: finds the caller of a request from its head.
 ///
 /// Sources form a [chain](super::Chain): the first that accepts a credential applies.
 pub trait Identify: fmt::Debug + Send + Sync + 'static {
     /// Returns what this source finds in the request.
-    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified;
+    fn identify(&self, context: &IdentifyContext<'_>) -> Identified;
 
     /// Whether this source reads tokens, of which one request may carry several. Default:
     /// `false`.
@@ -28,14 +28,14 @@ pub trait Identify: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// What a source found.
+/// Result of a source.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Identified {
     /// The request has no credential for this source.
     Absent,
     /// A verified identity. It may be [unauthenticated](Identity::unauthenticated): then a later
-    /// source that knows the caller applies.
+    /// source that authenticates the caller applies.
     Known(Arc<Identity>),
     /// A credential that is not accepted. It never selects a counter.
     Invalid(InvalidReason),
@@ -49,14 +49,14 @@ pub enum Identified {
     /// different users, too many tokens. The application may read them in another way, so the
     /// request gets 401 with the code `AMBIGUOUS_CREDENTIALS`.
     Ambiguous,
-    /// A credential over the size limit. It is not looked at; the request gets 401 with the code
+    /// A credential over the size limit. It is not verified; the request gets 401 with the code
     /// `INVALID_CREDENTIALS`.
     TooLarge,
 }
 
 impl Identified {
-    /// Known; invalid if the primary dimension is empty, because all such callers would share
-    /// one counter.
+    /// Returns [`Known`](Self::Known), or [`Invalid`](Self::Invalid) if the primary dimension is
+    /// empty, because all such callers would share one counter.
     #[must_use]
     pub fn known(identity: Identity) -> Self {
         Self::known_shared(Arc::new(identity))
@@ -77,10 +77,10 @@ pub(super) fn has_empty_subject(identity: &Identity) -> bool {
         .is_some_and(|(_, value)| value.is_empty())
 }
 
-/// A source that is shared.
+/// A shared source.
 impl<I: Identify + ?Sized> Identify for Arc<I> {
-    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
-        (**self).identify(asking)
+    fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
+        (**self).identify(context)
     }
 
     fn is_token_source(&self) -> bool {
@@ -100,12 +100,12 @@ pub struct IdentifyContext<'a> {
     head: RequestHead<'a>,
     address: Option<IpAddr>,
     now: Timestamp,
-    tokens: RefCell<Tokens<'a>>,
+    tokens: RefCell<TokenRegistry<'a>>,
 }
 
-/// The tokens of one request, and why credentials were not accepted.
+/// Tokens of one request, and the reasons why credentials were not accepted.
 #[derive(Default)]
-struct Tokens<'a> {
+struct TokenRegistry<'a> {
     /// Distinct values in the order in which they were found.
     #[cfg(feature = "jwt")]
     found: [Option<FoundToken<'a>>; MAX_TOKENS],
@@ -114,30 +114,30 @@ struct Tokens<'a> {
     /// Why a credential that is not a registered token was not accepted: the first reason that
     /// is charged, else the first.
     other: Option<InvalidReason>,
-    /// How many times a reason was added.
-    refusals: usize,
+    /// Number of calls that have recorded a reason.
+    rejection_count: usize,
     #[cfg(not(feature = "jwt"))]
     of: std::marker::PhantomData<&'a [u8]>,
 }
 
-/// A token, and what all sources that have verified it so far amount to.
+/// A token, and the combined result of the sources that have verified it so far.
 #[cfg(feature = "jwt")]
 struct FoundToken<'a> {
     text: &'a [u8],
     is_accepted: bool,
-    /// The first reason that is not charged, else the first: a token that one source cannot judge
-    /// yet is not wrong because it belongs to no other source.
-    refused: Option<InvalidReason>,
+    /// The first reason that is not charged, else the first: a token that one source cannot verify
+    /// yet is not wrong because no other source accepts it.
+    rejected: Option<InvalidReason>,
 }
 
 /// The most distinct tokens that are verified for one request.
 #[cfg(feature = "jwt")]
 pub(super) const MAX_TOKENS: usize = 4;
 
-/// What is known of a token when it is found.
+/// State of a token when a source finds it.
 #[cfg(feature = "jwt")]
 pub(super) enum Registered {
-    /// It has to be verified; its index.
+    /// It must be verified. Contains its index.
     New(usize),
     /// Another source has accepted it.
     Accepted,
@@ -146,7 +146,7 @@ pub(super) enum Registered {
 }
 
 impl<'a> IdentifyContext<'a> {
-    /// A request from the client IP `address`, at the time `now`.
+    /// Creates the context of a request from the client IP `address`, at the time `now`.
     #[must_use]
     pub fn new(head: RequestHead<'a>, address: Option<IpAddr>, now: Timestamp) -> Self {
         Self {
@@ -157,19 +157,19 @@ impl<'a> IdentifyContext<'a> {
         }
     }
 
-    /// The head of the request.
+    /// Returns the head of the request.
     #[must_use]
     pub const fn head(&self) -> RequestHead<'a> {
         self.head
     }
 
-    /// The client's address, if it is known.
+    /// Returns the client IP, if it is known.
     #[must_use]
     pub const fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Returns the present, on the wall clock.
+    /// Returns the present time of the wall clock.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         self.now
@@ -187,16 +187,16 @@ impl<'a> IdentifyContext<'a> {
     #[cfg(feature = "jwt")]
     pub(super) fn register_token(&self, token: &'a [u8]) -> Registered {
         let mut tokens = self.tokens.borrow_mut();
-        for (index, place) in tokens.found.iter_mut().enumerate() {
-            match place {
+        for (index, entry) in tokens.found.iter_mut().enumerate() {
+            match entry {
                 Some(found) if found.text != token => {}
                 Some(found) if found.is_accepted => return Registered::Accepted,
                 Some(_) => return Registered::New(index),
                 None => {
-                    *place = Some(FoundToken {
+                    *entry = Some(FoundToken {
                         text: token,
                         is_accepted: false,
-                        refused: None,
+                        rejected: None,
                     });
                     return Registered::New(index);
                 }
@@ -218,40 +218,40 @@ impl<'a> IdentifyContext<'a> {
         self.tokens.borrow_mut().has_user = true;
     }
 
-    /// Notes why a source has not accepted a registered token.
+    /// Records why a source has not accepted a registered token.
     #[cfg(feature = "jwt")]
-    pub(super) fn refuse_token(&self, index: usize, reason: InvalidReason) {
+    pub(super) fn reject_token(&self, index: usize, reason: InvalidReason) {
         let mut tokens = self.tokens.borrow_mut();
-        tokens.refusals += 1;
+        tokens.rejection_count += 1;
         if let Some(found) = &mut tokens.found[index]
             && found
-                .refused
+                .rejected
                 .is_none_or(|known| known.is_charged() && !reason.is_charged())
         {
-            found.refused = Some(reason);
+            found.rejected = Some(reason);
         }
     }
 
-    /// Notes why a source has not accepted a credential that is not a registered token.
-    pub(super) fn refuse(&self, reason: InvalidReason) {
+    /// Records why a source has not accepted a credential that is not a registered token.
+    pub(super) fn reject(&self, reason: InvalidReason) {
         let mut tokens = self.tokens.borrow_mut();
-        tokens.refusals += 1;
+        tokens.rejection_count += 1;
         tokens.other = Some(worse(tokens.other, reason));
     }
 
-    /// Returns how many times a source has noted a reason.
-    pub(super) fn refusals(&self) -> usize {
-        self.tokens.borrow().refusals
+    /// Returns how often a source has recorded a reason. A chain compares it before and after a call.
+    pub(super) fn rejection_count(&self) -> usize {
+        self.tokens.borrow().rejection_count
     }
 
     /// Returns why no credential was accepted: the first reason that is charged, else the first.
-    pub(super) fn refused(&self) -> Option<InvalidReason> {
+    pub(super) fn rejected(&self) -> Option<InvalidReason> {
         let tokens = self.tokens.borrow();
         #[cfg(feature = "jwt")]
         let of_tokens = {
             let found = tokens.found.iter().flatten();
             let found = found.filter(|found| !found.is_accepted);
-            let reasons = found.filter_map(|found| found.refused);
+            let reasons = found.filter_map(|found| found.rejected);
             reasons.fold(None, |known, reason| Some(worse(known, reason)))
         };
         #[cfg(not(feature = "jwt"))]
@@ -268,7 +268,7 @@ impl<'a> IdentifyContext<'a> {
     }
 }
 
-/// Of two reasons the first, unless only the second is charged.
+/// Returns the first of two reasons, unless only the second is charged.
 fn worse(known: Option<InvalidReason>, reason: InvalidReason) -> InvalidReason {
     match known {
         Some(known) if known.is_charged() || !reason.is_charged() => known,

@@ -1,24 +1,23 @@
-//! The user whom a gateway names: [`UserIdHeader`].
+//! Identity from a header of a trusted gateway: [`UserIdHeader`].
 
 use http::HeaderName;
 
 use super::invalid_reason::InvalidReason;
-use super::line::{Line, header_name};
+use super::single_header::{SingleHeader, header_name};
 use super::source::{Identified, Identify, IdentifyContext};
 use crate::error::ValidationError;
 use crate::identity_types::Identity;
 
-/// The user that a header names, set by a gateway that has verified it.
+/// Identifies the user by a header that a gateway sets after it has verified the user.
 ///
-/// **Whoever can reach this server with a header of their own can be anybody.** It is for
-/// servers that only the gateway reaches, and only where the gateway removes the header from
-/// what clients send.
+/// **A client that can send this header directly can claim any user.** Use it only if all requests
+/// come through the gateway, and the gateway removes the header from the requests of clients.
 ///
 /// ```
 /// use tollgate::identity::UserIdHeader;
 ///
-/// let who = UserIdHeader::trusted("x-user-id")?;
-/// # let _ = who;
+/// let source = UserIdHeader::trusted("x-user-id")?;
+/// # let _ = source;
 /// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
@@ -32,7 +31,7 @@ pub struct UserIdHeader {
 impl UserIdHeader {
     const MAX_LENGTH: usize = 256;
 
-    /// Believes the header `name`.
+    /// Trusts the header `name`.
     pub fn trusted(name: &str) -> Result<Self, ValidationError> {
         Ok(Self {
             name: header_name("user id header", name)?,
@@ -41,16 +40,16 @@ impl UserIdHeader {
 }
 
 impl Identify for UserIdHeader {
-    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
-        let id = match Line::of(&asking.head(), &self.name) {
-            Line::Absent => return Identified::Absent,
-            Line::Different => return Identified::Ambiguous,
-            Line::Only(line) | Line::Identical(line) => line,
+    fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
+        let id = match SingleHeader::of(&context.head(), &self.name) {
+            SingleHeader::Absent => return Identified::Absent,
+            SingleHeader::Different => return Identified::Ambiguous,
+            SingleHeader::Only(line) | SingleHeader::Identical(line) => line,
         };
-        let fine =
+        let is_valid =
             !id.is_empty() && id.len() <= Self::MAX_LENGTH && id.iter().all(u8::is_ascii_graphic);
         match str::from_utf8(id) {
-            Ok(id) if fine => Identified::known(Identity::user(id)),
+            Ok(id) if is_valid => Identified::known(Identity::user(id)),
             _ => Identified::Invalid(InvalidReason::Custom),
         }
     }

@@ -11,7 +11,7 @@ use crate::batch::MAX_CHECKS;
 use crate::clock::{self, Clock, Timestamp};
 use crate::decision::Decision;
 use crate::error::{Error, ValidationError};
-use crate::key::Subject;
+use crate::key::{OwnedSubject, Subject};
 use crate::quota::Quota;
 use crate::store::{self, StoreFuture, block_on};
 use crate::usage::Usages;
@@ -124,12 +124,43 @@ impl<'a> CheckBuilder<'a> {
     }
 
     pub(super) fn send(&self) -> StoreFuture<Decision, Error> {
+        if let Some(loading) = self.loading_overrides() {
+            return self.send_after(loading, |check| check.send());
+        }
         let now = self.limiter.now();
         let mut first = None;
         match self.effective_quotas(now, &mut first) {
             Ok(quotas) => self.send_under(&quotas, now),
             Err(invalid) => StoreFuture::ready(Err(invalid.into())),
         }
+    }
+
+    /// Returns the first load of the overrides if it is not done and this call depends on it.
+    #[inline]
+    pub(super) fn loading_overrides(&self) -> Option<StoreFuture<()>> {
+        let overrides = self.limiter.shared.store.overrides()?;
+        let is_loading = overrides.table().is_loading();
+        let waits = is_loading && matches!(self.replacement, Replacement::None);
+        waits.then(|| overrides.loaded())
+    }
+
+    /// Calls `send` when the overrides are loaded. Nothing is charged if the future is dropped before.
+    #[cold]
+    pub(super) fn send_after<T: Unpin + Send + 'static>(
+        &self,
+        loading: StoreFuture<()>,
+        send: fn(&CheckBuilder<'_>) -> StoreFuture<T, Error>,
+    ) -> StoreFuture<T, Error> {
+        let (limiter, subject) = (self.limiter.clone(), OwnedSubject::from(&self.subject));
+        let Self {
+            operation, cost, ..
+        } = *self;
+        StoreFuture::pending(async move {
+            loading.await?;
+            let check = CheckBuilder::new(&limiter, subject.as_subject(), operation).cost(cost);
+            let answer = send(&check);
+            answer.await
+        })
     }
 
     /// Returns the quotas of this call. `first` stores the first quota if it has another amount.

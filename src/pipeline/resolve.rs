@@ -45,7 +45,7 @@ impl RequestPipeline {
         }
         let address = snapshot.client_ip().locate(head);
         if address.is_none() {
-            self.watch.no_peer_address();
+            self.telemetry.no_peer_address();
         }
         // A proxy that does not name its client lends it no exemption.
         let client = address.filter(|address| !address.is_proxy());

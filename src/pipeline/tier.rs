@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::identity_types::Identity;
 use crate::observe::Telemetry;
 use crate::policy::{TierOf, TierTable};
-use crate::tier::TierAnswer;
+use crate::tier::TierFuture;
 
 /// The index of a tier, or a future of its name.
 pub(super) enum TierLookup {
@@ -30,7 +30,7 @@ impl RequestPipeline {
         match snapshot.policy.tiers().of(identity.map(Arc::as_ref)) {
             TierOf::Assigned(tier) | TierOf::Said(tier) => return TierLookup::Known(tier),
             TierOf::Unknown(name) => {
-                self.watch.unknown_tier(name);
+                self.telemetry.unknown_tier(name);
                 return TierLookup::Known(TierTable::DEFAULT);
             }
             TierOf::Anonymous => return TierLookup::Known(TierTable::DEFAULT),
@@ -40,22 +40,22 @@ impl RequestPipeline {
             return TierLookup::Known(TierTable::DEFAULT);
         };
         match resolver.tier(identity, now) {
-            TierAnswer::Ready(name) => {
-                TierLookup::Known(snapshot.tier(name.as_deref(), &self.watch))
+            TierFuture::Ready(name) => {
+                TierLookup::Known(snapshot.tier(name.as_deref(), &self.telemetry))
             }
-            TierAnswer::Pending(name) => TierLookup::Pending(name),
+            TierFuture::Pending(name) => TierLookup::Pending(name),
         }
     }
 }
 
 impl Snapshot {
     /// Returns the index of a tier; the default tier for names that the policy does not have.
-    pub(super) fn tier(&self, name: Option<&str>, watch: &Telemetry) -> usize {
+    pub(super) fn tier(&self, name: Option<&str>, telemetry: &Telemetry) -> usize {
         let Some(name) = name else {
             return TierTable::DEFAULT;
         };
         self.policy.tiers().index(name).unwrap_or_else(|| {
-            watch.unknown_tier(name);
+            telemetry.unknown_tier(name);
             TierTable::DEFAULT
         })
     }

@@ -169,7 +169,7 @@ impl<'a> Caller<'a> {
     /// Whom rules count that do not say otherwise.
     #[inline]
     pub(crate) fn known_by(&self) -> Subject<'a> {
-        match self.identity.and_then(Identity::told_apart_by) {
+        match self.identity.and_then(Identity::counter_key) {
             Some((name, value)) => Subject::named((name, Value::Text(value))),
             None => Subject::named((Identity::IP, self.address())),
         }
@@ -202,7 +202,7 @@ impl<'a> Caller<'a> {
         if dimension == Identity::IP {
             return Some((dimension, self.address()));
         }
-        let (name, value) = self.identity?.counted(dimension)?;
+        let (name, value) = self.identity?.counter_key_of(dimension)?;
         Some((name, Value::Text(value)))
     }
 

@@ -4,13 +4,14 @@ mod entry;
 mod filter;
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{Entry, RandomState};
 use std::fmt;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use smallvec::SmallVec;
 
 pub use self::entry::Override;
 use self::filter::ValueFilter;
@@ -37,6 +38,9 @@ pub struct Overrides {
     table: ArcSwap<OverrideTable>,
     /// Number of changes of the table.
     version: AtomicU64,
+    /// Whether the first load is not done. Then `len` is [`usize::MAX`], so that one load
+    /// shows requests that they have to wait.
+    is_loading: AtomicBool,
     /// Held while the table is copied, changed and replaced.
     changing: Mutex<()>,
 }
@@ -45,7 +49,7 @@ pub struct Overrides {
 struct OverrideTable {
     hasher: RandomState,
     /// By the hash of subject and rule.
-    by_hash: HashMap<u64, Vec<Arc<Override>>>,
+    by_hash: HashMap<u64, SmallVec<[Arc<Override>; 1]>>,
 }
 
 impl OverrideTable {
@@ -55,7 +59,7 @@ impl OverrideTable {
 
     fn of(&self, subject: &Subject<'_>, rule: &str) -> impl Iterator<Item = &Arc<Override>> {
         let found = self.by_hash.get(&self.hash(subject, rule));
-        let found = found.map_or(&[][..], Vec::as_slice);
+        let found = found.map_or(&[][..], SmallVec::as_slice);
         found.iter().filter(|known| known.is_for(subject, rule))
     }
 
@@ -66,6 +70,21 @@ impl OverrideTable {
         place.push(Arc::new(new));
     }
 
+    /// Returns whether there were any.
+    fn remove(&mut self, subject: &Subject<'_>, rule: &str) -> bool {
+        let hash = self.hash(subject, rule);
+        let Entry::Occupied(mut place) = self.by_hash.entry(hash) else {
+            return false;
+        };
+        let before = place.get().len();
+        place.get_mut().retain(|known| !known.is_for(subject, rule));
+        let removed = place.get().len() < before;
+        if place.get().is_empty() {
+            place.remove();
+        }
+        removed
+    }
+
     fn retain(&mut self, mut keep: impl FnMut(&Override) -> bool) {
         self.by_hash.retain(|_, place| {
             place.retain(|known| keep(known));
@@ -74,7 +93,7 @@ impl OverrideTable {
     }
 
     fn len(&self) -> usize {
-        self.by_hash.values().map(Vec::len).sum()
+        self.by_hash.values().map(SmallVec::len).sum()
     }
 }
 
@@ -89,8 +108,36 @@ impl Overrides {
             next_end: AtomicU64::new(u64::MAX),
             table: ArcSwap::default(),
             version: AtomicU64::new(0),
+            is_loading: AtomicBool::new(false),
             changing: Mutex::new(()),
         }
+    }
+
+    /// Returns a table that is empty because it has not been loaded yet.
+    #[cfg(feature = "redis")]
+    pub(crate) fn loading() -> Self {
+        let table = Self::new();
+        table.is_loading.store(true, Ordering::Release);
+        table.len.store(usize::MAX, Ordering::Release);
+        table
+    }
+
+    /// Ends the first load.
+    #[cfg(feature = "redis")]
+    pub(crate) fn finish_loading(&self) {
+        let _changing = locked(&self.changing);
+        self.is_loading.store(false, Ordering::Release);
+        let len = self.table.load().len();
+        self.len.store(len, Ordering::Release);
+    }
+
+    /// Returns whether the table has not been loaded yet. See [`OverrideStore::loaded`].
+    ///
+    /// [`OverrideStore::loaded`]: super::OverrideStore::loaded
+    #[inline]
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        self.len.load(Ordering::Acquire) == usize::MAX
     }
 
     /// Returns whether there are no overrides.
@@ -115,14 +162,19 @@ impl Overrides {
     /// Removes the overrides of a subject under a rule. Returns whether there were any.
     pub fn remove(&self, subject: &Subject<'_>, rule: &str) -> bool {
         let mut removed = false;
-        self.change(|table| {
-            table.retain(|known| {
-                let is_meant = known.is_for(subject, rule);
-                removed |= is_meant;
-                !is_meant
-            });
-        });
+        self.change(|table| removed = table.remove(subject, rule));
         removed
+    }
+
+    /// Replaces the overrides of subjects under a rule, each given by an override of them, by these.
+    #[cfg(feature = "redis")]
+    pub(crate) fn apply(&self, changes: impl Iterator<Item = (Override, Vec<Override>)>) {
+        self.change(|table| {
+            for (of, all) in changes {
+                table.remove(&of.subject(), of.rule());
+                all.into_iter().for_each(|new| table.insert(new));
+            }
+        });
     }
 
     /// Replaces all overrides by these.
@@ -194,7 +246,11 @@ impl Overrides {
         let _changing = locked(&self.changing);
         let mut table = OverrideTable::clone(&self.table.load());
         change(&mut table);
-        let len = table.len();
+        let len = if self.is_loading.load(Ordering::Acquire) {
+            usize::MAX
+        } else {
+            table.len()
+        };
         let subject = Override::maintenance_subject();
         let until = table.of(&subject, Override::MAINTENANCE).next();
         let until = until

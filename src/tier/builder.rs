@@ -1,75 +1,75 @@
-//! The settings of a [`TierResolver`].
+//! Settings of a [`TierResolver`].
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Find, Settings, TierResolver};
+use super::{FindTier, Settings, TierResolver};
 use crate::clock::{Clock, SystemClock};
 use crate::error::ValidationError;
 
-/// The settings of a [`TierResolver`].
+/// Settings of a [`TierResolver`].
 #[must_use]
 pub struct TierResolverBuilder {
-    find: Arc<Find>,
+    find: Arc<FindTier>,
     clock: Option<Arc<dyn Clock>>,
     settings: Settings,
 }
 
 impl TierResolverBuilder {
-    pub(super) fn new(find: Arc<Find>) -> Self {
+    pub(super) fn new(find: Arc<FindTier>) -> Self {
         Self {
             find,
             clock: None,
             settings: Settings {
                 deadline: Duration::from_millis(100),
-                remember: Duration::from_hours(1),
-                capacity: 10_000,
+                cache_ttl: Duration::from_hours(1),
+                cache_capacity: 10_000,
             },
         }
     }
 
-    /// How long a request waits for its tier; 100 milliseconds by default.
+    /// Sets how long a request waits for its tier. Default: 100 ms.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.settings.deadline = deadline;
         self
     }
 
-    /// How long a tier is believed before it is looked up again; an hour by default.
-    pub const fn remember(mut self, remember: Duration) -> Self {
-        self.settings.remember = remember;
+    /// Sets how long a tier is cached before it is looked up again. Default: 1 hour.
+    pub const fn cache_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.cache_ttl = ttl;
         self
     }
 
-    /// How many callers are remembered; 10 000 by default.
-    pub const fn capacity(mut self, callers: usize) -> Self {
-        self.settings.capacity = callers;
+    /// Sets for how many callers tiers are cached. Default: 10,000.
+    pub const fn cache_capacity(mut self, callers: usize) -> Self {
+        self.settings.cache_capacity = callers;
         self
     }
 
-    /// The clock to go by; the machine's by default.
+    /// Sets the clock of deadlines and of the cache. Default: a [`SystemClock`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Checks the settings.
+    /// Validates the settings.
     pub fn build(self) -> Result<TierResolver, ValidationError> {
-        if self.settings.capacity == 0 {
-            let expected = "room for one caller at least";
-            return Err(ValidationError::new("tier capacity", 0, expected));
+        if self.settings.cache_capacity == 0 {
+            let expected = "at least 1 caller";
+            return Err(ValidationError::new("tier cache_capacity", 0, expected));
         }
         if self.settings.deadline.is_zero() {
-            let expected = "some time, such as 100ms";
+            let expected = "more than 0, such as 100ms";
             return Err(ValidationError::new("tier deadline", "0s", expected));
         }
-        Ok(self.create())
+        Ok(self.build_unchecked())
     }
 
-    /// For settings that are known to be right.
-    pub(super) fn create(self) -> TierResolver {
+    /// Builds a resolver from settings that are valid.
+    pub(super) fn build_unchecked(self) -> TierResolver {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        TierResolver::assemble(self.find, clock, self.settings)
+        TierResolver::from_parts(self.find, clock, self.settings)
     }
 }
 

@@ -1,4 +1,4 @@
-//! One call of the user's closure, with a deadline, and safe from its panics.
+//! One call of the user's closure, with a deadline. A panic of the closure is an error.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,80 +6,82 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::streak::Streak;
-use super::{Failure, Find, Finding};
+use super::failure_log::FailureLog;
+use super::{FindTier, FindTierFuture, FindTierResult};
 use crate::clock::Sleep;
 use crate::identity_types::Identity;
 
-/// What a lookup came to: a tier or none, or a failure that has been reported.
-pub(super) type Outcome = Result<Option<Arc<str>>, Failed>;
+/// Result of a look-up: a tier, no tier, or a failure that has been logged.
+pub(super) type LookupResult = Result<Option<Arc<str>>, LookupFailed>;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Failed;
+pub(super) struct LookupFailed;
 
-pub(super) struct Lookup {
-    stage: Stage,
+pub(super) struct LookupCall {
+    state: State,
     deadline: Sleep,
-    streak: Arc<Streak>,
+    failures: Arc<FailureLog>,
 }
 
-enum Stage {
-    /// The closure is called when somebody waits, not before.
-    Asked(Arc<Find>, Identity),
-    Finding(Finding),
+enum State {
+    /// The closure is called at the first poll.
+    NotStarted(Arc<FindTier>, Identity),
+    Running(FindTierFuture),
 }
 
-impl Lookup {
+impl LookupCall {
     pub(super) const fn new(
-        find: Arc<Find>,
-        who: Identity,
+        find: Arc<FindTier>,
+        identity: Identity,
         deadline: Sleep,
-        streak: Arc<Streak>,
+        failures: Arc<FailureLog>,
     ) -> Self {
         Self {
-            stage: Stage::Asked(find, who),
+            state: State::NotStarted(find, identity),
             deadline,
-            streak,
+            failures,
         }
     }
 
-    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<String>, Failure>> {
-        if let Stage::Asked(find, who) = &self.stage {
-            self.stage = Stage::Finding(find(who.clone()));
+    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<FindTierResult> {
+        if let State::NotStarted(find, identity) = &self.state {
+            self.state = State::Running(find(identity.clone()));
         }
-        match &mut self.stage {
-            Stage::Finding(finding) => finding.as_mut().poll(cx),
-            Stage::Asked(..) => Poll::Pending,
+        match &mut self.state {
+            State::Running(future) => future.as_mut().poll(cx),
+            State::NotStarted(..) => Poll::Pending,
         }
     }
 }
 
-impl Future for Lookup {
-    type Output = Outcome;
+impl Future for LookupCall {
+    type Output = LookupResult;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LookupResult> {
         let lookup = self.get_mut();
-        // A future that has panicked is not polled again, so nothing half done is seen.
+        // Unwind safe: a future that has panicked is never polled again.
         let advanced = catch_unwind(AssertUnwindSafe(|| lookup.advance(cx)));
         Poll::Ready(match advanced {
             Ok(Poll::Ready(Ok(tier))) => {
-                lookup.streak.succeeded();
+                lookup.failures.succeeded();
                 Ok(tier.filter(|name| !name.is_empty()).map(Arc::from))
             }
             Ok(Poll::Ready(Err(error))) => {
-                lookup.streak.failed(error);
-                Err(Failed)
+                lookup.failures.failed(error);
+                Err(LookupFailed)
             }
             Err(_) => {
-                lookup.streak.failed("it panicked");
-                Err(Failed)
+                lookup.failures.failed("the look-up panicked");
+                Err(LookupFailed)
             }
             Ok(Poll::Pending) => {
                 if lookup.deadline.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
-                lookup.streak.failed("it took longer than its deadline");
-                Err(Failed)
+                lookup
+                    .failures
+                    .failed("the look-up took longer than its deadline");
+                Err(LookupFailed)
             }
         })
     }

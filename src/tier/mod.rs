@@ -1,11 +1,11 @@
-//! Subscription tiers that have to be looked up: [`TierResolver`].
+//! Subscription tiers that are looked up asynchronously: [`TierResolver`].
 
-mod answer;
 mod builder;
-mod flight;
+mod cached_tier;
+mod failure_log;
+mod future;
 mod lookup;
-mod slot;
-mod streak;
+mod shared_lookup;
 
 use std::error::Error;
 use std::fmt;
@@ -16,17 +16,17 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 
-pub use self::answer::TierAnswer;
 pub use self::builder::TierResolverBuilder;
-use self::flight::Flight;
-use self::lookup::Lookup;
-use self::slot::{Look, Slot, Sought, Who};
-use self::streak::Streak;
+use self::cached_tier::{CacheAccess, CachedTier, CallerKey, CallerKeyRef};
+use self::failure_log::FailureLog;
+pub use self::future::TierFuture;
+use self::lookup::LookupCall;
+use self::shared_lookup::SharedLookup;
 use crate::clock::{Clock, Timestamp};
 use crate::identity_types::Identity;
 use crate::sync::locked;
 
-/// Looks tiers up where they are kept: in a database, behind an API.
+/// Looks up and caches the tiers of callers, for example in a database or behind an API.
 ///
 /// ```
 /// use std::time::Duration;
@@ -34,170 +34,170 @@ use crate::sync::locked;
 /// use tollgate::tier::TierResolver;
 ///
 /// # async fn plan_of(user: &str) -> Result<Option<String>, std::io::Error> { Ok(None) }
-/// let tiers = TierResolver::builder(|who: Identity| async move {
-///     let Some(user) = who.get(Identity::USER) else {
+/// let tiers = TierResolver::builder(|caller: Identity| async move {
+///     let Some(user) = caller.get(Identity::USER) else {
 ///         return Ok(None);
 ///     };
 ///     plan_of(user).await // Result<Option<String>, …>
 /// })
 /// .deadline(Duration::from_millis(50))
-/// .remember(Duration::from_secs(600))
+/// .cache_ttl(Duration::from_secs(600))
 /// .build()?;
 /// # let _ = tiers;
 /// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
-/// - An answer is remembered for an hour, for up to 10 000 callers, told apart by the
-///   dimension and value that each is [known by](Identity::primary), and by the
-///   [issuer](Identity::issuer) if there is one.
-/// - Callers who ask at once share one lookup. It goes on as long as any of them waits, and
-///   whoever comes before its deadline joins in.
-/// - A lookup that fails, panics or takes longer than 100 milliseconds is given up: the last
-///   known tier counts, else the default tier. It is tried again after five seconds, not
-///   with every request.
-/// - The first failure after a success is reported; those that follow are not.
+/// - A tier is cached for [`cache_ttl`](TierResolverBuilder::cache_ttl), for up to
+///   [`cache_capacity`](TierResolverBuilder::cache_capacity) callers. The key of the cache is the
+///   caller's [primary dimension](Identity::primary) with its [issuer](Identity::issuer).
+/// - Concurrent requests of one caller share one look-up. It runs as long as one of them waits. A
+///   request that arrives before its deadline joins it.
+/// - A look-up that fails, panics or exceeds its [`deadline`](TierResolverBuilder::deadline) is
+///   abandoned: the last known tier applies, else the default tier. The next look-up of this caller
+///   starts after 5 s.
+/// - The first failure after a success is logged (`tier_lookup_failed`), the failures after it are
+///   not.
 ///
-/// No task is spawned: whoever waits drives the lookup. Cheap to clone; clones share what is
-/// remembered.
+/// No task is spawned: the waiting requests poll the look-up. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct TierResolver {
-    shared: Arc<Shared>,
+    state: Arc<ResolverState>,
 }
 
-struct Shared {
-    find: Arc<Find>,
+struct ResolverState {
+    find: Arc<FindTier>,
     clock: Arc<dyn Clock>,
     settings: Settings,
-    slots: Cache<Who, Arc<Slot>>,
-    /// Held while a slot is made, so that two who ask at once get the same.
-    making: Mutex<()>,
-    streak: Arc<Streak>,
+    cache: Cache<CallerKey, Arc<CachedTier>>,
+    /// Held while an entry is inserted, so that concurrent requests of one caller get the same entry.
+    inserting: Mutex<()>,
+    failures: Arc<FailureLog>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     deadline: Duration,
-    remember: Duration,
-    capacity: usize,
+    cache_ttl: Duration,
+    cache_capacity: usize,
 }
 
-type Find = dyn Fn(Identity) -> Finding + Send + Sync;
-type Finding = Pin<Box<dyn Future<Output = Result<Option<String>, Failure>> + Send>>;
-type Failure = Box<dyn Error + Send + Sync>;
+type FindTier = dyn Fn(Identity) -> FindTierFuture + Send + Sync;
+type FindTierFuture = Pin<Box<dyn Future<Output = FindTierResult> + Send>>;
+type FindTierResult = Result<Option<String>, Box<dyn Error + Send + Sync>>;
 
 impl TierResolver {
-    /// Looks tiers up with `find`, with the default settings.
+    /// Looks up tiers with `find` and the default settings.
     ///
-    /// `find` gives the name of the tier, or `None` for the default tier.
+    /// `find` returns the name of the tier, or `None` for the default tier.
     pub fn new<F, L, E>(find: F) -> Self
     where
         F: Fn(Identity) -> L + Send + Sync + 'static,
         L: Future<Output = Result<Option<String>, E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        Self::builder(find).create()
+        Self::builder(find).build_unchecked()
     }
 
-    /// Looks tiers up with `find`, with settings.
+    /// Looks up tiers with `find`, with settings.
     pub fn builder<F, L, E>(find: F) -> TierResolverBuilder
     where
         F: Fn(Identity) -> L + Send + Sync + 'static,
         L: Future<Output = Result<Option<String>, E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        TierResolverBuilder::new(Arc::new(move |who| {
-            let lookup = find(who);
+        TierResolverBuilder::new(Arc::new(move |identity| {
+            let lookup = find(identity);
             Box::pin(async move { lookup.await.map_err(Into::into) })
         }))
     }
 
-    /// The same lookups and settings on another clock, with nothing remembered yet.
+    /// Returns a resolver with this closure and these settings, another clock and an empty cache.
     #[must_use]
     pub fn on_clock(&self, clock: Arc<dyn Clock>) -> Self {
-        Self::assemble(Arc::clone(&self.shared.find), clock, self.shared.settings)
+        Self::from_parts(Arc::clone(&self.state.find), clock, self.state.settings)
     }
 
-    fn assemble(find: Arc<Find>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+    fn from_parts(find: Arc<FindTier>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            state: Arc::new(ResolverState {
                 find,
                 clock,
                 settings,
-                slots: Cache::new(settings.capacity),
-                making: Mutex::default(),
-                streak: Arc::default(),
+                cache: Cache::new(settings.cache_capacity),
+                inserting: Mutex::default(),
+                failures: Arc::default(),
             }),
         }
     }
 
-    /// The tier of a caller: at once if it is known, else when it has been looked up, which
-    /// takes no longer than the deadline. An [unauthenticated](Identity::unauthenticated) caller
-    /// has the default tier; nothing is looked up.
-    pub fn tier(&self, identity: &Arc<Identity>, now: Timestamp) -> TierAnswer {
-        let Some(subject) = identity.told_apart_by() else {
-            return TierAnswer::Ready(None);
+    /// Returns the tier of a caller, from the cache or after a look-up. The look-up takes no longer
+    /// than the deadline. An [unauthenticated](Identity::unauthenticated) caller has the default tier,
+    /// without a look-up.
+    pub fn tier(&self, identity: &Arc<Identity>, now: Timestamp) -> TierFuture {
+        let Some(caller) = identity.counter_key() else {
+            return TierFuture::Ready(None);
         };
-        let slot = self.slot(subject);
-        match slot.look(now, || self.depart(identity, now)) {
-            Look::Fresh(tier) => TierAnswer::Ready(tier),
-            Look::Flying(flight) => self.await_landing(slot, flight),
+        let cached = self.cached(caller);
+        match cached.get_or_start(now, || self.start_lookup(identity, now)) {
+            CacheAccess::Fresh(tier) => TierFuture::Ready(tier),
+            CacheAccess::InFlight(lookup) => self.complete(cached, lookup),
         }
     }
 
-    /// How many callers' tiers are remembered.
+    /// Returns the number of callers in the cache.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.slots.len()
+        self.state.cache.len()
     }
 
-    /// Whether no caller's tier is remembered.
+    /// Whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    fn slot(&self, subject: (&str, &str)) -> Arc<Slot> {
-        let slots = &self.shared.slots;
-        let sought = Sought(subject);
-        if let Some(slot) = slots.get(&sought) {
-            return slot;
+    fn cached(&self, caller: (&str, &str)) -> Arc<CachedTier> {
+        let cache = &self.state.cache;
+        let key = CallerKeyRef(caller);
+        if let Some(cached) = cache.get(&key) {
+            return cached;
         }
-        let _making = locked(&self.shared.making);
-        if let Some(slot) = slots.get(&sought) {
-            return slot;
+        let _inserting = locked(&self.state.inserting);
+        if let Some(cached) = cache.get(&key) {
+            return cached;
         }
-        let slot = Arc::new(Slot::default());
-        slots.insert(sought.keep(), Arc::clone(&slot));
-        slot
+        let cached = Arc::new(CachedTier::default());
+        cache.insert(key.to_key(), Arc::clone(&cached));
+        cached
     }
 
-    fn depart(&self, identity: &Identity, now: Timestamp) -> Arc<Flight> {
-        let shared = &self.shared;
-        let deadline = now.saturating_add(shared.settings.deadline);
-        let lookup = Lookup::new(
-            Arc::clone(&shared.find),
+    fn start_lookup(&self, identity: &Identity, now: Timestamp) -> Arc<SharedLookup> {
+        let state = &self.state;
+        let deadline = now.saturating_add(state.settings.deadline);
+        let lookup = LookupCall::new(
+            Arc::clone(&state.find),
             identity.clone(),
-            shared.clock.sleep_until(deadline),
-            Arc::clone(&shared.streak),
+            state.clock.sleep_until(deadline),
+            Arc::clone(&state.failures),
         );
-        Arc::new(Flight::new(lookup, deadline))
+        Arc::new(SharedLookup::new(lookup, deadline))
     }
 
-    fn await_landing(&self, slot: Arc<Slot>, flight: Arc<Flight>) -> TierAnswer {
-        let clock = Arc::clone(&self.shared.clock);
-        let remember = self.shared.settings.remember;
-        TierAnswer::Pending(Box::pin(async move {
-            let outcome = Flight::join(&flight).await;
-            slot.settle(&flight, outcome, clock.now(), remember)
+    fn complete(&self, cached: Arc<CachedTier>, lookup: Arc<SharedLookup>) -> TierFuture {
+        let clock = Arc::clone(&self.state.clock);
+        let cache_ttl = self.state.settings.cache_ttl;
+        TierFuture::Pending(Box::pin(async move {
+            let result = SharedLookup::join(&lookup).await;
+            cached.complete(&lookup, result, clock.now(), cache_ttl)
         }))
     }
 }
 
-/// Shows the settings, and nobody.
+/// Shows the settings. Never shows a caller.
 impl fmt::Debug for TierResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TierResolver")
-            .field("settings", &self.shared.settings)
+            .field("settings", &self.state.settings)
             .finish_non_exhaustive()
     }
 }

@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::Value;
 
-use crate::layer::Answer;
-use crate::wire::{Client, Version};
+use crate::support::http::Answer;
+use crate::support::sockets::{Client, Version};
 
 /// The words of a command, as a shell would tell them apart.
 pub(crate) fn words(command: &str) -> Vec<String> {

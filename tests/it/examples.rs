@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use self::process::{Example, ended};
 use crate::curl;
-use crate::layer::Answer;
 use crate::redis::Server;
-use crate::wire::{Client, Version};
+use crate::support::http::Answer;
+use crate::support::sockets::{Client, Version};
 
 /// Those that serve, and all they have in common.
 pub(crate) const SERVERS: &[&str] = &[

@@ -7,17 +7,15 @@ mod round_trip;
 mod stacked;
 
 use http::HeaderMap;
-use proptest::test_runner::{Config, RngSeed};
+use proptest::test_runner::Config;
 use tollgate::headers::{HeaderSet, HeaderStyle, QuotaName, QuotaUsage, Report, annotate};
 use tollgate::{Counter, Outcome, Quota, Timestamp, Usage};
 
-/// Every run sees the same cases.
+use crate::support::random::property_config;
+
+/// Settings of property tests.
 pub(crate) fn config() -> Config {
-    Config {
-        rng_seed: RngSeed::Fixed(0x7011_6a7e),
-        failure_persistence: None,
-        ..Config::default()
-    }
+    property_config(256)
 }
 
 pub(crate) const NOW: Timestamp = Timestamp::from_micros(1_761_829_944_123_456);

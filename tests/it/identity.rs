@@ -2,7 +2,6 @@
 
 mod cached_tokens;
 mod client_ip;
-pub(crate) mod forge;
 mod jwt_settings;
 mod nat64;
 mod refused_tokens;
@@ -17,8 +16,7 @@ use http::Request;
 use tollgate::identity::{Identified, Identify, IdentifyContext, InvalidReason};
 use tollgate::{Identity, RequestHead, Timestamp};
 
-/// The present of these tests: 2025-01-01.
-pub(crate) const NOW: u64 = 1_735_689_600;
+use crate::support::tokens::{NOW, request};
 
 /// What a source found in a request.
 struct Asked {
@@ -91,12 +89,4 @@ fn ask_at(source: &dyn Identify, request: &Request<()>, now: Timestamp) -> Asked
 
 fn ask(source: &dyn Identify, request: &Request<()>) -> Asked {
     ask_at(source, request, Timestamp::from_secs(NOW))
-}
-
-fn request(headers: &[(&str, &str)]) -> Request<()> {
-    let mut request = Request::get("/");
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    request.body(()).unwrap()
 }

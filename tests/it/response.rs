@@ -44,7 +44,7 @@ fn limited<'a>(request: &'a Request<()>, usage: QuotaUsage<'a>) -> Denial<'a> {
 }
 
 #[test]
-fn a_denial_tells_what_it_knows() {
+fn a_denial_returns_its_data() {
     let (request, name) = (request(), name("user", "secrets", "500/hour"));
     let binding = denied(&name, later(2_855_876_544));
     let denial = limited(&request, binding).with_tier("free");

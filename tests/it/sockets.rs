@@ -11,9 +11,10 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::extract::Request;
 use axum::{ServiceExt, serve};
-use tokio::net::TcpListener;
 use tollgate::RateLimitLayer;
 use tower::Layer;
+
+use crate::support::sockets::listener;
 
 /// Where the layer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +26,6 @@ enum Place {
 }
 
 const PLACES: [Place; 2] = [Place::Routes, Place::Router];
-
-async fn listener() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    (listener, address)
-}
 
 /// Serves a router until the runtime of the test ends, with the addresses of its peers.
 async fn start(app: Router, limits: &RateLimitLayer, place: Place) -> SocketAddr {

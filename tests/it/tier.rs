@@ -7,12 +7,14 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tollgate::tier::{TierAnswer, TierResolver, TierResolverBuilder};
+use tollgate::tier::{TierFuture, TierResolver, TierResolverBuilder};
 use tollgate::{Clock, Identity, ManualClock};
+
+use crate::support::waker::WakeCounter;
 
 const HOUR: Duration = Duration::from_hours(1);
 const PAUSE: Duration = Duration::from_secs(5);
@@ -38,25 +40,15 @@ fn user(name: &str) -> Arc<Identity> {
     Arc::new(Identity::user(name))
 }
 
-/// Tells whether it was woken.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// A task that is polled by hand.
 struct Task {
-    answer: TierAnswer,
-    woken: Arc<Woken>,
+    answer: TierFuture,
+    woken: Arc<WakeCounter>,
 }
 
 impl Task {
     fn poll(&mut self) -> Poll<Option<Arc<str>>> {
-        self.woken.0.store(0, Ordering::SeqCst);
+        self.woken.reset();
         let waker = Waker::from(Arc::clone(&self.woken));
         Pin::new(&mut self.answer).poll(&mut Context::from_waker(&waker))
     }
@@ -74,7 +66,7 @@ impl Task {
     }
 
     fn was_woken(&self) -> bool {
-        self.woken.0.load(Ordering::SeqCst) > 0
+        self.woken.count() > 0
     }
 }
 
@@ -159,8 +151,8 @@ impl Stage {
     #[track_caller]
     fn known(&self, name: &str) -> Option<String> {
         match self.tiers.tier(&user(name), self.clock.now()) {
-            TierAnswer::Ready(tier) => tier.map(|name| name.to_string()),
-            TierAnswer::Pending(_) => panic!("{name} has to be looked up"),
+            TierFuture::Ready(tier) => tier.map(|name| name.to_string()),
+            TierFuture::Pending(_) => panic!("{name} has to be looked up"),
         }
     }
 }
@@ -192,15 +184,15 @@ fn callers_are_distinguished_by_dimension_and_value() {
     stage.look_up("alice", team());
     let device = Arc::new(Identity::new("device", "alice").with("user", "alice"));
     let answer = stage.tiers.tier(&device, stage.clock.now());
-    assert!(matches!(answer, TierAnswer::Pending(_)));
+    assert!(matches!(answer, TierFuture::Pending(_)));
     // Whatever else is known of them does not matter.
     let same = Arc::new(Identity::user("alice").tenant("acme").role("admin"));
     let answer = stage.tiers.tier(&same, stage.clock.now());
-    assert!(matches!(answer, TierAnswer::Ready(Some(_))));
+    assert!(matches!(answer, TierFuture::Ready(Some(_))));
     // But who has named them does.
     let issued = Arc::new(Identity::user("alice").of_issuer("https://a.example"));
     let answer = stage.tiers.tier(&issued, stage.clock.now());
-    assert!(matches!(answer, TierAnswer::Pending(_)));
+    assert!(matches!(answer, TierFuture::Pending(_)));
 }
 
 #[test]
@@ -246,7 +238,7 @@ fn thousands_who_leave_do_not_wake_each_other() {
     const WAITING: usize = 4_000;
     for backwards in [false, true] {
         let stage = stage();
-        let woken = Arc::new(Woken::default());
+        let woken = Arc::new(WakeCounter::default());
         let mut tasks: Vec<Task> = (0..WAITING)
             .map(|_| Task {
                 answer: stage.tiers.tier(&user("alice"), stage.clock.now()),
@@ -259,7 +251,7 @@ fn thousands_who_leave_do_not_wake_each_other() {
         } else {
             drop(tasks);
         }
-        let wakes = woken.0.load(Ordering::SeqCst);
+        let wakes = woken.count();
         assert!(wakes <= WAITING, "{wakes} wakes");
     }
 }
@@ -480,7 +472,7 @@ fn panics_are_failures() {
 
 #[test]
 fn no_more_are_remembered_than_there_is_room_for() {
-    let stage = Stage::new(|settings| settings.capacity(100));
+    let stage = Stage::new(|settings| settings.cache_capacity(100));
     for index in 0..1_000 {
         stage.look_up(&format!("user-{index}"), team());
     }
@@ -509,7 +501,7 @@ fn settings() {
     let stage = Stage::new(|settings| {
         settings
             .deadline(Duration::from_secs(1))
-            .remember(Duration::from_secs(10))
+            .cache_ttl(Duration::from_secs(10))
     });
     let mut slow = stage.ask("alice");
     assert!(slow.is_pending());
@@ -520,13 +512,13 @@ fn settings() {
     stage.clock.advance(Duration::from_secs(10));
     assert!(matches!(
         stage.tiers.tier(&user("alice"), stage.clock.now()),
-        TierAnswer::Pending(_)
+        TierFuture::Pending(_)
     ));
 
     let none = || TierResolver::builder(|_| async { team() });
     assert_eq!(
-        none().capacity(0).build().unwrap_err().field(),
-        "tier capacity"
+        none().cache_capacity(0).build().unwrap_err().field(),
+        "tier cache_capacity"
     );
     let refused = none().deadline(Duration::ZERO).build().unwrap_err();
     assert_eq!(refused.field(), "tier deadline");

@@ -15,8 +15,8 @@ use crate::work;
 
 const ID: &str = "jwt/cache-hit";
 
-const PUBLIC: &str = include_str!("../../../tests/it/identity/keys/test-rsa-1.public.pem");
-const PRIVATE: &str = include_str!("../../../tests/it/identity/keys/test-rsa-1.private.pem");
+const PUBLIC: &str = include_str!("../../../tests/it/support/keys/test-rsa-1.public.pem");
+const PRIVATE: &str = include_str!("../../../tests/it/support/keys/test-rsa-1.private.pem");
 
 /// As many as are verified in one round.
 const TOKENS: usize = 100;

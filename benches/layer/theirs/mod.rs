@@ -1,4 +1,4 @@
-//! The others, each as its own documentation says.
+//! Peers, set up as their documentation shows.
 
 pub mod axum_gcra;
 pub mod axum_governor;

@@ -1,4 +1,4 @@
-//! Which signatures are accepted: [`JwtAlgorithm`].
+//! Signature algorithms: [`JwtAlgorithm`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use jsonwebtoken::Algorithm;
 
 use crate::error::ValidationError;
 
-/// How a token is signed. There is no `none`.
+/// Signature algorithm of a token. There is no `none`.
 ///
 /// ```
 /// use tollgate::identity::JwtAlgorithm;
@@ -60,7 +60,7 @@ impl JwtAlgorithm {
         Self::EdDsa,
     ];
 
-    /// The name in a token's header: `HS256`, `EdDSA`, …
+    /// Returns the name in the header of a token: `HS256`, `EdDSA`, …
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -79,12 +79,12 @@ impl JwtAlgorithm {
         }
     }
 
-    /// The one with exactly this name.
+    /// Returns the algorithm with exactly this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
 
-    pub(super) const fn outside(self) -> Algorithm {
+    pub(super) const fn to_jsonwebtoken(self) -> Algorithm {
         match self {
             Self::Hs256 => Algorithm::HS256,
             Self::Hs384 => Algorithm::HS384,

@@ -1,4 +1,4 @@
-//! Tokens that have been verified before.
+//! Cache of verified tokens.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,43 +9,43 @@ use quick_cache::sync::Cache;
 use crate::clock::Timestamp;
 use crate::identity_types::Identity;
 
-/// Verified tokens, as many as there is room for.
+/// Verified tokens, bounded.
 ///
-/// Only what has been verified gets in, so wrong tokens push nobody out. A token is found by
-/// the end of its signature and then compared in full: hashing eight hundred bytes would cost
-/// more than all the rest, and nobody can make a second good token with the same signature.
-pub(super) struct Verified {
-    tokens: Cache<Token, Finding>,
+/// Only verified tokens are inserted, so wrong tokens evict nothing. The hash covers only the end of
+/// the signature, and entries are compared in full: hashing a token of 800 bytes would cost more than
+/// the rest of the look-up, and two valid tokens do not share a signature.
+pub(super) struct TokenCache {
+    tokens: Cache<TokenKey, CachedToken>,
 }
 
-/// What a token has been found to say.
+/// Result of the verification of a token.
 #[derive(Clone)]
-pub(super) struct Finding {
+pub(super) struct CachedToken {
     pub(super) identity: Arc<Identity>,
     pub(super) from: Timestamp,
-    /// The first instant at which it is no longer good.
+    /// The first instant at which it has expired.
     pub(super) until: Timestamp,
-    /// The keys it has been verified with.
+    /// Number of the key set that has verified it.
     pub(super) generation: u64,
 }
 
-impl Verified {
+impl TokenCache {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             tokens: Cache::new(capacity),
         }
     }
 
-    pub(super) fn get(&self, token: &[u8]) -> Option<Finding> {
-        self.tokens.get(&Sought(token))
+    pub(super) fn get(&self, token: &[u8]) -> Option<CachedToken> {
+        self.tokens.get(&TokenKeyRef(token))
     }
 
-    pub(super) fn insert(&self, token: &[u8], finding: Finding) {
-        self.tokens.insert(Token(token.into()), finding);
+    pub(super) fn insert(&self, token: &[u8], cached: CachedToken) {
+        self.tokens.insert(TokenKey(token.into()), cached);
     }
 
     pub(super) fn remove(&self, token: &[u8]) {
-        self.tokens.remove(&Sought(token));
+        self.tokens.remove(&TokenKeyRef(token));
     }
 
     pub(super) fn capacity(&self) -> u64 {
@@ -58,29 +58,29 @@ impl Verified {
 }
 
 #[derive(PartialEq, Eq)]
-struct Token(Box<[u8]>);
+struct TokenKey(Box<[u8]>);
 
-impl Hash for Token {
+impl Hash for TokenKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Sought(&self.0).hash(state);
+        TokenKeyRef(&self.0).hash(state);
     }
 }
 
-/// A token that is looked for, borrowed.
-struct Sought<'a>(&'a [u8]);
+/// Borrowed [`TokenKey`]. Both have equal hashes.
+struct TokenKeyRef<'a>(&'a [u8]);
 
-impl Hash for Sought<'_> {
+impl Hash for TokenKeyRef<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // 96 bits of a signature. Whoever looks for wrong tokens may choose them, but only
-        // good ones take a place.
+        // 96 bits of a signature. A client can choose them for tokens that are looked up, but not
+        // for tokens that are inserted: those are verified.
         const END: usize = 16;
         let end = self.0.len().saturating_sub(END);
         state.write(&self.0[end..]);
     }
 }
 
-impl Equivalent<Token> for Sought<'_> {
-    fn equivalent(&self, token: &Token) -> bool {
+impl Equivalent<TokenKey> for TokenKeyRef<'_> {
+    fn equivalent(&self, token: &TokenKey) -> bool {
         *self.0 == *token.0
     }
 }

@@ -1,4 +1,4 @@
-//! What is read from a token: times, issuer, audience, and the claims that make an identity.
+//! Reads claims: times, issuer, audience, and the parts of an identity.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use super::super::invalid_reason::InvalidReason;
 use crate::clock::Timestamp;
 use crate::identity_types::Identity;
 
-/// The longest value that becomes part of an identity.
+/// Longest value that becomes part of an identity, in bytes.
 const MAX_VALUE: usize = 256;
-/// More roles than anybody has; the rest is not read.
+/// Most roles that are read.
 const MAX_ROLES: usize = 64;
 
-/// Where a claim stands: `sub`, `app_metadata.plan`, `https://example.com/plan`.
+/// Path of a claim: `sub`, `app_metadata.plan`, `https://example.com/plan`.
 #[derive(Clone, Debug)]
-pub(super) struct Path(Box<str>);
+pub(super) struct ClaimPath(Box<str>);
 
-impl Path {
+impl ClaimPath {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self(text.into().into())
     }
@@ -27,8 +27,8 @@ impl Path {
         &self.0
     }
 
-    /// The claim of exactly this name if there is one, else the one at the end of the path.
-    /// `null` counts as not there.
+    /// Returns the claim of exactly this name, else the one at the end of the path. `null` is treated
+    /// as missing.
     fn find<'a>(&self, claims: &'a Value) -> Option<&'a Value> {
         let whole = claims.get(&*self.0);
         let found = whole.or_else(|| {
@@ -40,20 +40,20 @@ impl Path {
     }
 }
 
-/// Which claims say who somebody is.
+/// Claims that form the identity, and the issuers and audiences that are accepted.
 #[derive(Clone, Debug)]
-pub(super) struct Reading {
-    pub(super) user: Path,
-    pub(super) tier: Option<Path>,
-    pub(super) roles: Option<Path>,
-    /// `tenant` and whatever else is counted by.
-    pub(super) dimensions: Vec<(Box<str>, Path)>,
+pub(super) struct ClaimMap {
+    pub(super) user: ClaimPath,
+    pub(super) tier: Option<ClaimPath>,
+    pub(super) roles: Option<ClaimPath>,
+    /// `tenant` and other dimensions of rules.
+    pub(super) dimensions: Vec<(Box<str>, ClaimPath)>,
     pub(super) issuers: Vec<Box<str>>,
     pub(super) audiences: Vec<Box<str>>,
 }
 
-impl Reading {
-    /// Whether the token is from an issuer, and for an audience, that is accepted.
+impl ClaimMap {
+    /// Checks that the issuer and the audience are accepted.
     pub(super) fn accept(&self, claims: &Value) -> Result<(), InvalidReason> {
         let issuer = claims.get("iss");
         let from = self.issuers.is_empty()
@@ -173,7 +173,7 @@ pub(super) fn within(
     }
 }
 
-/// Seconds since the epoch, with or without a fraction. Before the epoch is the epoch.
+/// Parses seconds since the epoch, with or without a fraction. Negative values become 0.
 fn seconds(value: &Value) -> Option<Timestamp> {
     let number = value.as_number()?;
     if let Some(whole) = number.as_u64() {
@@ -182,7 +182,7 @@ fn seconds(value: &Value) -> Option<Timestamp> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a cast stops at the ends, which is what is meant"
+        reason = "the cast saturates, as intended"
     )]
     let micros = (number.as_f64()? * 1e6) as u64;
     Some(Timestamp::from_micros(micros))

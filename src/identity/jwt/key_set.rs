@@ -1,4 +1,4 @@
-//! Keys that can be replaced while requests are served: [`KeySet`].
+//! Keys that can be replaced at run time: [`KeySet`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::keys::JwtKeys;
 
 /// A handle to keys that can be replaced at run time. Clones share the keys.
 ///
-/// From the moment of [`replace`](KeySet::replace) on, tokens are judged by the new keys
-/// only, also those that had been verified before.
+/// After [`replace`](KeySet::replace), tokens are verified with the new keys only, including cached
+/// ones.
 ///
 /// ```
 /// use tollgate::identity::{Jwt, JwtAlgorithm, JwtKeys, KeySet};
@@ -18,7 +18,7 @@ use super::keys::JwtKeys;
 /// let keys = KeySet::new(JwtKeys::secret("first")?);
 /// let jwt = Jwt::builder().algorithms([JwtAlgorithm::Hs256]).key_set(&keys).build()?;
 ///
-/// // Later, in whatever task fetches the keys:
+/// // Later, in the task that fetches the keys:
 /// keys.replace(JwtKeys::secret("second")?);
 /// # let _ = jwt;
 /// # Ok::<(), tollgate::ValidationError>(())
@@ -28,14 +28,14 @@ pub struct KeySet {
     current: Arc<ArcSwap<Generation>>,
 }
 
-/// Keys, and how many there were before them.
+/// Keys, and the number of replacements before them.
 pub(super) struct Generation {
     pub(super) number: u64,
     pub(super) keys: Arc<JwtKeys>,
 }
 
 impl KeySet {
-    /// A handle to `keys`.
+    /// Creates a handle to `keys`.
     #[must_use]
     pub fn new(keys: JwtKeys) -> Self {
         Self {
@@ -46,10 +46,9 @@ impl KeySet {
         }
     }
 
-    /// Puts `keys` in the place of those before, for all who share this handle.
+    /// Replaces the keys, for all clones of this handle.
     ///
-    /// A key that fits none of the algorithms of a [`Jwt`](super::Jwt) is of no use there,
-    /// and does no harm.
+    /// A key that fits none of the algorithms of a [`Jwt`](super::Jwt) is ignored there.
     pub fn replace(&self, keys: JwtKeys) {
         let keys = Arc::new(keys);
         self.current.rcu(|before| Generation {
@@ -63,7 +62,7 @@ impl KeySet {
     }
 }
 
-/// Shows how many there are.
+/// Shows the number of keys.
 impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeySet({})", self.current().keys.len())

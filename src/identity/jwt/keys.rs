@@ -1,4 +1,4 @@
-//! Keys that verify: [`JwtKeys`].
+//! Keys that verify signatures: [`JwtKeys`].
 
 use std::fmt;
 
@@ -20,19 +20,19 @@ use crate::error::ValidationError;
 /// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
-/// Each key knows what it is for: a secret verifies `HS…`, an RSA key `RS…` and `PS…`, and
-/// so on. A public key can never be taken for a secret.
+/// The kind of a key determines its algorithms: a secret verifies `HS…`, an RSA key `RS…` and `PS…`,
+/// and so on. A public key is never used as a secret.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct JwtKeys {
-    keys: Vec<Key>,
+    keys: Vec<VerificationKey>,
 }
 
-/// One key, with what is known of it.
+/// One key with its name, kind and algorithm.
 #[derive(Clone)]
-pub(super) struct Key {
+pub(super) struct VerificationKey {
     id: Option<Box<str>>,
-    /// The only algorithm it may be used with, if it says so itself.
+    /// The algorithm that the key names (`alg`). No other is used with it.
     only: Option<Box<str>>,
     kind: Kind,
     verifier: DecodingKey,
@@ -48,15 +48,14 @@ enum Kind {
 }
 
 impl JwtKeys {
-    /// No key at all: every token is invalid. A start for a [`KeySet`](super::KeySet) that is
-    /// filled later.
+    /// No key: every token is invalid. For a [`KeySet`](super::KeySet) that is filled later.
     pub const fn none() -> Self {
         Self { keys: Vec::new() }
     }
 
     /// A shared secret, for `HS256` and its like.
     ///
-    /// A PEM text is refused: it is public, or not meant to be shared.
+    /// A PEM text is an error: it is a public key, or a private key that must not be shared.
     pub fn secret(secret: impl AsRef<[u8]>) -> Result<Self, ValidationError> {
         const FIELD: &str = "JWT secret";
         let secret = secret.as_ref();
@@ -64,10 +63,10 @@ impl JwtKeys {
             return Err(ValidationError::new(FIELD, "nothing", "a secret"));
         }
         if secret.trim_ascii_start().starts_with(b"-----BEGIN ") {
-            let expected = "a secret that nobody else knows; for a public key, use pem()";
+            let expected = "a secret; for a public key, use pem()";
             return Err(ValidationError::new(FIELD, "a PEM text", expected));
         }
-        Ok(Self::of(Key::new(
+        Ok(Self::of(VerificationKey::new(
             Kind::Secret,
             DecodingKey::from_secret(secret),
         )))
@@ -92,15 +91,15 @@ impl JwtKeys {
             return refused("something else");
         };
         match kind_of(&key) {
-            Some(kind) => Ok(Self::of(Key::new(kind, key))),
+            Some(kind) => Ok(Self::of(VerificationKey::new(kind, key))),
             None => refused("a key of another size or curve"),
         }
     }
 
     /// The keys of a JWK set: `{"keys": […]}`.
     ///
-    /// Keys for encryption, and those of kinds or sizes that are not known here, are left
-    /// out; at least one has to remain.
+    /// Keys for encryption, and keys of unsupported kinds or sizes, are skipped. At least one key must
+    /// remain.
     pub fn jwks(json: impl AsRef<[u8]>) -> Result<Self, ValidationError> {
         const FIELD: &str = "JWK set";
         let expected =
@@ -110,7 +109,8 @@ impl JwtKeys {
         let Some(Value::Array(found)) = parsed.get("keys") else {
             return Err(ValidationError::new(FIELD, "no list of keys", expected));
         };
-        let keys: Vec<Key> = found.iter().filter_map(Key::from_jwk).collect();
+        let keys: Vec<VerificationKey> =
+            found.iter().filter_map(VerificationKey::from_jwk).collect();
         if keys.is_empty() {
             let value = format!("{} keys, none of them for signatures", found.len());
             return Err(ValidationError::new(FIELD, value, expected));
@@ -136,7 +136,7 @@ impl JwtKeys {
         self.keys.is_empty()
     }
 
-    fn of(key: Key) -> Self {
+    fn of(key: VerificationKey) -> Self {
         Self { keys: vec![key] }
     }
 
@@ -152,9 +152,9 @@ impl JwtKeys {
         algorithm: JwtAlgorithm,
         id: Option<&'a str>,
     ) -> impl Iterator<Item = &'a DecodingKey> {
-        let is_named = move |key: &&Key| key.id.as_deref() == id;
+        let is_named = move |key: &&VerificationKey| key.id.as_deref() == id;
         let named = id.is_some() && self.keys.iter().any(|key| is_named(&key));
-        let possible = move |key: &&Key| match (named, id) {
+        let possible = move |key: &&VerificationKey| match (named, id) {
             (true, _) => is_named(key),
             (false, Some(_)) => key.id.is_none(),
             (false, None) => true,
@@ -164,7 +164,7 @@ impl JwtKeys {
     }
 }
 
-impl Key {
+impl VerificationKey {
     fn new(kind: Kind, verifier: DecodingKey) -> Self {
         Self {
             id: None,
@@ -241,7 +241,7 @@ fn kind_of(key: &DecodingKey) -> Option<Kind> {
     }
 }
 
-/// Shows how many there are.
+/// Shows the number of keys.
 impl fmt::Debug for JwtKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JwtKeys({})", self.keys.len())

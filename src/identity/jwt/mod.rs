@@ -1,4 +1,4 @@
-//! Callers known by a JSON Web Token: [`Jwt`].
+//! Identity from a JSON Web Token: [`Jwt`].
 
 mod algorithm;
 mod builder;
@@ -6,7 +6,7 @@ mod cache;
 mod claims;
 mod key_set;
 mod keys;
-mod token;
+mod location;
 mod verify;
 
 use std::fmt;
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 pub use self::algorithm::JwtAlgorithm;
 pub use self::builder::JwtBuilder;
-use self::cache::{Finding, Verified};
-use self::claims::Reading;
+use self::cache::{CachedToken, TokenCache};
+use self::claims::ClaimMap;
 pub use self::key_set::KeySet;
 pub use self::keys::JwtKeys;
-use self::token::Place;
+use self::location::TokenLocation;
 use self::verify::Jws;
 use super::chain::Best;
 use super::invalid_reason::InvalidReason;
@@ -29,18 +29,18 @@ use crate::clock::Timestamp;
 use crate::identity_types::Identity;
 
 /// A token of a request, before its signature is verified.
-enum Token<'a> {
-    /// The cache has an answer.
+enum RequestToken<'a> {
+    /// The result is cached.
     Cached(Result<Arc<Identity>, InvalidReason>),
-    /// It has to be verified.
+    /// It must be verified.
     Unverified(&'a [u8], Jws<'a>),
 }
 
 /// The distinct tokens of a request that no other source has accepted, by the index under which they
 /// are registered.
-type Tokens<'a> = [Option<Token<'a>>; MAX_TOKENS];
+type RequestTokens<'a> = [Option<RequestToken<'a>>; MAX_TOKENS];
 
-/// A caller known by a JSON Web Token, in `Authorization: Bearer` or in a cookie.
+/// Identifies callers by a JSON Web Token, in `Authorization: Bearer` or in a cookie.
 ///
 /// ```
 /// use tollgate::identity::Jwt;
@@ -74,47 +74,47 @@ type Tokens<'a> = [Option<Token<'a>>; MAX_TOKENS];
 ///   [too large](Identified::TooLarge).
 /// - Every token is verified. Accepted tokens are cached, so that a signature is computed once
 ///   per token: never past `exp` and the leeway, never past a [change of keys](KeySet::replace),
-///   and at most [as many](JwtBuilder::remember) as you say. Tokens that are not accepted are
+///   and at most [`cache_capacity`](JwtBuilder::cache_capacity) of them. Tokens that are not accepted are
 ///   not cached.
 pub struct Jwt {
     algorithms: Box<[JwtAlgorithm]>,
     keys: KeySet,
-    reading: Reading,
+    claim_map: ClaimMap,
     leeway: Duration,
-    place: Place,
+    location: TokenLocation,
     max_token_bytes: usize,
-    verified: Verified,
+    cache: TokenCache,
 }
 
 impl Jwt {
-    /// Tokens signed by `HS256` with a shared secret.
+    /// Accepts tokens signed by `HS256` with a shared secret.
     pub fn hs256(secret: impl AsRef<[u8]>) -> JwtBuilder {
         Self::builder()
             .algorithms([JwtAlgorithm::Hs256])
             .secret(secret)
     }
 
-    /// Tokens signed by `RS256`, verified with an RSA public key as PEM text.
+    /// Accepts tokens signed by `RS256`, verified with an RSA public key as PEM text.
     pub fn rs256_pem(public_key: impl AsRef<[u8]>) -> JwtBuilder {
         Self::builder()
             .algorithms([JwtAlgorithm::Rs256])
             .pem(public_key)
     }
 
-    /// Tokens of any kind: name the [`algorithms`](JwtBuilder::algorithms) and the keys.
+    /// Starts with no algorithm and no key: set the [`algorithms`](JwtBuilder::algorithms) and the keys.
     pub fn builder() -> JwtBuilder {
         JwtBuilder::new()
     }
 
-    /// How many verified tokens are remembered now.
+    /// Returns the number of verified tokens in the cache.
     #[must_use]
-    pub fn remembered(&self) -> usize {
-        self.verified.len()
+    pub fn cached_tokens(&self) -> usize {
+        self.cache.len()
     }
 
     /// Verifies a token and caches it if it is accepted.
     ///
-    /// The signature comes last, because it is what costs.
+    /// The signature is verified last, because it is the expensive part.
     fn verify(
         &self,
         token: &[u8],
@@ -126,8 +126,8 @@ impl Jwt {
         let claims = jws.claims().ok_or(InvalidReason::Malformed)?;
         let (from, until) = claims::period(&claims, self.leeway).ok_or(InvalidReason::Malformed)?;
         claims::within(now, from, until)?;
-        let accepted = self.reading.accept(&claims);
-        if self.reading.names_user(&claims) {
+        let accepted = self.claim_map.accept(&claims);
+        if self.claim_map.names_user(&claims) {
             accepted?;
         }
         let verified = jws.verify_signature(&current.keys, &self.algorithms);
@@ -135,29 +135,29 @@ impl Jwt {
         // A key of the issuer that names no user, such as the `anon` key of Supabase: it has
         // another `iss` than the tokens of users, and no `aud`. Not accepted, but not wrong.
         accepted.map_err(|_| InvalidReason::Claims)?;
-        let identity = self.reading.identity(&claims);
+        let identity = self.claim_map.identity(&claims);
         let identity = Arc::new(identity.ok_or(InvalidReason::Claims)?);
-        let finding = Finding {
+        let cached = CachedToken {
             identity: Arc::clone(&identity),
             from,
             until,
             generation: current.number,
         };
-        self.verified.insert(token, finding);
+        self.cache.insert(token, cached);
         Ok(identity)
     }
 
     /// Looks a token up in the cache. `None` if it has to be verified.
     fn cached(&self, token: &[u8], now: Timestamp) -> Option<Result<Arc<Identity>, InvalidReason>> {
-        let finding = self.verified.get(token)?;
-        if finding.generation != self.keys.current().number {
+        let cached = self.cache.get(token)?;
+        if cached.generation != self.keys.current().number {
             return None;
         }
-        let is_valid = claims::within(now, finding.from, finding.until);
+        let is_valid = claims::within(now, cached.from, cached.until);
         if is_valid.is_err() {
-            self.verified.remove(token);
+            self.cache.remove(token);
         }
-        Some(is_valid.map(|()| finding.identity))
+        Some(is_valid.map(|()| cached.identity))
     }
 
     /// Adds a value to the tokens to verify, if it is a token. Breaks if the request has to be
@@ -165,25 +165,25 @@ impl Jwt {
     fn collect<'a>(
         &self,
         token: &'a [u8],
-        asking: &IdentifyContext<'a>,
-        tokens: &mut Tokens<'a>,
+        context: &IdentifyContext<'a>,
+        tokens: &mut RequestTokens<'a>,
     ) -> ControlFlow<Identified> {
         if token.len() > self.max_token_bytes {
             return ControlFlow::Break(Identified::TooLarge);
         }
         // A request may repeat a token hundreds of times.
-        let index = asking.token_index(token);
+        let index = context.token_index(token);
         if index.is_some_and(|index| tokens[index].is_some()) {
             return ControlFlow::Continue(());
         }
-        let found = match self.cached(token, asking.now()) {
-            Some(cached) => Token::Cached(cached),
+        let found = match self.cached(token, context.now()) {
+            Some(cached) => RequestToken::Cached(cached),
             None => match Jws::parse(token) {
-                Some(jws) => Token::Unverified(token, jws),
+                Some(jws) => RequestToken::Unverified(token, jws),
                 None => return ControlFlow::Continue(()),
             },
         };
-        match asking.register_token(token) {
+        match context.register_token(token) {
             Registered::New(index) => tokens[index] = Some(found),
             Registered::Accepted => {}
             Registered::TooMany => return ControlFlow::Break(Identified::Ambiguous),
@@ -193,38 +193,40 @@ impl Jwt {
 }
 
 impl Identify for Jwt {
-    fn identify(&self, asking: &IdentifyContext<'_>) -> Identified {
+    fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
         // All are collected before one is verified: a request that is rejected for the number or
-        // the size of its tokens in this place costs no signature.
-        let mut tokens = Tokens::default();
-        let rejected = self.place.visit(&asking.head(), |token| {
-            self.collect(token, asking, &mut tokens)
+        // the size of its tokens costs no verification.
+        let mut tokens = RequestTokens::default();
+        let rejected = self.location.visit(&context.head(), |token| {
+            self.collect(token, context, &mut tokens)
         });
         if let ControlFlow::Break(rejected) = rejected {
             return rejected;
         }
         let mut best = Best::default();
-        let mut is_refused = false;
+        let mut is_rejected = false;
         for (index, token) in tokens.into_iter().enumerate() {
             let verified = match token {
                 None => continue,
-                Some(Token::Cached(cached)) => cached,
-                Some(Token::Unverified(token, jws)) => self.verify(token, &jws, asking.now()),
+                Some(RequestToken::Cached(cached)) => cached,
+                Some(RequestToken::Unverified(token, jws)) => {
+                    self.verify(token, &jws, context.now())
+                }
             };
             match verified {
                 Ok(identity) => {
-                    asking.accept_token(index);
+                    context.accept_token(index);
                     if !best.add(identity) {
                         return Identified::Ambiguous;
                     }
                 }
                 Err(reason) => {
-                    asking.refuse_token(index, reason);
-                    is_refused = true;
+                    context.reject_token(index, reason);
+                    is_rejected = true;
                 }
             }
         }
-        best.into_identified(asking.refused().filter(|_| is_refused))
+        best.into_identified(context.rejected().filter(|_| is_rejected))
     }
 
     fn is_token_source(&self) -> bool {
@@ -232,17 +234,17 @@ impl Identify for Jwt {
     }
 }
 
-/// Shows what is accepted, and neither keys nor tokens.
+/// Shows what is accepted. Hides keys and tokens.
 impl fmt::Debug for Jwt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Jwt")
             .field("algorithms", &self.algorithms)
             .field("keys", &self.keys)
-            .field("claims", &self.reading)
+            .field("claims", &self.claim_map)
             .field("leeway", &self.leeway)
-            .field("place", &self.place)
+            .field("location", &self.location)
             .field("max_token_bytes", &self.max_token_bytes)
-            .field("cache_capacity", &self.verified.capacity())
+            .field("cache_capacity", &self.cache.capacity())
             .finish()
     }
 }

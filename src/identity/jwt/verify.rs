@@ -1,4 +1,4 @@
-//! One token, from its text to a verified signature.
+//! Parses a token and verifies its signature.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use super::super::invalid_reason::InvalidReason;
 use super::algorithm::JwtAlgorithm;
 use super::keys::JwtKeys;
 
-/// The most signatures that are computed for one token.
+/// Most signatures that are computed for one token.
 const MAX_TRIES: usize = 8;
 
 /// A compact JWS, split into its parts. Nothing is verified.
@@ -86,7 +86,7 @@ impl<'a> Jws<'a> {
 /// Names the provider instead of using the one of the process: that one panics if a program has
 /// enabled two of them and installed none.
 fn verifies(key: &DecodingKey, by: JwtAlgorithm, message: &[u8], signature: &Vec<u8>) -> bool {
-    (DEFAULT_PROVIDER.verifier_factory)(&by.outside(), key)
+    (DEFAULT_PROVIDER.verifier_factory)(&by.to_jsonwebtoken(), key)
         .is_ok_and(|verifier| verifier.verify(message, signature).is_ok())
 }
 

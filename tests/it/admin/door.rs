@@ -6,8 +6,8 @@ use tollgate::RateLimitLayer;
 use tollgate::admin::{Admin, Status};
 
 use super::{Served, TOKEN, assert_refused};
-use crate::layer::layer;
-use crate::log::Log;
+use crate::support::http::layer;
+use crate::support::log::Log;
 
 const PATHS: [&str; 7] = [
     "GET /admin/api/policy",
@@ -84,7 +84,7 @@ async fn wrong_admin_tokens_without_an_address_are_not_limited_and_their_events_
     let app = admin.router().unwrap();
     let send = async |token: &str| {
         let token = format!("Bearer {token}");
-        crate::layer::send(&app, "GET /api/policy", &[("authorization", &token)]).await
+        crate::support::http::send(&app, "GET /api/policy", &[("authorization", &token)]).await
     };
     for _ in 0..30 {
         assert_refused(&send("a-guess-at-the-token").await, 401, "UNAUTHORIZED");

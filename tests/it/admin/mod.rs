@@ -8,6 +8,7 @@ mod maintenance;
 mod overrides;
 mod page;
 mod policy;
+mod same_json;
 mod status;
 
 use std::net::SocketAddr;
@@ -16,13 +17,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tollgate::admin::{Admin, Status};
 use tollgate::policy::IntoPolicy;
 use tollgate::{ManualClock, RateLimitLayer};
 
-use crate::layer::{Answer, echo, layer};
-use crate::wire::{Client, Version};
+use crate::support::http::{Answer, echo, layer};
+use crate::support::sockets::{Client, Version, serve};
 
 const TOKEN: &str = "the-token-of-these-tests";
 
@@ -57,10 +57,7 @@ impl Served {
             .merge(status.router().unwrap())
             .nest_service("/admin", admin.router().unwrap())
             .merge(echo().layer(limits.clone()));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let app = app.into_make_service_with_connect_info::<SocketAddr>();
-        tokio::spawn(async move { axum::serve(listener, app).await });
+        let address = serve(app).await;
         Self {
             client: Client::new(Version::Http1, address),
             address,
@@ -69,12 +66,12 @@ impl Served {
         }
     }
 
-    /// A request of somebody.
+    /// Sends a request of a user.
     async fn send(&self, line: &str, user: &str) -> Answer {
         self.client.send(line, &[("x-user", user)]).await
     }
 
-    /// How somebody's limits stand, as they are told.
+    /// Returns the status of a user.
     async fn status(&self, user: &str) -> Value {
         let answer = self.send("GET /v1/rate-limits/status", user).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -117,7 +114,7 @@ fn limit<'a>(of: &'a Value, policy: &str) -> &'a Value {
     limit
 }
 
-/// Says so if an answer is no refusal of this status and code, or not the house form.
+/// Asserts that a response is an error with this status and code.
 fn assert_refused<'a>(answer: &'a Answer, status: u16, code: &str) -> std::borrow::Cow<'a, str> {
     assert_eq!(answer.status, status, "{}", answer.body);
     let error = &answer.json()["error"];

@@ -12,8 +12,8 @@ use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Preflight, 
 use tollgate::{Algorithm, ManualClock, Quota, Timestamp, Window};
 use tower::ServiceExt;
 
-use crate::identity::forge;
-use crate::layer::{Answer, echo, request};
+use crate::support::http::{Answer, echo, request};
+use crate::support::tokens;
 
 const TOML: &str = include_str!("spec.toml");
 const JSON: &str = include_str!("spec.json");
@@ -22,7 +22,7 @@ const MAINTENANCE_ENDS: u64 = 1_796_104_800;
 
 fn with_secret(source: Source) -> Config {
     source
-        .variables([("JWT_SECRET", forge::SECRET)])
+        .variables([("JWT_SECRET", tokens::SECRET)])
         .read()
         .unwrap()
 }
@@ -159,7 +159,7 @@ const PEER: &str = "203.0.113.9:4711";
 fn token(claims: &str) -> String {
     let exp = MAINTENANCE_ENDS + 3_600;
     let claims = format!(r#"{{"iss":"https://id.example.com","aud":"api","exp":{exp},{claims}}}"#);
-    format!("Bearer {}", forge::hs256(&claims))
+    format!("Bearer {}", tokens::hs256(&claims))
 }
 
 #[tokio::test]
@@ -194,8 +194,8 @@ async fn wrong_credentials_are_rejected_and_limited() {
     let exp = MAINTENANCE_ENDS + 3_600;
     let (iss, aud) = (r#""iss":"https://id.example.com""#, r#""aud":"api""#);
     let good = |uid: &str| token(&format!(r#""uid":"{uid}""#));
-    let of = |claims: String| format!("Bearer {}", forge::hs256(&claims));
-    let forged = || forge::tampered(&good("x"));
+    let of = |claims: String| format!("Bearer {}", tokens::hs256(&claims));
+    let forged = || tokens::tampered(&good("x"));
     for (token, status) in [
         (
             of(format!(r#"{{"exp":{exp},{iss},"aud":"other","uid":"x"}}"#)),

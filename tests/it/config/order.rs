@@ -3,7 +3,7 @@
 use axum::Router;
 use proptest::prelude::*;
 
-use crate::layer::{echo, send};
+use crate::support::http::{echo, send};
 
 /// Parts of a file that can stand anywhere in it.
 const PARTS: [&str; 15] = [

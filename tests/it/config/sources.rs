@@ -29,19 +29,19 @@ fn what_cannot_be_read_is_told() {
     fs::write(directory.join("limits.toml"), "x").unwrap();
     assert_eq!(
         told(&directory.join("limit.toml")),
-        "there is no such file; expected a policy file; did you mean `limits.toml`?"
+        "file not found; expected a policy file; did you mean `limits.toml`?"
     );
     let nowhere = directory.join("nowhere");
     assert_eq!(
         told(&nowhere.join("limits.toml")),
         format!(
-            "there is no such file; expected a policy file; there is no directory `{}`",
+            "file not found; expected a policy file; directory `{}` not found",
             nowhere.display()
         )
     );
     assert_eq!(
         told(&directory),
-        "it is a directory; expected a policy file"
+        "the path is a directory; expected a policy file"
     );
 }
 
@@ -107,19 +107,19 @@ fn code_adds_to_a_file() {
 
 #[test]
 fn keys_are_found_beside_the_file() {
-    use crate::identity::forge;
+    use crate::support::tokens;
 
     let directory = directory("config-keys");
     fs::create_dir(directory.join("keys")).unwrap();
     fs::write(
         directory.join("keys/secret"),
-        format!("{}\n", forge::SECRET),
+        format!("{}\n", tokens::SECRET),
     )
     .unwrap();
-    fs::write(directory.join("keys/public.pem"), forge::RSA_1).unwrap();
+    fs::write(directory.join("keys/public.pem"), tokens::RSA_1).unwrap();
     fs::write(
         directory.join("keys/jwks.json"),
-        forge::jwks(&[forge::rsa_jwk(forge::RSA_2_PRIVATE, "")]),
+        tokens::jwks(&[tokens::rsa_jwk(tokens::RSA_2_PRIVATE, "")]),
     )
     .unwrap();
     let path = directory.join("limits.toml");
@@ -136,7 +136,7 @@ fn keys_are_found_beside_the_file() {
         assert!(source.read().is_ok(), "{:?}", source.read().unwrap_err());
     }
     // A key that does not go with the algorithm, and a private one.
-    fs::write(directory.join("keys/private.pem"), forge::RSA_1_PRIVATE).unwrap();
+    fs::write(directory.join("keys/private.pem"), tokens::RSA_1_PRIVATE).unwrap();
     for (algorithm, key, expected) in [
         (
             "ES256",
@@ -161,7 +161,7 @@ fn keys_are_found_beside_the_file() {
         (
             "HS256",
             "secret_file = 'keys/none'",
-            "identity.jwt.secret_file: `keys/none`: there is no such file",
+            "identity.jwt.secret_file: `keys/none`: file not found",
         ),
     ] {
         let text = format!(

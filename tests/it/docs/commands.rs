@@ -1,7 +1,7 @@
 //! Every command that a page tells people to type is typed here, or is on the list of those
 //! that are not, with the reason and with what is looked at instead.
 
-mod program;
+pub(crate) mod program;
 
 use std::net::SocketAddr;
 
@@ -262,7 +262,7 @@ async fn an_unknown_command_is_noticed() {
         "cargo install --path .",
         "cargo run -p tollgate-clii -- check limits.toml",
         "cargo run -p tollgate-cli -- chekc limits.toml",
-        "cargo nextest run --all-features no_such_tests",
+        "cargo nextest run -p tollgate -p tollgate-tests --all-features no_such_tests",
         "./scripts/tests",
         "cargo frobnicate",
         "make test",

@@ -1,33 +1,33 @@
-//! Commands on pages that tests do not run, why not, and what is looked at instead.
+//! Commands on pages that tests do not run, with the reason and another check.
 
 use std::fs;
 
 use super::manifest::Manifest;
 use crate::support::root;
 
-/// All commands that begin alike.
+/// Commands that begin with the same words.
 pub(super) struct NotRun {
     pub(super) begins: &'static str,
-    #[expect(dead_code, reason = "it documents the list")]
+    #[expect(dead_code, reason = "documents the list")]
     because: &'static str,
-    /// Looks at what the command names; `Err` says what is wrong.
+    /// Checks what the command names. `Err` describes what is wrong.
     pub(super) check: fn(&[String]) -> Result<(), String>,
 }
 
 pub(super) const LIST: &[NotRun] = &[
     NotRun {
         begins: "./scripts/",
-        because: "`test` is what runs this test, the others take many minutes and valgrind",
+        because: "`test` runs this test; the others take many minutes and need valgrind",
         check: script,
     },
     NotRun {
         begins: "scripts/",
-        because: "the same",
+        because: "as with ./scripts/",
         check: script,
     },
     NotRun {
         begins: "cargo bench -p tollgate-bench",
-        because: "they take minutes, and mean something only on a quiet machine",
+        because: "takes minutes, and the result is meaningful only on an idle machine",
         check: bench,
     },
     NotRun {
@@ -42,8 +42,8 @@ pub(super) const LIST: &[NotRun] = &[
         check: install,
     },
     NotRun {
-        begins: "cargo nextest run --all-features ",
-        because: "it would run itself",
+        begins: "cargo nextest run -p tollgate -p tollgate-tests --all-features ",
+        because: "it would run this test",
         check: filter,
     },
     NotRun {
@@ -53,33 +53,33 @@ pub(super) const LIST: &[NotRun] = &[
     },
     NotRun {
         begins: "cargo doc --all-features --no-deps",
-        because: "it takes long, and `scripts/test` does it",
+        because: "takes long; `scripts/test` runs it",
         check: |_| {
             let script = fs::read_to_string(root().join("scripts/test")).unwrap();
             let is_done = script.contains("cargo doc --quiet --all-features --no-deps");
             is_done
                 .then_some(())
-                .ok_or_else(|| "no script does it".to_owned())
+                .ok_or_else(|| "scripts/test does not run it".to_owned())
         },
     },
     NotRun {
         begins: "cargo tree ",
-        because: "it is how others were counted, in a project made for it",
+        because: "counts the dependencies of other crates, in a project made for that",
         check: |_| Ok(()),
     },
     NotRun {
         begins: "cargo run --example polite_client --features client -- ",
-        because: "it takes as long as another server has it; examples::polite_client sends less",
+        because: "takes as long as the limits of another server demand; examples::polite_client sends less",
         check: |_| Ok(()),
     },
     NotRun {
         begins: "redis-server ",
-        because: "tests have a Redis of their own, on a free port, and give it to what comes next",
+        because: "tests start a Redis on a free port, and pass its address to the commands that follow",
         check: |_| Ok(()),
     },
     NotRun {
         begins: "grpcurl ",
-        because: "few have it; examples::grpc asks the same, with tonic",
+        because: "not installed; examples::grpc sends the same request with tonic",
         check: |_| Ok(()),
     },
 ];
@@ -88,24 +88,24 @@ pub(super) fn find(command: &str) -> Option<&'static NotRun> {
     LIST.iter().find(|known| command.starts_with(known.begins))
 }
 
-/// There is such a script, and it can be run.
+/// Checks that the script exists and is executable.
 fn script(words: &[String]) -> Result<(), String> {
     let file = fs::metadata(root().join(&words[0])).map_err(|error| error.to_string())?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         if file.permissions().mode() & 0o111 == 0 {
-            return Err("it may not be run".to_owned());
+            return Err("it is not executable".to_owned());
         }
     }
     if file.is_file() {
         Ok(())
     } else {
-        Err("it is no file".to_owned())
+        Err("it is not a file".to_owned())
     }
 }
 
-/// There is such a benchmark, or none is named.
+/// Checks that the benchmark exists, if one is named.
 fn bench(words: &[String]) -> Result<(), String> {
     let mut words = words.iter().skip_while(|word| *word != "--bench").skip(1);
     let Some(name) = words.next() else {
@@ -118,27 +118,27 @@ fn bench(words: &[String]) -> Result<(), String> {
     let is_there = root().join(&path).exists();
     is_there
         .then_some(())
-        .ok_or_else(|| format!("{path} is not there"))
+        .ok_or_else(|| format!("{path} does not exist"))
 }
 
-/// The packages are ours or some that are used here, and ours has the features.
+/// Checks that the packages are ours or dependencies, and that ours has the features.
 fn add(words: &[String]) -> Result<(), String> {
     let manifest = Manifest::of_the_library();
     let mut words = words.iter().skip(2);
     let mut is_ours = false;
     while let Some(word) = words.next() {
         if word == "--features" {
-            let list = words.next().ok_or("which features?")?;
+            let list = words.next().ok_or("no features after --features")?;
             let mut features = list.split(',').filter(|_| is_ours);
             if let Some(unknown) = features.find(|name| !manifest.has_feature(name)) {
                 return Err(format!("there is no feature `{unknown}`"));
             }
         } else if word == "--path" {
-            words.next().ok_or("which path?")?;
+            words.next().ok_or("no path after --path")?;
         } else if word == manifest.name() {
             is_ours = true;
         } else if !Manifest::is_used(word) {
-            return Err(format!("nothing here was tried with `{word}`"));
+            return Err(format!("`{word}` is not a dependency of this repository"));
         }
     }
     Ok(())
@@ -164,12 +164,12 @@ pub(super) fn has_program(package: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What tests are picked by is the name of some.
+/// Checks that the filter is the name of a test module.
 fn filter(words: &[String]) -> Result<(), String> {
     let name = words.last().unwrap();
     let tests = root().join("tests/it");
-    let is_room = tests.join(name).is_dir() || tests.join(format!("{name}.rs")).exists();
-    is_room
+    let is_module = tests.join(name).is_dir() || tests.join(format!("{name}.rs")).exists();
+    is_module
         .then_some(())
-        .ok_or_else(|| format!("no test is in `{name}`"))
+        .ok_or_else(|| format!("there is no test module `{name}`"))
 }

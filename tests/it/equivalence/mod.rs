@@ -27,9 +27,9 @@ use tower::{Layer, ServiceExt};
 use self::request::{Sent, Source, sent, source};
 use self::shape::PolicyShape;
 use self::store::{Forwarding, Seen, usages};
-use crate::identity::NOW;
 use crate::properties::config;
 use crate::support::store_ext::StoreExt as _;
+use crate::support::tokens::NOW;
 
 /// How the layer is set up, besides its policy.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ fn router() -> Router {
         .fallback(handler)
 }
 
-/// Returns the status that the request asks for, and what the handler sees.
+/// Returns the status in the request, and what the handler gets.
 async fn handler(request: Request<Body>) -> Response<Body> {
     let (request, _) = request.into_parts();
     let number = |name: &str| {

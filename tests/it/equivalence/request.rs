@@ -11,7 +11,7 @@ use tollgate::identity::{ApiKey, Authenticated, Jwt, PeerAddr, UserIdHeader};
 use tollgate::tier::TierResolver;
 use tollgate::{Identity, RateLimitLayerBuilder};
 
-use crate::identity::{NOW, forge};
+use crate::support::tokens::{self, NOW};
 
 /// Where the identity of a caller comes from.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Source {
             Self::PeerIp => builder,
             Self::ForwardedIp => builder.trusted_proxies(["192.0.2.0/24"]),
             Self::Jwt => {
-                let jwt = Jwt::hs256(forge::SECRET).tier("plan").tenant("tenant");
+                let jwt = Jwt::hs256(tokens::SECRET).tier("plan").tenant("tenant");
                 builder.identify(jwt.roles("roles").build().unwrap())
             }
             Self::ApiKey => builder.identify(
@@ -121,7 +121,7 @@ impl Caller {
         let claims = format!(
             r#"{{"sub":"{name}","exp":{exp},"tenant":"acme","plan":"team","roles":["{name}"]}}"#
         );
-        let token = forge::hs256(&claims);
+        let token = tokens::hs256(&claims);
         Some(match self {
             Self::Wrong => format!("{token}AAAA"),
             _ => token,

@@ -15,8 +15,8 @@ use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
 use super::process::Example;
-use crate::layer::Answer;
-use crate::wire::Client;
+use crate::support::http::Answer;
+use crate::support::sockets::Client;
 
 /// Settings that all tests use.
 const OWN: [(&str, &str); 2] = [("JWT_SECRET", SECRET), ("TRUSTED_PROXIES", "127.0.0.1/32")];

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::process::{Example, refuses};
 use super::send_json;
-use crate::layer::Answer;
-use crate::wire::Client;
+use crate::support::http::Answer;
+use crate::support::sockets::Client;
 
 const PER_USER: &str = "MERCURY_RATE_LIMIT_PER_USER";
 const WINDOW: &str = "MERCURY_RATE_LIMIT_WINDOW_MS";

@@ -9,7 +9,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::process::Example;
-use crate::wire::{Client, Version, addresses};
+use crate::support::sockets::{Client, Version, addresses};
 
 async fn client(example: &Example, from: Option<IpAddr>) -> HealthClient<Channel> {
     let endpoint = Endpoint::from_shared(format!("http://{}", example.address())).unwrap();

@@ -1,7 +1,7 @@
 //! The layer around hyper, with nothing else in between.
 
 use super::process::Example;
-use crate::wire::{Client, VERSIONS, addresses};
+use crate::support::sockets::{Client, VERSIONS, addresses};
 
 #[tokio::test]
 async fn both_versions_of_http_are_limited_by_route() {

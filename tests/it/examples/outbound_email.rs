@@ -10,8 +10,8 @@ use tokio::time::{sleep, timeout};
 
 use super::process::{Example, PATIENCE, refuses};
 use super::send_json;
-use crate::layer::Answer;
-use crate::wire::Client;
+use crate::support::http::Answer;
+use crate::support::sockets::Client;
 
 const PER_MINUTE: &str = "GLOBAL_SEND_RATE_LIMIT_PER_MINUTE";
 const PER_HOUR: &str = "GLOBAL_SEND_RATE_LIMIT_PER_HOUR";

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::wire::{Client, Version};
+use crate::support::sockets::{Client, Version};
 
 /// More than a busy machine needs, and less than a person waits.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

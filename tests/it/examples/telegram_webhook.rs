@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::process::{Example, refuses};
 use super::send_json;
-use crate::wire::Client;
+use crate::support::sockets::Client;
 
 const LIMITED: &str = "You've reached the message limit. Please try again later.";
 /// One year, so that no window ends while a test runs.

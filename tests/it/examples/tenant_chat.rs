@@ -12,8 +12,8 @@ use super::process::{Example, ended, refuses};
 use super::quickstart::commands;
 use super::send_json;
 use crate::curl::replay;
-use crate::layer::Answer;
-use crate::wire::Client;
+use crate::support::http::Answer;
+use crate::support::sockets::Client;
 
 const SECRET: &str = "the secret of these tests";
 const DEFAULT_SECRET: &str = "development-only secret";

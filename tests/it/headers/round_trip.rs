@@ -77,11 +77,11 @@ proptest! {
         prop_assert_eq!(limits.window(), window);
         match limits.reset_at() {
             None => prop_assert_eq!(outcome, Outcome::ExceedsCapacity),
-            Some(told) => {
+            Some(shown) => {
                 prop_assert!(outcome != Outcome::ExceedsCapacity);
                 // Rounded up to seconds; to the denied never 0.
-                let late = told.duration_since(reset);
-                prop_assert!(told >= reset && late <= Duration::from_secs(1), "{late:?}");
+                let late = shown.duration_since(reset);
+                prop_assert!(shown >= reset && late <= Duration::from_secs(1), "{late:?}");
             }
         }
     }

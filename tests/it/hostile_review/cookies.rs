@@ -1,7 +1,7 @@
 //! Cookies and schemes that common parsers accept are not a way around the quota per user.
 
 use super::{bearer_app, cookie_app, is_unauthenticated, is_user, token};
-use crate::layer::send;
+use crate::support::http::send;
 
 /// The cookie jars of `axum-extra`, `tower-cookies` and `actix-web` percent-decode names and
 /// values.

@@ -7,7 +7,7 @@ use tollgate::policy::{Policy, Rule};
 use tollgate::{ManualClock, RateLimitLayer};
 use tower::Layer;
 
-use crate::layer::send;
+use crate::support::http::send;
 
 fn apps() -> [Router; 2] {
     let policy = Policy::builder()

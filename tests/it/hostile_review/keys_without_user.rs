@@ -4,9 +4,9 @@ use axum::Router;
 use tollgate::identity::Jwt;
 
 use super::{PEER, app};
-use crate::identity::NOW;
-use crate::identity::forge::{SECRET, hs256, tampered};
-use crate::layer::send_from;
+use crate::support::http::send_from;
+use crate::support::tokens::NOW;
+use crate::support::tokens::{SECRET, hs256, tampered};
 
 const ISSUER: &str = "https://ref.supabase.co/auth/v1";
 

@@ -14,8 +14,8 @@ use tollgate::identity::Jwt;
 use tollgate::policy::Policy;
 use tollgate::{ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
-use crate::identity::forge::{SECRET, claims, hs256};
-use crate::layer::{Answer, echo};
+use crate::support::http::{Answer, echo};
+use crate::support::tokens::{SECRET, claims, hs256};
 
 const PEER: &str = "203.0.113.9:4711";
 

@@ -6,7 +6,7 @@ use tollgate::policy::{Policy, Rule};
 use tollgate::{ManualClock, RateLimitLayer};
 use tower::Layer;
 
-use crate::layer::{echo, send};
+use crate::support::http::{echo, send};
 
 fn apps() -> [Router; 2] {
     let policy = Policy::builder()

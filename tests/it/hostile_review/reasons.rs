@@ -4,9 +4,9 @@ use axum::Router;
 use tollgate::identity::{Chain, Jwt, JwtAlgorithm, JwtKeys, KeySet};
 
 use super::{PEER, builder};
-use crate::identity::NOW;
-use crate::identity::forge::{RSA_1_PRIVATE, SECRET, claims, hs256, rs256, tampered};
-use crate::layer::{echo, send_from};
+use crate::support::http::{echo, send_from};
+use crate::support::tokens::NOW;
+use crate::support::tokens::{RSA_1_PRIVATE, SECRET, claims, hs256, rs256, tampered};
 
 /// Two issuers. The keys of the second are not loaded yet.
 fn apps() -> [Router; 2] {

@@ -10,7 +10,7 @@ use tollgate::policy::{Policy, Rule};
 use tower::Layer;
 use tower::util::MapRequestLayer;
 
-use crate::layer::{Answer, send};
+use crate::support::http::{Answer, send};
 
 fn strip(mut request: Request<Body>) -> Request<Body> {
     if let Some(rest) = request.uri().path().strip_prefix("/public") {

@@ -6,8 +6,8 @@ use axum::Router;
 use tollgate::identity::{Jwt, JwtAlgorithm};
 
 use super::app;
-use crate::identity::forge::{P384, P384_PRIVATE, claims, sign, tampered};
-use crate::layer::send;
+use crate::support::http::send;
+use crate::support::tokens::{P384, P384_PRIVATE, claims, sign, tampered};
 
 async fn took(app: &Router, cookies: &str) -> Duration {
     let mut best = Duration::MAX;

@@ -1,9 +1,10 @@
 //! Forms of a request target that only a socket transports.
 
+use crate::support::sockets::listener;
 use axum::Router;
 use axum::routing::any;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tollgate::headers::HeaderSet;
 use tollgate::policy::{Policy, Rule};
 use tollgate::{ManualClock, RateLimitLayer};
@@ -26,8 +27,7 @@ fn router() -> Router {
 }
 
 async fn exchange(app: Router, request: &str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listener().await;
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();

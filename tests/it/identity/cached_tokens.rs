@@ -6,10 +6,10 @@ use std::time::Duration;
 use tollgate::Timestamp;
 use tollgate::identity::{Identified, Jwt, JwtAlgorithm, JwtKeys, KeySet};
 
-use super::forge::{
+use super::{NOW, ask, ask_at};
+use crate::support::tokens::{
     RSA_1, RSA_1_PRIVATE, RSA_2, RSA_2_PRIVATE, SECRET, bearer, claims, hs256, jwks, rs256, rsa_jwk,
 };
-use super::{NOW, ask, ask_at};
 
 #[test]
 fn a_token_is_verified_once() {
@@ -19,7 +19,7 @@ fn a_token_is_verified_once() {
     for _ in 0..3 {
         assert!(Arc::ptr_eq(&ask(&jwt, &request).known(), &first));
     }
-    assert_eq!(jwt.remembered(), 1);
+    assert_eq!(jwt.cached_tokens(), 1);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn nothing_is_remembered_past_its_time() {
     let end = (exp + 1) * 1_000_000;
     assert!(Arc::ptr_eq(&at(end - 1).known(), &first));
     at(end).is_invalid();
-    assert_eq!(jwt.remembered(), 0);
+    assert_eq!(jwt.cached_tokens(), 0);
     at(end + 1).is_invalid();
     // A clock that goes back makes it good again, and too early again.
     at(NOW * 1_000_000).known();
@@ -64,7 +64,7 @@ fn wrong_tokens_are_not_remembered() {
         ask(&other, &bearer(&token)).is_invalid();
         ask(&jwt, &bearer(&token[..token.len() - 4])).is_invalid();
     }
-    assert_eq!((jwt.remembered(), other.remembered()), (1, 0));
+    assert_eq!((jwt.cached_tokens(), other.cached_tokens()), (1, 0));
     assert!(Arc::ptr_eq(&ask(&jwt, &good).known(), &first));
 }
 
@@ -76,9 +76,9 @@ fn no_more_are_remembered_than_there_is_room_for() {
         ask(&jwt, &bearer(&token)).known();
     }
     assert!(
-        (50..=100).contains(&jwt.remembered()),
+        (50..=100).contains(&jwt.cached_tokens()),
         "{}",
-        jwt.remembered()
+        jwt.cached_tokens()
     );
 }
 

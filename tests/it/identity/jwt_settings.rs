@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::identity::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
 
-use super::forge::{
+use crate::support::tokens::{
     ED25519, P256, P384, RSA_1, RSA_1_PRIVATE, RSA_TOO_SMALL, SECRET, jwks, rsa_jwk,
 };
 
@@ -106,7 +106,7 @@ fn settings_that_make_no_sense() {
         refused(good().leeway(Duration::from_secs(601))),
         "JWT leeway"
     );
-    assert_eq!(refused(good().cache_capacity(0)), "JWT cache capacity");
+    assert_eq!(refused(good().cache_capacity(0)), "JWT cache_capacity");
     assert_eq!(refused(good().max_token_bytes(0)), "max_token_bytes");
     let over_a_mib = good().max_token_bytes((1 << 20) + 1);
     assert_eq!(refused(over_a_mib), "max_token_bytes");
@@ -114,7 +114,7 @@ fn settings_that_make_no_sense() {
     assert_eq!(refused(good().tier("")), "JWT claim");
     assert_eq!(refused(good().dimension("user", "x")), "JWT dimension");
     assert_eq!(refused(good().dimension("", "x")), "JWT dimension");
-    assert_eq!(refused(good().issuer("")), "JWT issuer or audience");
+    assert_eq!(refused(good().issuer("")), "JWT issuer");
     assert_eq!(refused(good().cookie("a=b")), "JWT cookie");
     assert!("none".parse::<JwtAlgorithm>().is_err());
     assert!("hs256".parse::<JwtAlgorithm>().is_err());

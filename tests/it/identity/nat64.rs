@@ -7,7 +7,7 @@ use tollgate::identity::{ClientIp, ClientIpBuilder, ForwardedHeader, PeerAddr};
 use tollgate::policy::Policy;
 use tollgate::{ManualClock, Override, RateLimitLayer, RequestHead};
 
-use crate::layer::{Answer, echo, send_from};
+use crate::support::http::{Answer, echo, send_from};
 
 /// A prefix of our own network, besides the well-known one.
 const OWN: &str = "2001:db8:64::/96";

@@ -4,11 +4,11 @@ use jsonwebtoken::{Algorithm, EncodingKey};
 use tollgate::Timestamp;
 use tollgate::identity::{InvalidReason, Jwt, JwtAlgorithm, JwtKeys, KeySet};
 
-use super::forge::{
+use super::{NOW, ask, ask_at};
+use crate::support::tokens::{
     RSA_1, RSA_1_PRIVATE, RSA_2_PRIVATE, SECRET, base64url, bearer, claims, hs256, rs256, rsa_jwk,
     sign,
 };
-use super::{NOW, ask, ask_at};
 
 #[test]
 fn reasons_of_tokens() {
@@ -21,55 +21,54 @@ fn reasons_of_tokens() {
         sign(header, &good, Algorithm::HS256, &key)
     };
     let (exp, later) = (NOW + 60, NOW + 3_600);
-    for (jwt, token, reason) in [
-        (plain().issuer("https://id.dev"), hs256(&good), R::Issuer),
-        (plain().audience("shop"), hs256(&good), R::Audience),
-        (Jwt::hs256("another secret"), hs256(&good), R::Signature),
-        (plain(), hs256(r#"{"sub":"alice"}"#), R::Malformed),
-        (plain(), hs256(r#"{"sub":"alice","exp":"1"}"#), R::Malformed),
-        (plain(), hs256("[]"), R::Malformed),
-        (plain(), hs256(r#"{"sub":"alice","exp":1}"#), R::Expired),
-        (
-            plain(),
-            hs256(&format!(r#"{{"sub":"a","exp":{later},"nbf":{later}}}"#)),
-            R::NotYetValid,
-        ),
-        (plain(), signed(r#"{"alg":"none"}"#), R::Algorithm),
-        (plain(), signed(r#"{"alg":"HS512"}"#), R::Algorithm),
-        (
-            plain(),
-            signed(r#"{"alg":"HS256","crit":[]}"#),
-            R::Malformed,
-        ),
-        (plain(), signed(r#"{"alg":"HS256","kid":7}"#), R::Malformed),
-        (
-            plain().tenant("tenant"),
-            hs256(&format!(r#"{{"sub":"a","exp":{exp},"tenant":{{}}}}"#)),
-            R::Claims,
-        ),
-        (
-            Jwt::rs256_pem(RSA_1),
-            rs256(RSA_2_PRIVATE, "", &good),
-            R::Signature,
-        ),
-        (
-            Jwt::builder()
-                .algorithms([JwtAlgorithm::Rs256])
-                .jwks(super::forge::jwks(&[rsa_jwk(
-                    RSA_1_PRIVATE,
-                    r#","kid":"one""#,
-                )])),
-            rs256(RSA_1_PRIVATE, "two", &good),
-            R::UnknownKey,
-        ),
-        (
-            Jwt::builder()
-                .algorithms([JwtAlgorithm::Hs256])
-                .key_set(&KeySet::new(JwtKeys::none())),
-            hs256(&good),
-            R::KeysUnavailable,
-        ),
-    ] {
+    for (jwt, token, reason) in
+        [
+            (plain().issuer("https://id.dev"), hs256(&good), R::Issuer),
+            (plain().audience("shop"), hs256(&good), R::Audience),
+            (Jwt::hs256("another secret"), hs256(&good), R::Signature),
+            (plain(), hs256(r#"{"sub":"alice"}"#), R::Malformed),
+            (plain(), hs256(r#"{"sub":"alice","exp":"1"}"#), R::Malformed),
+            (plain(), hs256("[]"), R::Malformed),
+            (plain(), hs256(r#"{"sub":"alice","exp":1}"#), R::Expired),
+            (
+                plain(),
+                hs256(&format!(r#"{{"sub":"a","exp":{later},"nbf":{later}}}"#)),
+                R::NotYetValid,
+            ),
+            (plain(), signed(r#"{"alg":"none"}"#), R::Algorithm),
+            (plain(), signed(r#"{"alg":"HS512"}"#), R::Algorithm),
+            (
+                plain(),
+                signed(r#"{"alg":"HS256","crit":[]}"#),
+                R::Malformed,
+            ),
+            (plain(), signed(r#"{"alg":"HS256","kid":7}"#), R::Malformed),
+            (
+                plain().tenant("tenant"),
+                hs256(&format!(r#"{{"sub":"a","exp":{exp},"tenant":{{}}}}"#)),
+                R::Claims,
+            ),
+            (
+                Jwt::rs256_pem(RSA_1),
+                rs256(RSA_2_PRIVATE, "", &good),
+                R::Signature,
+            ),
+            (
+                Jwt::builder().algorithms([JwtAlgorithm::Rs256]).jwks(
+                    crate::support::tokens::jwks(&[rsa_jwk(RSA_1_PRIVATE, r#","kid":"one""#)]),
+                ),
+                rs256(RSA_1_PRIVATE, "two", &good),
+                R::UnknownKey,
+            ),
+            (
+                Jwt::builder()
+                    .algorithms([JwtAlgorithm::Hs256])
+                    .key_set(&KeySet::new(JwtKeys::none())),
+                hs256(&good),
+                R::KeysUnavailable,
+            ),
+        ]
+    {
         ask(&jwt.build().unwrap(), &bearer(&token)).is_invalid_for(reason);
     }
 }

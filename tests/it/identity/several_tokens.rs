@@ -2,8 +2,8 @@
 
 use tollgate::identity::{ApiKey, Chain, InvalidReason, Jwt};
 
-use super::forge::{SECRET, claims, hs256, tampered};
 use super::{NOW, ask, request};
+use crate::support::tokens::{SECRET, claims, hs256, tampered};
 
 fn bearer_source() -> Jwt {
     Jwt::hs256(SECRET).build().unwrap()
@@ -134,12 +134,12 @@ fn tokens_of_a_rejected_request_are_not_verified() {
     let tokens: Vec<String> = (60..65).map(of_exp).collect();
     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
     ask(&jwt, &cookies(&tokens)).is_ambiguous();
-    assert_eq!(jwt.remembered(), 0);
+    assert_eq!(jwt.cached_tokens(), 0);
     let long = "x".repeat(401);
     ask(&jwt, &cookies(&[tokens[0], &long])).is_too_large();
-    assert_eq!(jwt.remembered(), 0);
+    assert_eq!(jwt.cached_tokens(), 0);
     ask(&jwt, &cookies(&tokens[..4])).known();
-    assert_eq!(jwt.remembered(), 4);
+    assert_eq!(jwt.cached_tokens(), 4);
 }
 
 /// A request with a bearer token and a cookie.

@@ -6,8 +6,8 @@ use tollgate::policy::{Policy, Rule};
 use tollgate::{ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
 use super::NOW;
-use super::forge::{SECRET, claims, hs256, tampered};
-use crate::layer::{Answer, echo, send_from};
+use crate::support::http::{Answer, echo, send_from};
+use crate::support::tokens::{SECRET, claims, hs256, tampered};
 
 fn builder() -> RateLimitLayerBuilder {
     let policy = Policy::builder()

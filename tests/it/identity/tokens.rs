@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use tollgate::Timestamp;
 use tollgate::identity::{Identified, Jwt, JwtAlgorithm, JwtBuilder};
 
-use super::forge::{
+use super::{NOW, ask, ask_at, request};
+use crate::support::tokens::{
     ED25519, ED25519_PRIVATE, P256, P256_PRIVATE, P384, P384_PRIVATE, RSA_1, RSA_1_PRIVATE,
     RSA_2_PRIVATE, SECRET, base64url, bearer, claims, hs256, rs256, sign,
 };
-use super::{NOW, ask, ask_at, request};
 
 fn jwt() -> Jwt {
     Jwt::hs256(SECRET).build().unwrap()
@@ -322,7 +322,7 @@ fn a_verified_token_without_user_is_unauthenticated() {
     let request = bearer(&hs256(&format!("{{{more}}}")));
     ask(&jwt, &request).unauthenticated();
     ask(&jwt, &request).unauthenticated();
-    assert_eq!(jwt.remembered(), 1);
+    assert_eq!(jwt.cached_tokens(), 1);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use tollgate::policy::Policy;
 use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
 use super::{Answer, echo, send, send_from};
-use crate::identity::NOW;
-use crate::identity::forge::{RSA_1, RSA_1_PRIVATE, SECRET, claims, hs256, rs256, tampered};
+use crate::support::tokens::NOW;
+use crate::support::tokens::{RSA_1, RSA_1_PRIVATE, SECRET, claims, hs256, rs256, tampered};
 
 const MANY: &str = "1000000/hour";
 const PEER: &str = "203.0.113.9:4711";

@@ -11,10 +11,10 @@ use http::{Request, Response};
 use http_body_util::Full;
 use tollgate::policy::{Count, Policy, Rule};
 use tollgate::tier::TierResolver;
-use tollgate::{Identity, ManualClock, MemoryStore, RateLimitLayer};
+use tollgate::{Identity, ManualClock, RateLimitLayer};
 use tower::{Layer, Service, service_fn};
 
-use super::slow::Slow;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 /// A future that is pending this many times, and wakes itself.
 async fn dawdle(polls: usize) {
@@ -39,8 +39,8 @@ fn waiting_everywhere(count: Count) -> RateLimitLayer {
     let policy = Policy::builder().everyone(Rule::new("1000/hour").count(count));
     RateLimitLayer::builder(policy)
         .identify_with(|head| head.header("x-user").map(Identity::user))
-        .tier_resolver(tiers.remember(Duration::from_secs(1)).build().unwrap())
-        .store(Slow::new(MemoryStore::new(), 2))
+        .tier_resolver(tiers.cache_ttl(Duration::from_secs(1)).build().unwrap())
+        .store(ScriptedStore::new(Script::ReplyAfter(2)))
         .clock(ManualClock::new())
         .build()
         .unwrap()

@@ -5,38 +5,10 @@ use axum::http::Response;
 use axum::routing::get;
 use tollgate::identity::ApiKey;
 use tollgate::policy::{Count, OnStoreFailure, Policy, Rule, Tiers};
-use tollgate::{
-    Batch, Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreError,
-    StoreFuture, Timestamp, Usages,
-};
+use tollgate::{Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer};
 
 use super::{echo, send, send_from};
-
-/// A store that fails every call.
-#[derive(Debug)]
-pub(super) struct Broken;
-
-fn broken<T>() -> StoreFuture<T> {
-    StoreFuture::ready(Err(StoreError::new("out of order")))
-}
-
-impl Store for Broken {
-    fn decide(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
-        broken()
-    }
-
-    fn peek(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
-        broken()
-    }
-
-    fn record(&self, _: &Batch<'_>, _: Timestamp) -> StoreFuture<Usages> {
-        broken()
-    }
-
-    fn refund(&self, _: &Batch<'_>, _: Timestamp, _: Timestamp) -> StoreFuture<()> {
-        broken()
-    }
-}
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 #[tokio::test]
 async fn a_store_that_fails_is_no_500_and_no_429() {
@@ -46,7 +18,7 @@ async fn a_store_that_fails_is_no_500_and_no_429() {
         .on_store_failure(OnStoreFailure::Allow)
         .endpoint("POST /login", login);
     let layer = RateLimitLayer::builder(policy)
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .build()
         .unwrap();
     let app = echo().layer(layer);
@@ -80,7 +52,7 @@ async fn while_the_store_fails_limits_hold_in_memory() {
                 .global(false),
         );
     let layer = RateLimitLayer::builder(policy)
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .build()
         .unwrap();
     let app = echo().layer(layer);
@@ -112,10 +84,10 @@ async fn while_the_store_fails_limits_hold_in_memory() {
 /// Ten thousand failures per second must not write ten thousand log lines.
 #[tokio::test]
 async fn a_failing_store_is_logged_once_a_second() {
-    let (log, _listening) = crate::log::Log::listen();
+    let (log, _listening) = crate::support::log::Log::listen();
     let clock = ManualClock::new();
     let layer = RateLimitLayer::builder("1000/hour")
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .clock(clock.clone())
         .build()
         .unwrap();
@@ -126,16 +98,16 @@ async fn a_failing_store_is_logged_once_a_second() {
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     clock.advance(std::time::Duration::from_secs(1));
     send(&app, "GET /", &[]).await;
-    let told = log.about("rate_limit_store_failed");
-    assert_eq!(told.len(), 2);
-    assert!(told[1].contains("untold=49"), "{told:?}");
+    let events = log.about("rate_limit_store_failed");
+    assert_eq!(events.len(), 2);
+    assert!(events[1].contains("untold=49"), "{events:?}");
 }
 
 #[tokio::test]
 async fn handlers_that_see_decisions_work_without_a_store() {
     let rule = Rule::new("5/hour").on_store_failure(OnStoreFailure::Allow);
     let layer = RateLimitLayer::builder(rule)
-        .store(Broken)
+        .store(ScriptedStore::new(Script::Unavailable))
         .insert_extensions();
     let handler = |decision: Decision, charge: Charge| async move {
         charge.charge(3).await.unwrap();
@@ -172,12 +144,12 @@ async fn a_panicking_closure_fails_no_request() {
 fn networks_that_cover_all_addresses_are_refused() {
     for world in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96"] {
         let policy = Policy::builder().everyone("5/hour").exempt_network(world);
-        let told = policy.build().unwrap_err().to_string();
-        assert!(told.contains(world), "{told}");
-        assert!(told.contains("exempt_when"), "{told}");
+        let message = policy.build().unwrap_err().to_string();
+        assert!(message.contains(world), "{message}");
+        assert!(message.contains("exempt_when"), "{message}");
         let layer = RateLimitLayer::builder("5/hour").trusted_proxies([world]);
-        let told = layer.build().unwrap_err().to_string();
-        assert!(told.contains("trust_all_proxies_insecure"), "{told}");
+        let message = layer.build().unwrap_err().to_string();
+        assert!(message.contains("trust_all_proxies_insecure"), "{message}");
     }
 }
 
@@ -207,7 +179,7 @@ fn all_problems_are_reported_at_once() {
         .failed_auth_quota("sometimes")
         .build()
         .unwrap_err();
-    let told = problems.to_string();
+    let message = problems.to_string();
     for expected in [
         "0/hour",
         "get /a",
@@ -222,8 +194,8 @@ fn all_problems_are_reported_at_once() {
         "a rule called `reads` already",
     ] {
         assert!(
-            told.contains(expected),
-            "nothing about {expected} in\n{told}"
+            message.contains(expected),
+            "nothing about {expected} in\n{message}"
         );
     }
 }
@@ -244,7 +216,7 @@ fn settings_that_would_do_nothing_are_refused() {
         )
         .rule("r", Rule::in_category("a").quota("5/hour"));
     let problems = policy.build().unwrap_err();
-    let told = problems.to_string();
+    let message = problems.to_string();
     for expected in [
         "global: global",
         "a: name",
@@ -254,8 +226,8 @@ fn settings_that_would_do_nothing_are_refused() {
         "r: category",
     ] {
         assert!(
-            told.contains(expected),
-            "nothing about {expected} in\n{told}"
+            message.contains(expected),
+            "nothing about {expected} in\n{message}"
         );
     }
 }

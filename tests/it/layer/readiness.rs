@@ -5,17 +5,17 @@ use std::task::{Context, Waker};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
+use tollgate::RateLimitLayer;
 use tollgate::policy::{Count, Policy, Rule};
-use tollgate::{MemoryStore, RateLimitLayer};
 use tower_test::mock;
 
-use super::slow::Slow;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 type Mock = mock::Mock<Request<()>, Response<Full<Bytes>>>;
 type Handle = mock::Handle<Request<()>, Response<Full<Bytes>>>;
 
 fn layer(policy: impl tollgate::policy::IntoPolicy, polls: usize) -> RateLimitLayer {
-    let store = Slow::new(MemoryStore::new(), polls);
+    let store = ScriptedStore::new(Script::ReplyAfter(polls));
     RateLimitLayer::builder(policy)
         .store(store)
         .build()

@@ -8,8 +8,8 @@ use tollgate::response::ProblemJson;
 use tollgate::{ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
 use super::{Answer, echo, send};
-use crate::identity::NOW;
-use crate::identity::forge::{SECRET, claims, hs256};
+use crate::support::tokens::NOW;
+use crate::support::tokens::{SECRET, claims, hs256};
 
 fn builder() -> RateLimitLayerBuilder {
     let policy = Policy::builder()

@@ -5,12 +5,10 @@ use std::future::IntoFuture as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use crate::support::scripted_store::ScriptedStore;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::{
-    Batch, CheckBuilder, Decision, Limiter, ManualClock, MemoryStore, Store, StoreAdmin,
-    StoreFuture, Timestamp, Usages,
-};
+use tollgate::{CheckBuilder, Decision, Limiter, ManualClock, MemoryStore};
 
 const QUOTAS: [&str; 8] = [
     "10/minute",
@@ -22,32 +20,6 @@ const QUOTAS: [&str; 8] = [
     "5/minute, sliding-log",
     "unlimited",
 ];
-
-/// A memory store that nobody knows for one: what it is asked goes the long way.
-#[derive(Debug, Default)]
-struct Unknown(MemoryStore);
-
-impl Store for Unknown {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.0.decide(batch, now)
-    }
-
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.0.peek(batch, now)
-    }
-
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.0.record(batch, now)
-    }
-
-    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.0.refund(batch, charged_at, now)
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        self.0.admin()
-    }
-}
 
 /// Whom a limiter is asked about.
 fn ask(limiter: &Limiter, whom: usize) -> CheckBuilder<'_> {
@@ -79,7 +51,7 @@ proptest! {
         let limiter = || Limiter::builder().quota(quota).clock(clock.clone());
         let short = limiter().build().unwrap();
         let awaited = limiter().build().unwrap();
-        let long = limiter().store(Unknown::default()).build().unwrap();
+        let long = limiter().store(ScriptedStore::default()).build().unwrap();
         for (whom, cost, micros, stays) in steps {
             if !stays {
                 clock.advance(Duration::from_micros(micros));

@@ -17,7 +17,7 @@ use tollgate::RateLimitLayer;
 use tollgate::config::Config;
 
 use super::ops::{dashboard_queries, ops};
-use crate::layer::{echo, send};
+use crate::support::http::{echo, send};
 
 /// How long a query is repeated until it has the expected result.
 const PATIENCE: Duration = Duration::from_secs(60);

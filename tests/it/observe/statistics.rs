@@ -1,17 +1,13 @@
-//! What a layer says of what it has decided.
+//! Statistics.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tollgate::observe::{EndpointStatistics, Offender, Statistics};
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
-use tollgate::{
-    Batch, Clock, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture, Subject, Timestamp,
-    Usages,
-};
+use tollgate::{Clock, Subject, Timestamp};
 
 use super::Scene;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> Policy {
     Policy::builder()
@@ -31,7 +27,7 @@ fn endpoint<'a>(statistics: &'a Statistics, name: &str) -> &'a EndpointStatistic
         .unwrap_or_else(|| panic!("no {name} in {:?}", statistics.endpoints))
 }
 
-fn figures(offender: &Offender) -> (u64, u64, &str) {
+fn bounds(offender: &Offender) -> (u64, u64, &str) {
     (offender.at_least, offender.denied, &offender.policy)
 }
 
@@ -59,12 +55,15 @@ async fn everything_that_was_sent_is_found_again() {
     assert_eq!(totals.denied, 2 + 1);
     assert_eq!(totals.exempt, 3);
     assert_eq!(totals.would_deny, 2);
-    // 4 of 4, and 2 of 2; nobody else is near a limit.
+    // 4 of 4, and 2 of 2; no other caller is near a limit.
     assert_eq!(totals.warned, 2);
     assert_eq!((totals.uncounted, totals.unavailable), (0, 0));
     assert_eq!(statistics.denied_last_hour, 3);
     assert_eq!(statistics.denied_last_day, 3);
-    assert_eq!(statistics.denied_the_day_before, None, "nobody knows");
+    assert_eq!(
+        statistics.denied_the_day_before, None,
+        "the layer is younger"
+    );
 
     let items = endpoint(&statistics, "GET /items/{id}");
     assert_eq!((items.allowed, items.denied), (4, 2));
@@ -88,8 +87,8 @@ async fn everything_that_was_sent_is_found_again() {
         offenders[0].subject.as_subject(),
         Subject::from([("user", "alice")])
     );
-    assert_eq!(figures(&offenders[0]), (2, 2, "user:items:1h"));
-    assert_eq!(figures(&offenders[1]), (1, 1, "ip:login:1h"));
+    assert_eq!(bounds(&offenders[0]), (2, 2, "user:items:1h"));
+    assert_eq!(bounds(&offenders[1]), (1, 1, "ip:login:1h"));
     assert_eq!(statistics.violators.count, 2);
     assert!(statistics.violators.exact);
     let debug = format!("{statistics:?}");
@@ -163,9 +162,9 @@ async fn another_policy_goes_on_counting() {
     assert_eq!(statistics.totals.allowed, 6);
 }
 
-/// One who waits as told, one who does not, and one whose counter others have used up.
+/// A caller that waits, one that does not, and one whose shared counter is used up by others.
 #[tokio::test]
-async fn those_who_come_back_are_followed() {
+async fn retries_are_tracked() {
     let policy = Policy::builder()
         .authenticated("1/minute, fixed-window")
         .endpoint(
@@ -198,7 +197,7 @@ async fn those_who_come_back_are_followed() {
     assert!((retries.success().unwrap() - 2.0 / 3.0).abs() < 1e-9);
 }
 
-/// Nobody who hammers makes ordinary callers look worse off than they are.
+/// A caller with many denials does not change the share of ordinary callers.
 #[tokio::test]
 async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
     let scene = Scene::new("10/hour");
@@ -216,86 +215,15 @@ async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
     let share = scene.limits.statistics().ordinary_denied.unwrap();
     assert!(
         share.abs() < 1e-9,
-        "whoever comes a thousand times is no ordinary caller: {share}"
+        "a caller with a thousand requests is not ordinary: {share}"
     );
 }
 
-/// Memory that can be unplugged.
-#[derive(Debug)]
-struct Plugged {
-    memory: MemoryStore,
-    is_off: Arc<AtomicBool>,
-}
-
-impl Plugged {
-    fn ask<T: Send + Unpin + 'static>(
-        &self,
-        ask: impl FnOnce(&MemoryStore) -> StoreFuture<T>,
-    ) -> StoreFuture<T> {
-        if self.is_off.load(Ordering::Relaxed) {
-            return StoreFuture::ready(Err(StoreError::new("unplugged")));
-        }
-        ask(&self.memory)
-    }
-}
-
-impl Store for Plugged {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|memory| memory.decide(batch, now))
-    }
-
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|memory| memory.peek(batch, now))
-    }
-
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask(|memory| memory.record(batch, now))
-    }
-
-    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.ask(|memory| memory.refund(batch, charged_at, now))
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        Some(self)
-    }
-}
-
-impl StoreAdmin for Plugged {
-    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.ask(|memory| memory.reset(batch))
-    }
-
-    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.ask(|memory| memory.reset_subject(subject))
-    }
-
-    fn clear(&self) -> StoreFuture<()> {
-        self.ask(StoreAdmin::clear)
-    }
-
-    fn len(&self) -> StoreFuture<usize> {
-        self.ask(StoreAdmin::len)
-    }
-
-    fn epoch(&self) -> u64 {
-        self.memory.epoch()
-    }
-}
-
-/// A store, and what unplugs it.
-pub(crate) fn plugged() -> (impl Store, Arc<AtomicBool>) {
-    let is_off = Arc::new(AtomicBool::new(false));
-    let store = Plugged {
-        memory: MemoryStore::new(),
-        is_off: Arc::clone(&is_off),
-    };
-    (store, is_off)
-}
-
-pub(super) fn unpluggable(policy: Policy) -> (Scene, Arc<AtomicBool>) {
-    let (store, is_off) = plugged();
-    (Scene::with(policy, |builder| builder.store(store)), is_off)
+/// A scene whose store follows a script.
+pub(super) fn scripted(policy: Policy) -> (Scene, ScriptedStore) {
+    let store = ScriptedStore::default();
+    let scene = Scene::with(policy, |builder| builder.store(store.clone()));
+    (scene, store)
 }
 
 #[tokio::test]
@@ -310,11 +238,11 @@ async fn a_store_that_fails_is_seen_and_so_is_its_recovery() {
         .endpoint("GET /strict", strict)
         .endpoint("GET /lenient", lenient)
         .endpoint("GET /local", Rule::new("1/hour").name("local"));
-    let (scene, is_off) = unpluggable(policy.build().unwrap());
+    let (scene, store) = scripted(policy.build().unwrap());
     assert_eq!(scene.user("GET /strict", "alice").await, 200);
     assert_eq!(scene.limits.statistics().store.since, None);
 
-    is_off.store(true, Ordering::Relaxed);
+    store.follow(Script::Unavailable);
     let failed_at = scene.clock.now();
     assert_eq!(scene.user("GET /strict", "alice").await, 503);
     scene.clock.advance(Duration::from_secs(5));
@@ -328,7 +256,7 @@ async fn a_store_that_fails_is_seen_and_so_is_its_recovery() {
     assert_eq!((totals.unavailable, totals.uncounted), (1, 1));
     assert_eq!((totals.allowed, totals.denied), (2, 1), "{totals:?}");
 
-    is_off.store(false, Ordering::Relaxed);
+    store.follow(Script::Reply);
     scene.user("GET /strict", "alice").await;
     assert_eq!(scene.limits.statistics().store.since, None);
 }

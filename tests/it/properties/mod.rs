@@ -21,21 +21,4 @@ mod text;
 mod time;
 pub(crate) mod traces;
 
-use proptest::test_runner::{Config, RngSeed};
-
-pub(crate) fn config(cases: u32) -> Config {
-    let from_env = Config::default();
-    Config {
-        cases: match from_env.cases {
-            256 => cases,
-            asked_for => asked_for,
-        },
-        rng_seed: match from_env.rng_seed {
-            RngSeed::Random => RngSeed::Fixed(0x7011_6a7e),
-            asked_for @ RngSeed::Fixed(_) => asked_for,
-        },
-        // A failure prints its smallest case, which then becomes a test with a name.
-        failure_persistence: None,
-        ..from_env
-    }
-}
+pub(crate) use crate::support::random::property_config as config;

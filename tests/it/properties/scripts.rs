@@ -14,6 +14,7 @@ use super::traces::{NEW_YEAR, Walk, starts, traces};
 use crate::extremes::{extremes, instants};
 use crate::redis::Server;
 use crate::reference::Reference;
+use crate::support::random::Xorshift;
 use crate::support::store_ext::StoreExt as _;
 
 /// Three stores on one server, for one counter after the other.
@@ -28,7 +29,7 @@ impl Bench {
         let runtime = Runtime::new().unwrap();
         let _inside = runtime.enter();
         let server = Server::start();
-        let store = || Arc::new(server.store().by_callers_clock().build().unwrap());
+        let store = || Arc::new(server.store().use_client_clock().build().unwrap());
         Self {
             stores: [(); 3].map(|()| store()),
             server,
@@ -140,7 +141,7 @@ fn a_long_queue_is_as_exact_as_a_short_one() {
         let quota: Quota = text.parse().unwrap();
         let lower = quota.with_amount(300).unwrap();
         let (mut counter, mut state) = (bench.counter(&quota), Plain::new(&quota));
-        let (mut random, mut now, mut charges) = (Random(7), NEW_YEAR, Vec::new());
+        let (mut random, mut now, mut charges) = (Xorshift(7), NEW_YEAR, Vec::new());
         for round in 0..4_000 {
             now += match random.below(100) {
                 0 => 400_000 + random.below(800_000),
@@ -235,17 +236,5 @@ fn nothing_wraps_in_a_script() {
                 assert_eq!(found, expected, "{first}, {second}: {deed:?}");
             }
         }
-    }
-}
-
-/// Marsaglia's xorshift, as the vectors have it.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
     }
 }

@@ -6,9 +6,8 @@ use tollgate::{Outcome, Quota};
 
 use super::counters::{Deed, Op};
 use crate::reference::Told;
+pub(crate) use crate::support::clock::NEW_YEAR_MICROS as NEW_YEAR;
 
-/// 2025-01-01 00:00:00 UTC.
-pub(crate) const NEW_YEAR: u64 = 1_735_689_600_000_000;
 /// Traces end here, well before the last instant there is.
 const HORIZON: u64 = 1 << 52;
 

@@ -12,8 +12,8 @@ use tollgate::{Identity, RateLimitLayer, RedisStore, Store, StoreHealth};
 
 use super::nodes::Nodes;
 use super::{PATIENCE, RECOVERY, Server};
-use crate::layer::{echo, send};
-use crate::log::Log;
+use crate::support::http::{echo, send};
+use crate::support::log::Log;
 
 const LIMIT: usize = 10;
 const PROCESSES: usize = 3;

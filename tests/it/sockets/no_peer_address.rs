@@ -4,13 +4,13 @@ use axum::serve;
 use tollgate::policy::Policy;
 
 use super::listener;
-use crate::layer::{echo, layer};
-use crate::log::Log;
-use crate::wire::{Client, VERSIONS, addresses};
+use crate::support::http::{echo, layer};
+use crate::support::log::Log;
+use crate::support::sockets::{Client, VERSIONS, addresses};
 
 /// On one thread, which is the one that is listened to.
 #[tokio::test]
-async fn all_share_one_counter_and_one_warning_says_why() {
+async fn all_share_one_counter_and_one_warning_is_logged() {
     for version in VERSIONS {
         let (log, listening) = Log::listen();
         let (builder, _) = layer(Policy::builder().everyone("5/hour"));

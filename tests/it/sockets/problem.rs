@@ -7,8 +7,8 @@ use tollgate::policy::Policy;
 use tollgate::response::ProblemJson;
 
 use super::{Place, start};
-use crate::layer::{echo, layer};
-use crate::wire::{Client, VERSIONS};
+use crate::support::http::{echo, layer};
+use crate::support::sockets::{Client, VERSIONS};
 
 #[tokio::test]
 async fn a_client_of_rfc_9457_understands_denials() {

@@ -9,9 +9,9 @@ use tollgate::{
     Check, Clock as _, ManualClock, Store, StoreErrorKind, StoreFuture, Timestamp, Usage,
 };
 
-use super::faulty::{Faulty, Mood};
 use super::held::Held;
-use super::{Counted, counter, user};
+use super::{counter, user};
+use crate::support::scripted_store::{Script, ScriptedStore};
 use crate::support::store_ext::StoreExt as _;
 
 const DEADLINE: Duration = Duration::from_millis(50);
@@ -20,12 +20,12 @@ const PROBE: Duration = Duration::from_millis(500);
 
 struct Bench {
     clock: ManualClock,
-    inner: Faulty,
+    inner: ScriptedStore,
     store: CircuitBreaker,
 }
 
 fn bench() -> Bench {
-    let (clock, inner) = (ManualClock::new(), Faulty::default());
+    let (clock, inner) = (ManualClock::new(), ScriptedStore::default());
     let store = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
     Bench {
         store: store.build().unwrap(),
@@ -35,7 +35,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn ask(&self) -> StoreFuture<(Usage, Timestamp)> {
+    fn decide(&self) -> StoreFuture<(Usage, Timestamp)> {
         let (alice, many) = (user("alice"), counter("rule", "1000/hour"));
         self.store
             .decide_one(&Check::new(&alice, &many), self.clock.now())
@@ -43,14 +43,14 @@ impl Bench {
 
     /// The words of the error, if there is one.
     fn take(&self) -> Result<u64, String> {
-        match self.ask().wait() {
+        match self.decide().wait() {
             Ok((usage, _)) => Ok(usage.used()),
             Err(error) => Err(error.to_string()),
         }
     }
 
     fn open(&self) {
-        self.inner.is(Mood::Down);
+        self.inner.follow(Script::Unavailable);
         for _ in 0..3 {
             assert_eq!(self.take(), Err("it is down".to_owned()));
         }
@@ -65,8 +65,8 @@ fn poll<T: Unpin>(answer: &mut StoreFuture<T>) -> Poll<Result<T, tollgate::Store
 #[test]
 fn a_store_that_says_nothing_is_waited_for_until_the_deadline() {
     let bench = bench();
-    bench.inner.is(Mood::Silent);
-    let mut answer = bench.ask();
+    bench.inner.follow(Script::NeverReply);
+    let mut answer = bench.decide();
     assert!(poll(&mut answer).is_pending());
     bench.clock.advance(Duration::from_micros(49_999));
     assert!(poll(&mut answer).is_pending());
@@ -104,10 +104,10 @@ fn after_a_few_failures_the_store_is_left_alone() {
 fn only_failures_in_a_row_count() {
     let bench = bench();
     for round in 1..=10 {
-        bench.inner.is(Mood::Down);
+        bench.inner.follow(Script::Unavailable);
         assert!(bench.take().is_err());
         assert!(bench.take().is_err());
-        bench.inner.is(Mood::Well);
+        bench.inner.follow(Script::Reply);
         assert_eq!(bench.take(), Ok(round));
     }
     assert!(bench.store.health().is_healthy());
@@ -117,14 +117,14 @@ fn only_failures_in_a_row_count() {
 fn one_at_a_time_finds_out_whether_it_is_back() {
     let bench = bench();
     bench.open();
-    bench.inner.is(Mood::Silent);
+    bench.inner.follow(Script::NeverReply);
     let before = bench.inner.calls();
     // Never sooner than half the interval, never later than all of it.
     bench.clock.advance(Duration::from_micros(249_999));
     assert!(bench.take().is_err());
     assert_eq!(bench.inner.calls(), before);
     bench.clock.advance(PROBE / 2 + Duration::from_micros(1));
-    let mut probe = bench.ask();
+    let mut probe = bench.decide();
     assert!(poll(&mut probe).is_pending());
     assert_eq!(bench.inner.calls(), before + 1);
     bench.clock.advance(DEADLINE / 2);
@@ -138,7 +138,7 @@ fn one_at_a_time_finds_out_whether_it_is_back() {
     // The next one comes after another interval, and finds it well again.
     assert!(bench.take().is_err());
     assert_eq!(bench.inner.calls(), before + 1);
-    bench.inner.is(Mood::Well);
+    bench.inner.follow(Script::Reply);
     bench.clock.advance(PROBE);
     assert_eq!(bench.take(), Ok(1));
     assert!(bench.store.health().is_healthy());
@@ -153,12 +153,12 @@ fn one_at_a_time_finds_out_whether_it_is_back() {
 fn a_probe_that_nobody_waits_for_does_not_keep_it_closed() {
     let bench = bench();
     bench.open();
-    bench.inner.is(Mood::Silent);
+    bench.inner.follow(Script::NeverReply);
     bench.clock.advance(PROBE);
-    let mut probe = bench.ask();
+    let mut probe = bench.decide();
     assert!(poll(&mut probe).is_pending());
     drop(probe);
-    bench.inner.is(Mood::Well);
+    bench.inner.follow(Script::Reply);
     bench.clock.advance(PROBE);
     assert_eq!(bench.take(), Ok(1));
 }
@@ -168,10 +168,10 @@ fn a_probe_that_nobody_waits_for_does_not_keep_it_closed() {
 fn a_probe_that_nobody_looks_at_does_not_keep_it_closed_for_good() {
     let bench = bench();
     bench.open();
-    bench.inner.is(Mood::Silent);
+    bench.inner.follow(Script::NeverReply);
     bench.clock.advance(PROBE);
-    let _kept = bench.ask();
-    bench.inner.is(Mood::Well);
+    let _kept = bench.decide();
+    bench.inner.follow(Script::Reply);
     bench.clock.advance(9 * PROBE);
     assert!(bench.take().is_err(), "it may still be heard of");
     bench.clock.advance(PROBE);
@@ -184,9 +184,9 @@ fn a_probe_that_nobody_looks_at_does_not_keep_it_closed_for_good() {
 #[test]
 fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
     let bench = bench();
-    bench.inner.is(Mood::Silent);
+    bench.inner.follow(Script::NeverReply);
     for _ in 0..3 {
-        let mut call = bench.ask();
+        let mut call = bench.decide();
         assert!(poll(&mut call).is_pending());
         bench.clock.advance(DEADLINE / 2);
     }
@@ -194,18 +194,18 @@ fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
     let calls = bench.inner.calls();
     assert_eq!(calls, 3);
     for _ in 0..100 {
-        let error = bench.ask().wait().unwrap_err().to_string();
+        let error = bench.decide().wait().unwrap_err().to_string();
         assert_eq!(error, "the store has not answered within 25ms");
     }
     assert_eq!(bench.inner.calls(), calls, "the breaker is open");
     // A probe that is abandoned keeps it open, one that is answered closes it.
     bench.clock.advance(PROBE);
-    let mut probe = bench.ask();
+    let mut probe = bench.decide();
     assert!(poll(&mut probe).is_pending());
     bench.clock.advance(DEADLINE / 2);
     drop(probe);
     assert!(!bench.store.health().is_healthy());
-    bench.inner.is(Mood::Well);
+    bench.inner.follow(Script::Reply);
     bench.clock.advance(PROBE);
     assert_eq!(bench.take(), Ok(1));
     assert!(bench.store.health().is_healthy());
@@ -214,9 +214,9 @@ fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
 #[test]
 fn calls_abandoned_before_half_of_the_deadline_are_no_failures() {
     let bench = bench();
-    bench.inner.is(Mood::Silent);
+    bench.inner.follow(Script::NeverReply);
     for _ in 0..100 {
-        let mut call = bench.ask();
+        let mut call = bench.decide();
         assert!(poll(&mut call).is_pending());
         bench.clock.advance(DEADLINE / 2 - Duration::from_micros(1));
     }
@@ -230,13 +230,13 @@ fn abandoned_calls_are_no_failures_if_the_store_answers_others() {
     let store = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
     let store = store.build().unwrap();
     let (alice, many) = (user("alice"), counter("rule", "1000/hour"));
-    let ask = || store.decide_one(&Check::new(&alice, &many), clock.now());
+    let decide = || store.decide_one(&Check::new(&alice, &many), clock.now());
     for _ in 0..10 {
-        let mut slow = ask();
+        let mut slow = decide();
         inner.answers(false);
         assert!(poll(&mut slow).is_pending());
         inner.answers(true);
-        assert!(ask().wait().is_ok());
+        assert!(decide().wait().is_ok());
         clock.advance(DEADLINE / 2);
         drop(slow);
     }
@@ -254,7 +254,7 @@ fn it_recovers_within_two_seconds() {
             bench.take().is_err(),
             "this one has found out that it is down"
         );
-        bench.inner.is(Mood::Well);
+        bench.inner.follow(Script::Reply);
         let back = bench.clock.now();
         while bench.take().is_err() {
             bench.clock.advance(Duration::from_millis(1));
@@ -266,9 +266,9 @@ fn it_recovers_within_two_seconds() {
 #[test]
 fn what_is_refused_is_told_as_such() {
     let bench = bench();
-    bench.inner.is(Mood::Refusing);
+    bench.inner.follow(Script::Refused);
     for _ in 0..10 {
-        let error = bench.ask().wait().unwrap_err();
+        let error = bench.decide().wait().unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Permanent);
         assert_eq!(error.to_string(), "wrong password; check the URL");
     }
@@ -284,7 +284,7 @@ fn what_is_refused_is_told_as_such() {
 fn what_operators_do_is_always_tried() {
     let bench = bench();
     bench.open();
-    bench.inner.is(Mood::Well);
+    bench.inner.follow(Script::Reply);
     assert_eq!(bench.store.len().wait().unwrap(), 0);
     bench.store.clear().wait().unwrap();
     assert!(!bench.store.health().is_healthy());
@@ -301,7 +301,7 @@ fn health_is_seen_from_outside() {
     for _ in 0..2 {
         around.decide_one(&check, now).wait().unwrap();
     }
-    bench.inner.is(Mood::Down);
+    bench.inner.follow(Script::Unavailable);
     let two = counter("two", "1/hour");
     for _ in 0..5 {
         let other = Check::new(&alice, &two);
@@ -320,7 +320,7 @@ fn health_is_seen_from_outside() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused() {
-    let new = || CircuitBreaker::builder(Counted::default());
+    let new = || CircuitBreaker::builder(ScriptedStore::default());
     let wrong = [
         (new().deadline(Duration::ZERO), "store deadline"),
         (new().deadline(Duration::from_secs(61)), "store deadline"),

@@ -6,7 +6,8 @@ use tollgate::store::DenyCache;
 use tollgate::{Batch, Check, Outcome, Override, Store as _, Subject, Usage};
 
 use super::held::Held;
-use super::{Counted, START, at, counter, take, user};
+use super::{START, at, counter, take, user};
+use crate::support::scripted_store::ScriptedStore;
 use crate::support::store_ext::StoreExt as _;
 
 const SECOND: u64 = 1_000_000;
@@ -16,7 +17,7 @@ type Free<'a> = &'a dyn Fn(&DenyCache);
 /// Cached denials have the usages that the store would return.
 #[test]
 fn repeated_denials_cause_no_store_calls() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "3/hour"));
     let check = Check::new(&alice, &hour);
@@ -37,7 +38,7 @@ fn repeated_denials_cause_no_store_calls() {
 /// Another process may have refunded.
 #[test]
 fn a_denial_expires_after_a_second() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
     let check = Check::new(&alice, &hour);
@@ -61,7 +62,7 @@ fn a_denial_ends_the_moment_there_is_room() {
         "1/100ms, sliding-buckets, buckets 4",
         "1/100ms, token-bucket",
     ] {
-        let inner = Counted::default();
+        let inner = ScriptedStore::default();
         let store = DenyCache::new(inner.clone());
         let (alice, counter) = (user("alice"), counter("rule", quota));
         let check = Check::new(&alice, &counter);
@@ -91,7 +92,7 @@ fn refunds_and_resets_invalidate_denials() {
         ("clear", &|store| store.clear().wait().unwrap()),
     ];
     for (how, free) in freeing {
-        let store = DenyCache::new(Counted::default());
+        let store = DenyCache::new(ScriptedStore::default());
         assert!(take(&store, check, START).is_allowed());
         for _ in 0..3 {
             assert!(!take(&store, check, START).is_allowed());
@@ -122,7 +123,7 @@ fn a_denial_that_was_decided_before_a_reset_is_not_cached() {
 /// A denial is valid for one subject, counter, limit and cost.
 #[test]
 fn other_requests_reach_the_store() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "5/hour"));
     let check = Check::new(&alice, &hour);
@@ -149,7 +150,7 @@ fn other_requests_reach_the_store() {
 
 #[test]
 fn a_changed_override_invalidates_all_denials() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = DenyCache::new(inner.clone());
     let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
     let check = Check::new(&alice, &hour);
@@ -171,7 +172,7 @@ fn a_changed_override_invalidates_all_denials() {
 /// A denial is cached for the whole batch, because another check can have a longer wait.
 #[test]
 fn a_denial_is_cached_for_the_whole_batch() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = DenyCache::new(inner.clone());
     let (alice, bob, acme) = (
         user("alice"),
@@ -213,7 +214,7 @@ fn a_denial_is_cached_for_the_whole_batch() {
 /// `used` of a counter that is over its limit decreases while it denies.
 #[test]
 fn a_denial_with_decreasing_usage_expires_after_10_ms() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = DenyCache::new(inner.clone());
     let (alice, minute) = (user("alice"), counter("rule", "60/minute, token-bucket"));
     let check = Check::new(&alice, &minute);
@@ -233,7 +234,7 @@ fn a_denial_with_decreasing_usage_expires_after_10_ms() {
 
 #[test]
 fn no_more_denials_than_the_capacity_are_cached() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = DenyCache::builder(inner.clone())
         .capacity(100)
         .build()
@@ -254,7 +255,7 @@ fn no_more_denials_than_the_capacity_are_cached() {
 
 #[test]
 fn invalid_settings_are_rejected() {
-    let new = || DenyCache::builder(Counted::default());
+    let new = || DenyCache::builder(ScriptedStore::default());
     assert_eq!(
         new().capacity(0).build().unwrap_err().field(),
         "deny cache capacity"

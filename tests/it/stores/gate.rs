@@ -7,16 +7,16 @@ use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::store::{CircuitBreaker, DenyCache};
 use tollgate::{ManualClock, RateLimitLayer};
 
-use super::faulty::{Faulty, Mood};
-use crate::layer::{echo, send};
-use crate::log::Log;
+use crate::support::http::{echo, send};
+use crate::support::log::Log;
+use crate::support::scripted_store::{Script, ScriptedStore};
 
 /// In an outage requests go on, as the rule has said. A wrong password is no outage: it would stay
 /// so until somebody reads the log, and nobody has said that there should be no limit till then.
 #[tokio::test]
 async fn what_is_refused_goes_on_only_if_it_is_counted() {
     let (log, _listening) = Log::listen();
-    let (clock, store) = (ManualClock::new(), Faulty::default());
+    let (clock, store) = (ManualClock::new(), ScriptedStore::default());
     let policy = Policy::builder()
         .everyone("2/hour")
         .on_store_failure(OnStoreFailure::Allow)
@@ -29,11 +29,11 @@ async fn what_is_refused_goes_on_only_if_it_is_counted() {
         .clock(clock.clone());
     let app = echo().layer(layer.build().unwrap());
 
-    store.is(Mood::Down);
+    store.follow(Script::Unavailable);
     for _ in 0..5 {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
     }
-    store.is(Mood::Refusing);
+    store.follow(Script::Refused);
     clock.advance(Duration::from_secs(1));
     for status in [200, 200, 429, 429] {
         assert_eq!(send(&app, "GET /", &[]).await.status, status);
@@ -50,7 +50,7 @@ async fn what_is_refused_goes_on_only_if_it_is_counted() {
 /// No counter says so, and so none is missed.
 #[tokio::test]
 async fn who_is_blocked_is_blocked_without_the_store() {
-    let store = Faulty::default();
+    let store = ScriptedStore::default();
     let blocked = Rule::new("blocked").name("shut").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")
@@ -60,17 +60,17 @@ async fn who_is_blocked_is_blocked_without_the_store() {
         .store(store.clone())
         .clock(ManualClock::new());
     let app = echo().layer(layer.build().unwrap());
-    for mood in [Mood::Well, Mood::Down] {
-        store.is(mood);
-        assert_eq!(send(&app, "GET /shut", &[]).await.status, 429, "{mood:?}");
-        assert_eq!(send(&app, "GET /", &[]).await.status, 200, "{mood:?}");
+    for script in [Script::Reply, Script::Unavailable] {
+        store.follow(script);
+        assert_eq!(send(&app, "GET /shut", &[]).await.status, 429, "{script:?}");
+        assert_eq!(send(&app, "GET /", &[]).await.status, 200, "{script:?}");
     }
 }
 
 /// Four processes that each admit a quarter admit what one limit says.
 #[tokio::test]
 async fn a_process_on_its_own_admits_its_share() {
-    let (clock, store) = (ManualClock::new(), Faulty::default());
+    let (clock, store) = (ManualClock::new(), ScriptedStore::default());
     let policy = Policy::builder()
         .everyone("8/hour")
         .rule("all", Rule::new("3/minute").per([]))
@@ -83,7 +83,7 @@ async fn a_process_on_its_own_admits_its_share() {
 
     let shared = send(&app, "GET /", &[]).await;
     assert_eq!(shared.number("x-ratelimit-limit"), 3);
-    store.is(Mood::Down);
+    store.follow(Script::Unavailable);
     // Three quarters of one are one: never nothing.
     let first = send(&app, "GET /", &[]).await;
     assert_eq!(first.status, 200);
@@ -104,7 +104,7 @@ async fn a_process_on_its_own_admits_its_share() {
     assert_eq!(third.header("x-ratelimit-policy"), Some("ip:global:1h"));
     assert_eq!(third.json()["error"]["details"]["limit"], 2);
     // With the store the whole limits are back, and what was counted there.
-    store.is(Mood::Well);
+    store.follow(Script::Reply);
     let back = send(&app, "GET /", &[]).await;
     assert_eq!((back.status, back.number("x-ratelimit-limit")), (200, 3));
 }
@@ -124,7 +124,7 @@ fn a_share_is_more_than_nothing_and_no_more_than_all() {
 #[tokio::test]
 async fn a_store_that_is_back_is_told_of_once() {
     let (log, _listening) = Log::listen();
-    let (clock, inner) = (ManualClock::new(), Faulty::default());
+    let (clock, inner) = (ManualClock::new(), ScriptedStore::default());
     let failover = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
     let policy = Policy::builder()
         .everyone("100/hour")
@@ -136,14 +136,14 @@ async fn a_store_that_is_back_is_told_of_once() {
     for status in [200, 429, 429] {
         assert_eq!(send(&app, "GET /tight", &[]).await.status, status);
     }
-    inner.is(Mood::Down);
+    inner.follow(Script::Unavailable);
     for _ in 0..10 {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
         assert_eq!(send(&app, "GET /tight", &[]).await.status, 429);
     }
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     assert_eq!(log.about("rate_limit_store_recovered").len(), 0);
-    inner.is(Mood::Well);
+    inner.follow(Script::Reply);
     clock.advance(Duration::from_secs(1));
     for _ in 0..10 {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
@@ -156,14 +156,14 @@ async fn a_store_that_is_back_is_told_of_once() {
 #[tokio::test]
 async fn events_of_a_flapping_store_are_rate_limited_across_recoveries() {
     let (log, _listening) = Log::listen();
-    let (clock, store) = (ManualClock::new(), Faulty::default());
+    let (clock, store) = (ManualClock::new(), ScriptedStore::default());
     let layer = RateLimitLayer::builder("1000000/hour")
         .store(store.clone())
         .clock(clock.clone());
     let app = echo().layer(layer.build().unwrap());
     for _ in 0..240 {
-        for mood in [Mood::Down, Mood::Well] {
-            store.is(mood);
+        for script in [Script::Unavailable, Script::Reply] {
+            store.follow(script);
             assert_eq!(send(&app, "GET /", &[]).await.status, 200);
         }
         clock.advance(Duration::from_micros(1_000_000 / 24));
@@ -172,7 +172,7 @@ async fn events_of_a_flapping_store_are_rate_limited_across_recoveries() {
     assert_eq!(log.about(failed).len(), 1);
     assert_eq!(log.about(recovered).len(), 1);
     // An outage that lasts is reported, with the number of failures that were not.
-    store.is(Mood::Down);
+    store.follow(Script::Unavailable);
     clock.advance(Duration::from_secs(1));
     for _ in 0..3 {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);

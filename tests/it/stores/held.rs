@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 use tollgate::{Batch, Check, Counter, Store, StoreAdmin, StoreFuture, Subject, Timestamp, Usages};
 
-use super::{Counted, START, at};
+use super::{START, at};
+use crate::support::scripted_store::ScriptedStore;
 
 /// Decides when it is called and replies when the test allows it. A refund takes effect when its
 /// future is polled.
 #[derive(Clone)]
 pub(crate) struct Held {
-    counted: Counted,
+    counted: ScriptedStore,
     answers: watch::Sender<bool>,
     refunds: Arc<AtomicU64>,
 }
@@ -21,7 +22,7 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn new() -> Self {
         Self {
-            counted: Counted::default(),
+            counted: ScriptedStore::default(),
             answers: watch::Sender::new(true),
             refunds: Arc::default(),
         }

@@ -1,24 +1,20 @@
 //! Leases: number of store calls, and that no credit is lost or spent twice.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::store::Leased;
-use tollgate::{
-    Algorithm, Batch, Check, Counter, MemoryStore, Store, StoreAdmin, StoreError, StoreFuture,
-    Subject, Timestamp, Usages,
-};
+use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, StoreFuture, Subject};
 
-use super::faulty::{Faulty, Mood};
-use super::{Counted, START, at, counter, take, user};
+use super::{START, at, counter, take, user};
+use crate::support::scripted_store::{Script, ScriptedStore};
 use crate::support::store_ext::StoreExt as _;
 
 const HOLD: u64 = 250_000;
 
 type Reset<'a> = &'a dyn Fn(&Leased) -> StoreFuture<()>;
 
-fn leased(inner: &Counted, block: u64) -> Leased {
+fn leased(inner: &ScriptedStore, block: u64) -> Leased {
     Leased::builder(inner.clone())
         .block_size(block)
         .build()
@@ -38,7 +34,7 @@ fn a_hot_request_costs_a_call_per_block() {
         "1000000/hour",
         "1000000/hour, sliding-buckets",
     ] {
-        let inner = Counted::default();
+        let inner = ScriptedStore::default();
         let store = leased(&inner, 100);
         let (alice, counter) = (user("alice"), counter("hot", quota));
         for number in 1..=10_000 {
@@ -57,7 +53,7 @@ fn a_hot_request_costs_a_call_per_block() {
 /// Two subjects and two windows in one request, charged in multiples.
 #[test]
 fn a_batch_is_leased_as_a_whole() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = leased(&inner, 50);
     let (alice, acme) = (user("alice"), Subject::from([("tenant", "acme")]));
     let (mine, ours) = (
@@ -83,7 +79,7 @@ fn a_batch_is_leased_as_a_whole() {
 fn token_buckets_and_logs_are_not_leased() {
     let (alice, plain) = (user("alice"), counter("plain", "1000/hour"));
     for quota in ["1000/hour, token-bucket", "1000/hour, sliding-log"] {
-        let inner = Counted::default();
+        let inner = ScriptedStore::default();
         let store = leased(&inner, 100);
         let counter = counter("rule", quota);
         for _ in 0..50 {
@@ -107,7 +103,7 @@ fn a_lease_ends_with_its_window() {
         ("1000/1m", START + 60_000_000),
         ("1000/1m, sliding-buckets", START + 1_000_000),
     ] {
-        let inner = Counted::default();
+        let inner = ScriptedStore::default();
         let store = leased(&inner, 64);
         let (alice, counter) = (user("alice"), counter("rule", quota));
         let check = Check::new(&alice, &counter);
@@ -150,7 +146,7 @@ fn unspent_credits_are_refunded() {
         }),
     ];
     for (how, end) in endings {
-        let inner = Counted::default();
+        let inner = ScriptedStore::default();
         let store = leased(&inner, 64);
         for _ in 0..20 {
             take(&store, Check::new(&alice, &hour), START);
@@ -163,7 +159,7 @@ fn unspent_credits_are_refunded() {
 
 #[test]
 fn a_closed_store_leases_nothing() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = leased(&inner, 64);
     let (alice, hour) = (user("alice"), counter("rule", "1000/hour"));
     store.close().wait().unwrap();
@@ -187,7 +183,7 @@ fn a_reset_makes_leases_void() {
         &|store| store.clear(),
     ];
     for reset in resets {
-        let store = leased(&Counted::default(), 64);
+        let store = leased(&ScriptedStore::default(), 64);
         for _ in 0..20 {
             take(&store, check, START);
         }
@@ -199,7 +195,7 @@ fn a_reset_makes_leases_void() {
 
 #[test]
 fn a_lower_limit_applies_at_once() {
-    let store = leased(&Counted::default(), 64);
+    let store = leased(&ScriptedStore::default(), 64);
     let (alice, hour) = (user("alice"), counter("rule", "1000/hour"));
     let check = Check::new(&alice, &hour);
     for _ in 0..40 {
@@ -219,7 +215,7 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
         "1000/hour",
         "1000/hour, sliding-buckets",
     ] {
-        let inner = Counted::default();
+        let inner = ScriptedStore::default();
         let fleet = [(); 4].map(|()| leased(&inner, BLOCK));
         let (alice, counter) = (user("alice"), counter("rule", quota));
         let check = Check::new(&alice, &counter);
@@ -246,51 +242,12 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
     }
 }
 
-/// Store that replies on the second poll.
-#[derive(Clone)]
-pub(super) struct Far(pub(super) Counted);
-
-impl fmt::Debug for Far {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Far")
-    }
-}
-
-fn later<T: Send + 'static>(answer: Result<T, StoreError>) -> StoreFuture<T> {
-    StoreFuture::pending(async move {
-        tokio::task::yield_now().await;
-        answer
-    })
-}
-
-impl Store for Far {
-    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        later(self.0.decide(batch, now).wait())
-    }
-
-    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        later(self.0.peek(batch, now).wait())
-    }
-
-    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        later(self.0.record(batch, now).wait())
-    }
-
-    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        later(self.0.refund(batch, charged_at, now).wait())
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        self.0.admin()
-    }
-}
-
 /// 64 tasks send the same request and share its blocks. Every seventh is cancelled while it waits,
 /// which leaves no other waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_requests_share_blocks() {
-    let inner = Counted::default();
-    let leased = Leased::builder(Far(inner.clone()))
+    let inner = ScriptedStore::new(Script::ReplyAfter(1));
+    let leased = Leased::builder(inner.clone())
         .block_size(100)
         .build()
         .unwrap();
@@ -332,7 +289,7 @@ async fn concurrent_requests_share_blocks() {
 
 #[test]
 fn errors_of_the_store_are_returned_until_it_recovers() {
-    let inner = Faulty::default();
+    let inner = ScriptedStore::default();
     let store = Leased::builder(inner.clone())
         .block_size(4)
         .build()
@@ -342,10 +299,10 @@ fn errors_of_the_store_are_returned_until_it_recovers() {
     for _ in 0..20 {
         take(&store, check, START);
     }
-    inner.is(Mood::Down);
+    inner.follow(Script::Unavailable);
     let failed = (0..20).filter(|_| store.decide_one(&check, at(START)).wait().is_err());
     assert!(failed.count() >= 12, "at most two blocks were leased");
-    inner.is(Mood::Well);
+    inner.follow(Script::Reply);
     assert!(take(&store, check, START).is_allowed());
 }
 

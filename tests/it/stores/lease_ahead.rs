@@ -2,16 +2,16 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use tollgate::store::Leased;
 use tollgate::{Check, Counter, Store, StoreFuture, Timestamp, Usage};
 
-use super::faulty::{Faulty, Mood};
 use super::held::Held;
-use super::{Counted, START, at, counter, take, user};
+use super::{START, at, counter, take, user};
+use crate::support::scripted_store::{Script, ScriptedStore};
 use crate::support::store_ext::StoreExt as _;
+use crate::support::waker::WakeCounter;
 
 const BLOCK: u64 = 8;
 
@@ -31,20 +31,10 @@ fn ask(store: &Leased) -> One {
     store.decide_one(&Check::new(&user("alice"), &hour()), at(START))
 }
 
-/// Waker that counts.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// A request and the number of its wake-ups.
 struct Request {
     answer: One,
-    woken: Arc<Woken>,
+    woken: Arc<WakeCounter>,
 }
 
 impl Request {
@@ -62,7 +52,7 @@ impl Request {
     }
 
     fn wakes(&self) -> usize {
-        self.woken.0.load(Ordering::SeqCst)
+        self.woken.count()
     }
 }
 
@@ -117,7 +107,7 @@ fn no_more_than_two_blocks_are_held() {
 /// A block that takes most of its time to live to be spent is not hot.
 #[test]
 fn a_slow_request_holds_one_block() {
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = leased(&inner);
     let (alice, hour) = (user("alice"), hour());
     let mut before = 0;
@@ -192,15 +182,15 @@ async fn a_waiter_that_is_dropped_after_its_grant_is_not_charged() {
 /// A failed request for the next block has no effect while credits are left.
 #[test]
 fn a_failed_prefetch_fails_no_request() {
-    let inner = Faulty::default();
+    let inner = ScriptedStore::default();
     let store = leased(&inner);
     for _ in 0..100 {
         assert!(ask(&store).wait().unwrap().0.is_allowed());
     }
-    inner.is(Mood::Down);
+    inner.follow(Script::Unavailable);
     let served = (0..100).take_while(|_| ask(&store).wait().is_ok()).count();
     assert!((1..=16).contains(&served), "{served} credits");
-    inner.is(Mood::Well);
+    inner.follow(Script::Reply);
     assert!(ask(&store).wait().unwrap().0.is_allowed());
 }
 

@@ -9,7 +9,8 @@ use tollgate::store::Leased;
 use tollgate::{Check, Counter, Subject};
 
 use super::held::Held;
-use super::{Counted, START, at, counter, take, user};
+use super::{START, at, counter, take, user};
+use crate::support::scripted_store::ScriptedStore;
 use crate::support::store_ext::StoreExt as _;
 
 /// Longer than a busy machine needs.
@@ -89,7 +90,7 @@ async fn a_waiter_that_is_not_polled_does_not_delay_others() {
 #[test]
 fn a_lease_of_a_later_instant_is_not_spent() {
     const LATER: u64 = START + 10_000_000;
-    let inner = Counted::default();
+    let inner = ScriptedStore::default();
     let store = Leased::builder(inner.clone())
         .block_size(8)
         .build()

@@ -9,8 +9,8 @@ use tollgate::store::Leased;
 use tollgate::{Check, Counter, Store, StoreFuture, Timestamp, Usage};
 
 use super::held::Held;
-use super::lease::Far;
-use super::{Counted, START, at, counter, take, user};
+use super::{START, at, counter, take, user};
+use crate::support::scripted_store::{Script, ScriptedStore};
 use crate::support::store_ext::StoreExt as _;
 
 const BLOCK: u64 = 8;
@@ -99,8 +99,8 @@ fn the_whole_limit_is_admitted_by_one_process() {
 async fn a_fleet_with_a_slow_store_gets_the_limit() {
     const LIMIT: u64 = 30_000;
     for quota in ["30000/hour, fixed-window", "30000/hour"] {
-        let inner = Counted::default();
-        let fleet = [(); 3].map(|()| Arc::new(leased(Far(inner.clone()), 16)));
+        let inner = ScriptedStore::new(Script::ReplyAfter(1));
+        let fleet = [(); 3].map(|()| Arc::new(leased(inner.clone(), 16)));
         let tasks: Vec<_> = (0..24)
             .map(|number: usize| {
                 let store = Arc::clone(&fleet[number % 3]);

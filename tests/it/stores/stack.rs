@@ -1,20 +1,17 @@
 //! What `RedisStore::connect` gives, under a layer on real sockets, while Redis does what servers
 //! do. In the default mode nobody gets a 5xx or a false 429, and limits hold all the time.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::serve;
-use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::store::contract;
 use tollgate::{RateLimitLayer, Store, StoreErrorKind, StoreHealth};
 
-use crate::layer::{Answer, echo};
 use crate::redis::Server;
-use crate::wire::{Client, Version};
+use crate::support::http::{Answer, echo};
+use crate::support::sockets::{Client, Version, serve};
 
 /// More than a busy machine needs, and less than a person waits.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,7 +21,7 @@ const MANY: u64 = 100_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stack_over_redis_keeps_the_contract() {
     let server = Server::start();
-    let new = async || server.store().by_callers_clock().connect().unwrap();
+    let new = async || server.store().use_client_clock().connect().unwrap();
     contract::verify(new).await;
     server.assert_that_every_key_ends();
 }
@@ -60,11 +57,7 @@ impl Service {
             .store(Arc::clone(&store))
             .build()
             .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let app = echo().layer(limits);
-        let app = app.into_make_service_with_connect_info::<SocketAddr>();
-        tokio::spawn(async move { serve(listener, app).await });
+        let address = serve(echo().layer(limits)).await;
         let client = Arc::new(Client::new(Version::Http1, address));
         Self { store, client }
     }
@@ -237,7 +230,7 @@ async fn redis_is_full_and_then_is_not() {
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     service.until(false).await;
     let (kind, why) = service.why();
-    assert_eq!(kind, StoreErrorKind::Unavailable);
+    assert_eq!(kind, StoreErrorKind::Exhausted);
     assert!(why.contains("OOM"), "{why}");
     service.assert_that_limits_hold_locally().await;
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "0"]);

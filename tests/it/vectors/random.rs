@@ -6,6 +6,7 @@ use super::Case;
 use crate::properties::counters::{Deed, Op};
 use crate::properties::traces::NEW_YEAR;
 use crate::reference::Reference;
+use crate::support::random::Xorshift;
 
 const STEPS: usize = 120;
 
@@ -40,7 +41,7 @@ pub(super) fn cases(algorithm: Algorithm) -> Vec<Case> {
 }
 
 fn trace(quota: &Quota, seed: u64) -> Case {
-    let mut random = Random(seed);
+    let mut random = Xorshift(seed);
     let mut reference = Reference::default();
     let (mut now, mut free, mut charge) = (NEW_YEAR, NEW_YEAR, None);
     let mut deeds = Vec::new();
@@ -66,17 +67,7 @@ fn trace(quota: &Quota, seed: u64) -> Case {
     }
 }
 
-/// Marsaglia's xorshift: enough for this, and easy to write down anywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-
+impl Xorshift {
     fn later(&mut self, now: u64, free: u64, quota: &Quota) -> u64 {
         let window = u64::try_from(quota.window().duration().as_micros()).expect("small");
         let next = match self.below(10) {

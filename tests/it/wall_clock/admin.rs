@@ -8,7 +8,7 @@ use tollgate::admin::{Admin, Status};
 use tollgate::{Algorithm, Quota, RateLimitLayer, Timestamp, Window};
 
 use super::{HOUR, HOUR_STEP, START, STEPS, step, wall};
-use crate::layer::{echo, layer, send};
+use crate::support::http::{echo, layer, send};
 
 const TOKEN: &str = "the-token-of-these-tests";
 
@@ -30,8 +30,7 @@ async fn api(app: &Router, line: &str) -> Value {
 
 /// To the millisecond, as the API writes it.
 fn text(instant: Timestamp) -> String {
-    let text = instant.to_string();
-    format!("{}Z", &text[..text.len() - 4])
+    instant.to_string()
 }
 
 #[tokio::test]

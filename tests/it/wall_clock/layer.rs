@@ -10,8 +10,8 @@ use tollgate::{
 };
 
 use super::{DAY, DAY_STEP, HOUR, HOUR_STEP, START, STEPS, set_wall, step, wall};
-use crate::identity::forge::{SECRET, hs256, tampered};
-use crate::layer::{Answer, echo, layer, send, send_from};
+use crate::support::http::{Answer, echo, layer, send, send_from};
+use crate::support::tokens::{SECRET, hs256, tampered};
 
 /// A router behind limits that know callers by their tokens, of which each user has two requests.
 fn with_tokens() -> (Router, ManualClock) {
@@ -144,7 +144,7 @@ async fn override_ends_by_the_wall_clock() {
     }
 }
 
-/// Everything that a response says about time, for a limit whose window ends at `end` by the wall.
+/// All times in a response, for a limit whose window ends at `end` by the wall.
 fn assert_times(answer: &Answer, clock: &ManualClock, end: u64) {
     assert_eq!(answer.number("x-ratelimit-reset"), end);
     if answer.status != 429 {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Caller, Gateway, OWN, usage_of};
 use crate::examples::process::Example;
-use crate::layer::Answer;
+use crate::support::http::Answer;
 
 /// Parses a duration in words. Returns seconds.
 fn read(words: &str) -> u64 {

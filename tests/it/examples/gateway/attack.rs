@@ -5,7 +5,7 @@ use axum::http::Request;
 use serde_json::Value;
 
 use super::{Caller, Example, Gateway, OWN, SECRET};
-use crate::layer::Answer;
+use crate::support::http::Answer;
 
 /// Token of the admin API.
 pub(super) const TOKEN: &str = "the-admin-token-of-these-tests";

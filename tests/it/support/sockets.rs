@@ -2,36 +2,38 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Uri};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use tokio::net::TcpListener;
 
-use crate::layer::{Answer, request};
+use super::http::{Answer, request};
 
 /// How a client speaks: HTTP/2 without asking first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub(crate) enum Version {
     Http1,
     Http2,
 }
 
-pub(super) const VERSIONS: [Version; 2] = [Version::Http1, Version::Http2];
+pub(crate) const VERSIONS: [Version; 2] = [Version::Http1, Version::Http2];
 
 /// A client with connections of its own.
-pub(super) struct Client {
+pub(crate) struct Client {
     inner: legacy::Client<HttpConnector, Body>,
     server: SocketAddr,
 }
 
 impl Client {
-    pub(super) fn new(version: Version, server: SocketAddr) -> Self {
+    pub(crate) fn new(version: Version, server: SocketAddr) -> Self {
         Self::from(Ipv4Addr::LOCALHOST.into(), version, server)
     }
 
     /// One whose connections come from this address.
-    pub(super) fn from(address: IpAddr, version: Version, server: SocketAddr) -> Self {
+    pub(crate) fn from(address: IpAddr, version: Version, server: SocketAddr) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_local_address(Some(address));
         let inner = legacy::Client::builder(TokioExecutor::new())
@@ -41,12 +43,12 @@ impl Client {
     }
 
     /// The answer to a request with no body: `GET /path`, and headers.
-    pub(super) async fn send(&self, line: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn send(&self, line: &str, headers: &[(&str, &str)]) -> Answer {
         self.send_request(request(line, headers)).await
     }
 
     /// The answer to a request that has no authority yet.
-    pub(super) async fn send_request(&self, mut request: Request<Body>) -> Answer {
+    pub(crate) async fn send_request(&self, mut request: Request<Body>) -> Answer {
         let uri = Uri::builder()
             .scheme("http")
             .authority(self.server.to_string())
@@ -59,9 +61,24 @@ impl Client {
 
 /// Up to three addresses that this machine can be reached from; only Linux has more than one
 /// without being told.
-pub(super) fn addresses() -> Vec<IpAddr> {
+pub(crate) fn addresses() -> Vec<IpAddr> {
     (1..=3)
         .map(|last| IpAddr::from([127, 0, 0, last]))
         .filter(|address| std::net::TcpListener::bind((*address, 0)).is_ok())
         .collect()
+}
+
+/// Binds a free port of the loopback interface.
+pub(crate) async fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+/// Serves a router with the addresses of its peers, until the runtime of the test ends.
+pub(crate) async fn serve(app: Router) -> SocketAddr {
+    let (listener, address) = listener().await;
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    address
 }

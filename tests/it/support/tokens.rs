@@ -3,6 +3,9 @@
 use http::Request;
 use jsonwebtoken::{Algorithm, EncodingKey, crypto};
 
+/// The present of the tests with tokens: 2025-01-01, in seconds.
+pub(crate) const NOW: u64 = 1_735_689_600;
+
 pub(crate) const SECRET: &str = "a shared secret, for tests only";
 
 macro_rules! pem {
@@ -75,12 +78,21 @@ pub(crate) fn tampered(token: &str) -> String {
 
 /// Somebody's claims, good for an hour.
 pub(crate) fn claims(sub: &str) -> String {
-    let exp = super::NOW + 3_600;
+    let exp = NOW + 3_600;
     format!(r#"{{"sub":"{sub}","exp":{exp}}}"#)
 }
 
+/// Returns a request for `/` with these headers.
+pub(crate) fn request(headers: &[(&str, &str)]) -> Request<()> {
+    let mut request = Request::get("/");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap()
+}
+
 pub(crate) fn bearer(token: &str) -> Request<()> {
-    super::request(&[("authorization", &format!("Bearer {token}"))])
+    request(&[("authorization", &format!("Bearer {token}"))])
 }
 
 /// The public half of an RSA key as a JWK, taken from its PEM text.

@@ -1,4 +1,4 @@
-//! Where in a request the token is.
+//! Where a request contains tokens: [`TokenLocation`].
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -6,21 +6,21 @@ use std::ops::ControlFlow;
 use http::header;
 use percent_encoding::percent_decode;
 
-use super::super::line::Line;
+use super::super::single_header::SingleHeader;
 use super::super::source::Identified;
 use super::verify::Jws;
 use crate::head::RequestHead;
 
-/// Where tokens are looked for.
+/// The part of a request that is searched for tokens.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum TokenLocation {
     /// `Authorization: Bearer …`
     Bearer,
     /// The cookie of this name.
     Cookie(Box<str>),
 }
 
-impl Place {
+impl TokenLocation {
     /// Calls `visit` with each value that may be a token, until it breaks. Breaks by itself if
     /// the header is ambiguous.
     pub(super) fn visit<'a>(
@@ -42,10 +42,10 @@ impl Place {
 /// Lines that differ are ambiguous. So is a comma in the value: a proxy may have joined two lines
 /// with it, and no token contains one (RFC 6750, section 2.1).
 fn bearer<'a>(head: &RequestHead<'a>) -> Result<Option<&'a [u8]>, Identified> {
-    let line = match Line::of(head, &header::AUTHORIZATION) {
-        Line::Absent => return Ok(None),
-        Line::Different => return Err(Identified::Ambiguous),
-        Line::Only(line) | Line::Identical(line) => line.trim_ascii(),
+    let line = match SingleHeader::of(head, &header::AUTHORIZATION) {
+        SingleHeader::Absent => return Ok(None),
+        SingleHeader::Different => return Err(Identified::Ambiguous),
+        SingleHeader::Only(line) | SingleHeader::Identical(line) => line.trim_ascii(),
     };
     // Some applications split at any white space.
     let Some((scheme, [b' ' | b'\t', token @ ..])) = line.split_at_checked("bearer".len()) else {

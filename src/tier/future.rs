@@ -1,4 +1,4 @@
-//! A tier that is there already, or has to be waited for.
+//! Result of a tier look-up: [`TierFuture`].
 
 use std::fmt;
 use std::future::Future;
@@ -6,18 +6,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The name of a tier, now or later. `None` stands for the default tier.
+/// The name of a tier, cached or pending. `None` is the default tier.
 ///
-/// It never fails: see [`TierResolver`](super::TierResolver).
-#[must_use = "await the answer"]
-pub enum TierAnswer {
-    /// It is known.
+/// The future never fails: after an error it returns the last known tier, see
+/// [`TierResolver`](super::TierResolver).
+#[must_use = "futures do nothing unless polled"]
+pub enum TierFuture {
+    /// The tier is cached.
     Ready(Option<Arc<str>>),
-    /// It is being looked up.
+    /// The tier is being looked up.
     Pending(Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send>>),
 }
 
-impl Future for TierAnswer {
+impl Future for TierFuture {
     type Output = Option<Arc<str>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -28,7 +29,7 @@ impl Future for TierAnswer {
     }
 }
 
-impl fmt::Debug for TierAnswer {
+impl fmt::Debug for TierFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ready(tier) => f.debug_tuple("Ready").field(tier).finish(),

@@ -1,12 +1,12 @@
-//! A header of which there may be one value.
+//! Headers that may have only one value: [`SingleHeader`].
 
 use http::HeaderName;
 
 use crate::error::ValidationError;
 use crate::head::RequestHead;
 
-/// The lines of a header that must not have several values.
-pub(super) enum Line<'a> {
+/// Lines of a header that must not have several values.
+pub(super) enum SingleHeader<'a> {
     Absent,
     Only(&'a [u8]),
     /// Several lines with one value.
@@ -15,7 +15,7 @@ pub(super) enum Line<'a> {
     Different,
 }
 
-impl<'a> Line<'a> {
+impl<'a> SingleHeader<'a> {
     pub(super) fn of(head: &RequestHead<'a>, name: &HeaderName) -> Self {
         let mut lines = head.headers().get_all(name).iter();
         let Some(first) = lines.next() else {
