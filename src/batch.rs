@@ -24,7 +24,7 @@ pub enum Group {
     DryRun(u8),
 }
 
-/// One counter to charge: whose, which, how much.
+/// One counter to charge: subject, counter, quota and cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Check<'a> {
     subject: &'a Subject<'a>,
@@ -35,7 +35,7 @@ pub struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// A check with cost 1 and the counter's own quota.
+    /// Returns a check with cost 1 and the counter's own quota.
     #[must_use]
     pub const fn new(subject: &'a Subject<'a>, counter: &'a Counter) -> Self {
         Self {
@@ -47,15 +47,16 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Charges this much instead of 1. 0 asks whether the limit is kept, and charges nothing.
+    /// Sets the cost. Default: 1. A check with cost 0 charges nothing and has room unless the limit is
+    /// exceeded.
     #[must_use]
     pub const fn with_cost(mut self, cost: u64) -> Self {
         self.cost = cost;
         self
     }
 
-    /// Uses another amount than the counter's own (a tier, an override). Only the amount and
-    /// the burst may differ: what is counted stays the same counter.
+    /// Sets a quota with another amount or burst than the counter's own (a tier, an override). Window and
+    /// algorithm must be the counter's.
     #[must_use]
     pub const fn with_quota(mut self, quota: &'a Quota) -> Self {
         self.quota = quota;
@@ -75,35 +76,35 @@ impl<'a> Check<'a> {
         self.group
     }
 
-    /// Whose counter.
+    /// Returns the subject.
     #[must_use]
     pub const fn subject(&self) -> &'a Subject<'a> {
         self.subject
     }
 
-    /// Which counter.
+    /// Returns the counter.
     #[must_use]
     pub const fn counter(&self) -> &'a Counter {
         self.counter
     }
 
-    /// The quota that applies.
+    /// Returns the quota that applies.
     #[must_use]
     pub const fn quota(&self) -> &'a Quota {
         self.quota
     }
 
-    /// How much to charge.
+    /// Returns the cost.
     #[must_use]
     pub const fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// Whether the quota is of the counter's own window and algorithm.
+    /// Returns whether the quota has the window and the algorithm of the counter.
     #[inline]
     pub(crate) fn is_consistent(&self) -> bool {
         let (own, other) = (self.counter.quota(), self.quota);
-        // `blocked` and `unlimited` have no window: they go on whichever counter they are put.
+        // `blocked` and `unlimited` have no window: they fit each counter.
         std::ptr::eq(own, other)
             || other.counts_nothing()
             || (own.window() == other.window()
@@ -136,7 +137,7 @@ impl<'a> Check<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It borrows its checks from wherever they were put together, usually the stack.
+/// It borrows its checks, usually from the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     checks: &'a [Check<'a>],
@@ -166,7 +167,7 @@ impl<'a> Batch<'a> {
         Self { checks }
     }
 
-    /// The checks.
+    /// Returns the checks.
     #[inline]
     #[must_use]
     pub const fn checks(&self) -> &'a [Check<'a>] {
@@ -198,13 +199,13 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A check whose counter and subject were there before.
-fn first_twin<'c, 'a>(checks: &'c [Check<'a>]) -> Option<&'c Check<'a>> {
-    let twins = |check: &Check<'_>, other: &Check<'_>| {
+/// Returns the first check whose counter and subject occur before it.
+fn first_duplicate<'c, 'a>(checks: &'c [Check<'a>]) -> Option<&'c Check<'a>> {
+    let is_same = |check: &Check<'_>, other: &Check<'_>| {
         check.counter.id() == other.counter.id() && check.subject == other.subject
     };
     let before = |(index, check): &(usize, &Check<'_>)| {
-        checks[..*index].iter().any(|other| twins(check, other))
+        checks[..*index].iter().any(|other| is_same(check, other))
     };
     checks
         .iter()
@@ -225,7 +226,7 @@ fn problem_of(checks: &[Check<'_>]) -> Option<ValidationError> {
                     .chunk_by(|one, next| one.group == next.group)
                     .all(|group| group.len() <= MAX_CHECKS)
                 && several.iter().all(Check::is_consistent)
-                && first_twin(several).is_none()
+                && first_duplicate(several).is_none()
         }
     };
     (!fits).then(|| describe_problem(checks))
@@ -241,17 +242,17 @@ fn describe_problem(checks: &[Check<'_>]) -> ValidationError {
         return ValidationError::new("batch", found, expected);
     }
     if !checks.is_sorted_by_key(|check| check.group) {
-        return ValidationError::new("batch", "groups in disorder", "checks sorted by group");
+        return ValidationError::new("batch", "groups out of order", "checks sorted by group");
     }
     if let Some(check) = checks.iter().find(|check| !check.is_consistent()) {
         let own = check.counter.quota();
         let expected = format!("the window and algorithm of its counter, `{own}`");
         return ValidationError::new("quota of a check", check.quota, expected);
     }
-    let twin = first_twin(checks).map(|check| check.counter.to_string());
+    let duplicate = first_duplicate(checks).map(|check| check.counter.to_string());
     ValidationError::new(
         "batch",
-        twin.unwrap_or_default(),
-        "each counter of a subject just once",
+        duplicate.unwrap_or_default(),
+        "each counter of a subject once",
     )
 }

@@ -6,9 +6,9 @@ use crate::batch::MAX_CHECKS;
 use crate::clock::Timestamp;
 use crate::usage::{Outcome, Usage};
 
-/// Allow or deny, and how the quota that decides it stands.
+/// Result of a request: allowed or denied, and the usage of the binding quota.
 ///
-/// The *binding* quota speaks for all: if allowed, the one with the least left (then the more
+/// The *binding* quota is the one to report: if allowed, the one with the least left (then the more
 /// specific rule, then the longer window); if denied, the violated one with the longest wait.
 ///
 /// ```
@@ -34,7 +34,7 @@ use crate::usage::{Outcome, Usage};
 #[must_use]
 pub struct Decision {
     binding: Usage,
-    /// Past the end, if nothing applied.
+    /// Index of the binding quota; [`MAX_CHECKS`] if no quota applied.
     index: usize,
     at: Timestamp,
     charged: u64,
@@ -107,27 +107,27 @@ impl Decision {
         self.at.offset_by(-self.wall_offset)
     }
 
-    /// Whether the request may go on.
+    /// Returns whether the request is allowed.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
         // If any quota has denied it, the binding one has.
         self.binding.is_allowed()
     }
 
-    /// Whether the request must be turned away.
+    /// Returns whether the request is denied.
     #[must_use]
     pub const fn is_denied(&self) -> bool {
         !self.is_allowed()
     }
 
-    /// How the binding quota stands. Where nothing applied, a quota of `u64::MAX`.
+    /// Returns the usage of the binding quota. Its limit is `u64::MAX` if no quota applied.
     #[must_use]
     pub const fn usage(&self) -> &Usage {
         &self.binding
     }
 
-    /// Which quota is the binding one, counted in the order in which they were given; `None`
-    /// if nothing applied.
+    /// Returns the index of the binding quota, in the order of the limiter or policy; `None` if no quota
+    /// applied.
     #[must_use]
     pub const fn binding(&self) -> Option<usize> {
         if self.index < MAX_CHECKS {
@@ -137,19 +137,19 @@ impl Decision {
         }
     }
 
-    /// The binding limit; `u64::MAX` if nothing applied.
+    /// Returns the binding limit; `u64::MAX` if no quota applied.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.binding.limit()
     }
 
-    /// What is left of the binding limit; `u64::MAX` if nothing applied.
+    /// Returns what is left of the binding limit; `u64::MAX` if no quota applied.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
         self.binding.remaining()
     }
 
-    /// What is used of the binding limit.
+    /// Returns what is used of the binding limit.
     #[must_use]
     pub const fn used(&self) -> u64 {
         self.binding.used()
@@ -162,8 +162,8 @@ impl Decision {
         self.binding.reset_at()
     }
 
-    /// If denied, how long to wait: exactly as long as needed, to the microsecond. `None` if
-    /// allowed, or if waiting cannot help.
+    /// If denied, returns the time until the request will be allowed, to the microsecond. `None` if allowed,
+    /// or if it will never be.
     #[must_use]
     pub const fn retry_after(&self) -> Option<Duration> {
         match self.binding.outcome() {
@@ -172,8 +172,8 @@ impl Decision {
         }
     }
 
-    /// Whether the same request can never be allowed: it costs more than the limit, or the
-    /// limit is `blocked`.
+    /// Returns whether the request can never be allowed: its cost exceeds the limit, or the quota is
+    /// `blocked`.
     #[must_use]
     pub const fn can_never_succeed(&self) -> bool {
         matches!(self.binding.outcome(), Outcome::ExceedsCapacity)
@@ -185,8 +185,7 @@ impl Decision {
         self.at
     }
 
-    /// What was charged: nothing if it was denied or only looked at, the cost if it was allowed
-    /// or recorded.
+    /// Returns what was charged: the cost if it was allowed or recorded; 0 if it was denied or peeked.
     #[must_use]
     pub const fn charged(&self) -> u64 {
         self.charged
@@ -199,12 +198,12 @@ fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> Option<
     let mut tightest = None;
     let mut least = (u8::MAX, u64::MAX, (u8::MAX, u64::MAX));
     for (index, (usage, order)) in usages.iter().zip(order).enumerate() {
-        let (hope, left) = match usage.outcome() {
+        let (severity, left) = match usage.outcome() {
             Outcome::ExceedsCapacity => (0, 0),
             Outcome::Denied => (1, u64::MAX - usage.reset_at().as_micros()),
             Outcome::Allowed => (2, usage.remaining()),
         };
-        let rank = (hope, left, order);
+        let rank = (severity, left, order);
         if rank < least {
             (tightest, least) = (Some((index, *usage)), rank);
         }

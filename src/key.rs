@@ -1,4 +1,4 @@
-//! Whose counter: [`Subject`], and which one: [`Counter`].
+//! Keys of counters: [`Subject`] and [`Counter`].
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,13 +10,13 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::error::ValidationError;
 use crate::quota::Quota;
 
-/// The most dimensions that a subject can have.
+/// Maximum number of dimensions of a subject.
 pub const MAX_DIMENSIONS: usize = 4;
 
-/// Whose counters are meant: one or more named dimensions, such as a user, or a user in a
-/// group. No dimension at all means the whole instance.
+/// What a counter counts per: one or more named dimensions, such as a user, or a user in a group. Without
+/// a dimension, all callers share the counter.
 ///
-/// Strings, numbers and addresses are subjects as they are:
+/// Strings, numbers and addresses convert to subjects:
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -32,7 +32,7 @@ pub const MAX_DIMENSIONS: usize = 4;
 /// assert_ne!(Subject::from([("user", "1.2.3.4")]), Subject::from([("ip", "1.2.3.4")]));
 /// ```
 ///
-/// It is borrowed and lives on the stack; stores keep a fingerprint of it.
+/// It borrows its values; stores keep a fingerprint of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Subject<'a> {
     dimensions: [Option<Dimension<'a>>; MAX_DIMENSIONS],
@@ -60,7 +60,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The whole instance: everybody shares the counter.
+    /// Returns the subject without dimensions, which all callers share.
     #[inline]
     #[must_use]
     pub const fn all() -> Self {
@@ -69,7 +69,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// A subject of up to [`MAX_DIMENSIONS`] named dimensions.
+    /// Returns a subject of up to [`MAX_DIMENSIONS`] named dimensions.
     pub fn from_dimensions(dimensions: &[(&'a str, Value<'a>)]) -> Result<Self, ValidationError> {
         if dimensions.len() > MAX_DIMENSIONS {
             return Err(ValidationError::new(
@@ -88,7 +88,7 @@ impl<'a> Subject<'a> {
         Ok(subject)
     }
 
-    /// One named dimension.
+    /// Returns a subject with one named dimension.
     #[inline]
     pub(crate) const fn named((name, value): (&'a str, Value<'a>)) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The same, with addresses that are written as text taken for addresses.
+    /// Converts the text of a dimension `ip` to an address, if it is one.
     pub(crate) fn with_addresses(mut self) -> Self {
         for Dimension { name, value } in self.dimensions.iter_mut().flatten() {
             if let ("ip", Value::Text(text)) = (*name, *value)
@@ -108,14 +108,14 @@ impl<'a> Subject<'a> {
         self
     }
 
-    /// The names and values of its dimensions.
+    /// Returns the names and values of the dimensions.
     #[inline]
     pub fn dimensions(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         self.known()
             .map(|dimension| (dimension.name, dimension.value))
     }
 
-    /// The name and the value of its only dimension, if it has no more than one, as most subjects.
+    /// Returns name and value of the only dimension; `None` if there are several or none.
     #[inline]
     pub(crate) const fn only(&self) -> Option<(&'a str, Value<'a>)> {
         match &self.dimensions {
@@ -173,7 +173,7 @@ impl From<&Subject<'_>> for OwnedSubject {
 }
 
 impl OwnedSubject {
-    /// Changes its addresses.
+    /// Replaces each address.
     pub(crate) fn change_addresses(&mut self, change: impl Fn(IpAddr) -> IpAddr) {
         for (_, value) in &mut self.0 {
             if let OwnedValue::Address(address) = value {
@@ -229,7 +229,7 @@ impl Hash for Subject<'_> {
     }
 }
 
-/// Shows which dimensions there are, and not whose they are.
+/// Shows the names of the dimensions, without the values.
 impl fmt::Debug for Subject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.dimensions().map(|(name, _)| name);
@@ -268,7 +268,7 @@ impl fmt::Display for ValueText<'_> {
     }
 }
 
-/// Shows what kind of value it is, and not which.
+/// Shows the kind of the value, without the value.
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -316,11 +316,11 @@ impl<'a, V: Into<Value<'a>>> From<V> for Subject<'a> {
 
 macro_rules! subject_from {
     ($($count:literal: $($name:ident)+, $($none:ident)*;)*) => {$(
-        /// Unnamed dimensions, told apart by their place.
+        /// Unnamed dimensions, distinguished by their position.
         impl<'a, $($name: Into<Value<'a>>),+> From<($($name,)+)> for Subject<'a> {
             #[inline]
             fn from(values: ($($name,)+)) -> Self {
-                #[expect(non_snake_case, reason = "one name serves for type and value")]
+                #[expect(non_snake_case, reason = "one identifier is type and value")]
                 let ($($name,)+) = values;
                 Self {
                     dimensions: [
@@ -355,11 +355,10 @@ subject_from! {
     4: A B C D, ;
 }
 
-/// A quota under the name of its rule: what is counted per subject.
+/// A quota under the name of its rule. Each subject has one count of it.
 ///
-/// The counter of a subject is found by rule, window and algorithm, not by the amount and not
-/// by its place in a list: a limit can change, and rules can be reordered, without losing a
-/// count.
+/// Rule, window and algorithm identify the counter; the amount and the position in a list do not. Limits
+/// can change and rules can be reordered without losing a count.
 ///
 /// ```
 /// use tollgate::{Counter, Quota};
@@ -378,7 +377,7 @@ pub struct Counter {
 impl Counter {
     const MAX_NAME: usize = 128;
 
-    /// A counter for `quota` under the rule's name: 1 to 128 visible ASCII characters without
+    /// Returns a counter for `quota` under the rule's name: 1 to 128 visible ASCII characters without
     /// quotes and backslashes, because names go into headers.
     pub fn new(rule: &str, quota: Quota) -> Result<Self, ValidationError> {
         if !is_plain(rule, Self::MAX_NAME) {
@@ -402,19 +401,19 @@ impl Counter {
         })
     }
 
-    /// The rule's name.
+    /// Returns the rule's name.
     #[must_use]
     pub fn rule(&self) -> &str {
         &self.rule
     }
 
-    /// The quota.
+    /// Returns the quota.
     #[must_use]
     pub const fn quota(&self) -> &Quota {
         &self.quota
     }
 
-    /// A number that is the same wherever rule, window and algorithm are, and nowhere else.
+    /// Returns a hash of rule, window and algorithm, equal in all processes.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
@@ -437,11 +436,11 @@ impl fmt::Display for Counter {
     }
 }
 
-/// The longest name of whom a quota counts per, as policy strings say it.
+/// Maximum length of the first part of a [policy name](policy_name).
 pub(crate) const MAX_WHO: usize = 64;
 
-/// What a quota of a rule is called: `user:secrets:1h` (who, rule, window), or
-/// `user:secrets:blocked`, where there is no window.
+/// Returns the policy name of a quota: `user:secrets:1h` (subject kind, rule, window), or
+/// `user:secrets:blocked` without a window.
 pub(crate) fn policy_name(who: &str, rule: &str, quota: &Quota) -> String {
     if quota.counts_nothing() {
         return format!("{who}:{rule}:{quota}");
@@ -449,19 +448,19 @@ pub(crate) fn policy_name(who: &str, rule: &str, quota: &Quota) -> String {
     format!("{who}:{rule}:{}", quota.window())
 }
 
-/// Whether a name can stand in a header, quoted or not: 1 to `longest` visible ASCII characters
+/// Returns whether a name can be used in a header, quoted or not: 1 to `longest` visible ASCII characters
 /// without quotes and backslashes.
 pub(crate) fn is_plain(name: &str, longest: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     (1..=longest).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// FNV-1a, the same on every machine. Not keyed: names are the operator's, and a counter is
-/// found by this only within a subject, whose fingerprint is.
+/// Returns a hash that is equal on all machines: FNV-1a. Not keyed, because operators choose the names,
+/// and the fingerprint of the subject is keyed.
 fn name_hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
-    // Stirred once more, so that names that differ only at the end differ in all bits.
+    // Mixed once more, so that names that differ only at the end differ in all bits.
     let hash = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^ hash >> 29
 }

@@ -6,35 +6,35 @@ use crate::batch::{Batch, MAX_BATCH};
 use crate::clock::Timestamp;
 use crate::quota::Quota;
 
-/// Whether a counter had room.
+/// Result of a check for one counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// There was room.
+    /// The counter had room.
     #[default]
     Allowed,
-    /// There is none now, but there will be.
+    /// The counter has no room now, and will have.
     Denied,
-    /// There never will be: the cost is over the limit, or everything is blocked.
+    /// The counter will never have room: the cost exceeds the limit, or the quota is `blocked`.
     ExceedsCapacity,
 }
 
-/// How one counter stands.
+/// State of one counter after a check.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     limit: u64,
     used: u64,
-    /// The reset in the low 53 bits, the outcome in the topmost two. Three whole words: a
-    /// verdict has eight usages, and a byte that is written and then copied with its neighbours
-    /// stalls the processor for longer than the arithmetic of a decision takes.
+    /// The reset in the low 53 bits, the outcome in the topmost two. Three whole words, because a byte that
+    /// is written and then copied with its neighbours stalls the processor for longer than the arithmetic
+    /// of a decision takes.
     reset_and_outcome: u64,
 }
 
 const OUTCOME_AT: u32 = 62;
 
 impl Usage {
-    /// For stores that compute usages elsewhere, in a script for instance. `reset_at` is as
-    /// [`Usage::reset_at`] says.
+    /// Returns a usage, for stores that compute it elsewhere, for instance in a script. `reset_at` has the
+    /// meaning of [`Usage::reset_at`].
     #[inline]
     #[must_use]
     pub const fn new(limit: u64, used: u64, reset_at: Timestamp, outcome: Outcome) -> Self {
@@ -45,12 +45,12 @@ impl Usage {
         }
     }
 
-    /// What a blocked quota says to everything.
+    /// Returns the usage of a blocked quota.
     pub(crate) const fn blocked(now: Timestamp) -> Self {
         Self::new(0, 0, now, Outcome::ExceedsCapacity)
     }
 
-    /// What quotas say that count nothing: `blocked` and `unlimited`.
+    /// Returns the usage of a quota that counts nothing: `blocked` or `unlimited`.
     #[inline]
     pub(crate) const fn without_counting(quota: &Quota, now: u64) -> Option<Self> {
         let now = Timestamp::end(now);
@@ -61,26 +61,27 @@ impl Usage {
         }
     }
 
-    /// The most that may be used: the amount of the quota, or the burst of a token bucket.
+    /// Returns the limit: the amount of the quota, or the burst of a token bucket.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// What is used, this request included if it was charged. A fraction counts as a whole.
+    /// Returns what is used, including this request if it was charged. A fraction counts as a whole.
     #[must_use]
     pub const fn used(&self) -> u64 {
         self.used
     }
 
-    /// What is left; 0 if a charge went over the limit.
+    /// Returns what is left; 0 if a charge exceeded the limit.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 
-    /// Allowed: when the window ends (fixed and sliding window), or when the quota is whole
-    /// again (the others). Denied: when the same request will be allowed.
+    /// Returns the reset. If allowed: the end of the window (fixed and sliding window), or the instant at
+    /// which nothing is used any more (the others). If denied: the instant at which this request will be
+    /// allowed.
     #[must_use]
     pub const fn reset_at(&self) -> Timestamp {
         Timestamp::again(self.reset_and_outcome & ((1 << OUTCOME_AT) - 1))
@@ -97,7 +98,7 @@ impl Usage {
         Self::new(self.limit, self.used, reset_at, self.outcome())
     }
 
-    /// What this counter said.
+    /// Returns the outcome.
     #[inline]
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
@@ -108,7 +109,7 @@ impl Usage {
         }
     }
 
-    /// Whether this counter had room.
+    /// Returns whether this counter had room.
     #[inline]
     #[must_use]
     pub const fn is_allowed(&self) -> bool {

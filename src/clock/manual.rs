@@ -1,4 +1,4 @@
-//! Time that only moves when it is told to.
+//! Clock for tests: [`ManualClock`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -40,19 +40,19 @@ pub struct ManualClock {
 struct Manual {
     now: AtomicU64,
     wall_offset: AtomicI64,
-    /// Who sleeps, each under a key of its own, until when.
+    /// Deadline and waker of each sleeping future.
     sleepers: Mutex<Slab<(Timestamp, Waker)>>,
 }
 
 impl ManualClock {
-    /// A clock that shows 2025-01-01 00:00:00 UTC: the start of a second, an hour, a day and
+    /// Returns a clock that shows 2025-01-01 00:00:00 UTC: the start of a second, an hour, a day and
     /// a month.
     #[must_use]
     pub fn new() -> Self {
         Self::at(Timestamp::from_secs(1_735_689_600))
     }
 
-    /// A clock that shows `now`.
+    /// Returns a clock that shows `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl ManualClock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// How many futures sleep on this clock. Tells a test that its task has come to rest.
+    /// Returns the number of futures that sleep on this clock. A test uses it to wait until its task sleeps.
     #[must_use]
     pub fn sleeping(&self) -> usize {
         let sleepers = self.sleepers();
@@ -158,7 +158,7 @@ impl Clock for ManualClock {
 struct ManualSleep {
     clock: ManualClock,
     deadline: Timestamp,
-    /// Where it is registered, once it has been polled.
+    /// Key of its entry in `sleepers`, once it has been polled.
     key: Option<usize>,
 }
 
@@ -167,7 +167,7 @@ impl Future for ManualSleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        // Under the lock, so that no change passes between the look and the registration.
+        // Under the lock, so that the time does not change between the check and the registration.
         let mut sleepers = this.clock.sleepers();
         if this.clock.now() >= this.deadline {
             return Poll::Ready(());

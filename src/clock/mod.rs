@@ -18,8 +18,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An instant: whole microseconds since the Unix epoch.
 ///
-/// Every decision is made on these integers, so that the same trace gives the same answer in
-/// memory and in a script that counts in doubles (exact to 2^53).
+/// All decisions use these integers, so that a memory store and a script that computes in doubles
+/// (exact to 2^53) return equal results.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,12 +38,12 @@ impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self(0);
 
-    /// The last instant that can be told apart, in the year 2219. Later ones are taken for it.
+    /// The last instant, in the year 2219. Later ones are replaced by it.
     ///
-    /// It leaves room for three of the longest windows below 2^53.
+    /// Three of the longest windows after it are still below 2^53.
     pub const MAX: Self = Self((1 << 53) - (1 << 50));
 
-    /// The instant `micros` microseconds after the epoch, at most [`Timestamp::MAX`].
+    /// Returns the instant `micros` microseconds after the epoch, at most [`Timestamp::MAX`].
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         if micros > Self::MAX.0 {
@@ -53,26 +53,26 @@ impl Timestamp {
         }
     }
 
-    /// The instant `secs` seconds after the epoch, at most [`Timestamp::MAX`].
+    /// Returns the instant `secs` seconds after the epoch, at most [`Timestamp::MAX`].
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self::from_micros(secs.saturating_mul(1_000_000))
     }
 
-    /// Microseconds since the epoch.
+    /// Returns the microseconds since the epoch.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded up: a client that waits until then has waited
-    /// long enough.
+    /// Returns the whole seconds since the epoch, rounded up, so that a client that waits until then does
+    /// not wait too short.
     #[must_use]
     pub const fn as_secs_rounded_up(self) -> u64 {
         self.0.div_ceil(1_000_000)
     }
 
-    /// This instant and `duration`, at most [`Timestamp::MAX`]. Parts of a microsecond are
+    /// Returns this instant plus `duration`, at most [`Timestamp::MAX`]. Parts of a microsecond are
     /// rounded up.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
@@ -83,7 +83,7 @@ impl Timestamp {
         )
     }
 
-    /// How long after `earlier` this is; nothing if it is not after it.
+    /// Returns the time since `earlier`; zero if `earlier` is not before this instant.
     #[must_use]
     pub const fn duration_since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -107,13 +107,13 @@ impl Timestamp {
         Self::end(self.0.saturating_add_signed(micros))
     }
 
-    /// The microseconds of an instant that was valid before.
+    /// Returns an instant from microseconds that came from a valid instant.
     #[inline]
     pub(crate) const fn again(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// An end computed from a valid instant: may lie past [`Timestamp::MAX`], never past 2^53.
+    /// Returns an instant that was computed from a valid one: possibly after [`Timestamp::MAX`], below 2^53.
     #[inline]
     pub(crate) const fn end(micros: u64) -> Self {
         const LAST: u64 = (1 << 53) - 1;
@@ -127,7 +127,7 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// Before the epoch is taken for the epoch, after [`Timestamp::MAX`] for that.
+/// Times before the epoch become the epoch, those after [`Timestamp::MAX`] become that.
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -169,7 +169,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn sleep_until(&self, deadline: Timestamp) -> Sleep;
 }
 
-/// A clock that is shared.
+/// Shared clock.
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Timestamp {
         (**self).now()
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_times_go_there_and_back() {
+    fn system_time_round_trips() {
         let timestamp = Timestamp::from_micros(1_735_689_600_123_456);
         assert_eq!(Timestamp::from(SystemTime::from(timestamp)), timestamp);
         let before = UNIX_EPOCH - Duration::from_secs(1);

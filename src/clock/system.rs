@@ -1,11 +1,11 @@
-//! The machine's time.
+//! System clock: [`SystemClock`].
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use futures_timer::Delay;
 
-use super::counter::{Counter, Reading};
+use super::counter::{ClockReading, TickCounter};
 use super::wall::WallOffset;
 use super::{Clock, Sleep, Timestamp, ticks};
 
@@ -19,13 +19,13 @@ use super::{Clock, Sleep, Timestamp, ticks};
 /// [`now`](Clock::now) does not follow a step of the wall clock (NTP, an operator), so that rate
 /// windows keep their length. [`wall_offset`](Clock::wall_offset) does: it is measured again at most
 /// every 500 µs, when the system's clock is read, and not once per request. Changes below 10 ms are
-/// ignored. A program that starts before the machine knows the time is therefore right as soon as
-/// the machine is. After a suspend, during which monotonic time stands still, tokens, maintenance
+/// ignored. A program that starts before the machine has synchronised its time is therefore right as
+/// soon as the machine is. After a suspend, during which monotonic time stands still, tokens, maintenance
 /// and calendar windows are right at once, and rate windows are behind by the length of the suspend.
 ///
-/// It is read once or more per request, so where the processor has a counter of its own that ticks
-/// steadily (`x86_64`), that tells the time for up to half a millisecond between two readings of
-/// the system's clock: to a few microseconds, and checked at every reading.
+/// On `x86_64` processors with an invariant time stamp counter, that counter measures up to 500 µs
+/// between two readings of the system clock. Its error is a few microseconds, and is checked at each
+/// reading.
 ///
 /// ```
 /// use tollgate::{Clock, SystemClock};
@@ -36,8 +36,8 @@ use super::{Clock, Sleep, Timestamp, ticks};
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     system: System,
-    /// Tells the time between two readings, where there is one that can.
-    counter: Option<Arc<Counter>>,
+    /// Measures the time between two readings; `None` if the processor has no invariant counter.
+    counter: Option<Arc<TickCounter>>,
     wall: Arc<WallOffset>,
 }
 
@@ -53,7 +53,7 @@ impl SystemClock {
     /// Creates a clock that reads the wall clock through `read`.
     fn with_wall(read: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         let system = System::starting_at(read());
-        let counter = ticks::are_steady().then(|| Arc::new(Counter::new(system.read_both())));
+        let counter = ticks::are_steady().then(|| Arc::new(TickCounter::new(system.read_both())));
         Self {
             system,
             counter,
@@ -73,10 +73,10 @@ impl SystemClock {
     }
 }
 
-/// The system's clock.
+/// Monotonic clock of the operating system.
 #[derive(Clone, Copy, Debug)]
 struct System {
-    /// What the wall showed at the start, in microseconds.
+    /// Wall-clock time at the start, in microseconds.
     wall: u64,
     started: Instant,
 }
@@ -89,8 +89,8 @@ impl System {
         }
     }
 
-    /// The time in microseconds. It stands still a second before the last instant, so that
-    /// whoever goes on from a reading does not get past that.
+    /// Returns the time in microseconds. It stops a second before [`Timestamp::MAX`], so that the counter
+    /// does not exceed it between two readings.
     fn read(&self) -> u64 {
         const LAST: u64 = Timestamp::MAX.as_micros() - 1_000_000;
         let elapsed = self.started.elapsed();
@@ -101,12 +101,12 @@ impl System {
             .min(LAST)
     }
 
-    /// The same, between two readings of the counter.
-    fn read_both(&self) -> Reading {
+    /// Reads the system clock between two readings of the counter.
+    fn read_both(&self) -> ClockReading {
         let before = ticks::read();
         let micros = self.read();
         let after = ticks::read();
-        Reading {
+        ClockReading {
             before,
             micros,
             after,
@@ -141,7 +141,7 @@ impl Clock for SystemClock {
     fn sleep_until(&self, deadline: Timestamp) -> Sleep {
         let clock = self.clone();
         Box::pin(async move {
-            // A timer may fire a little early; the promise is about the clock.
+            // A timer may fire a little early; the deadline is on this clock.
             loop {
                 let left = deadline.duration_since(clock.now());
                 if left.is_zero() {
@@ -220,9 +220,8 @@ mod tests {
         assert!(fresh, "{}", clock.wall_offset());
     }
 
-    /// On this machine, whatever its counter is like: between two looks at the system's clock.
     #[test]
-    fn keeps_to_the_systems_clock() {
+    fn time_is_between_two_readings_of_the_system_clock() {
         let clock = SystemClock::new();
         std::thread::scope(|scope| {
             for _ in 0..2 {
@@ -231,12 +230,12 @@ mod tests {
                     let mut last = 0;
                     while last < end {
                         let before = clock.system.read();
-                        let told = clock.now().as_micros();
+                        let time = clock.now().as_micros();
                         let after = clock.system.read();
-                        assert!(told + 50 >= before, "{told} is behind {before}");
-                        assert!(told <= after + 50, "{told} is ahead of {after}");
-                        assert!(told + 1 >= last, "{told} after {last}");
-                        last = told;
+                        assert!(time + 50 >= before, "{time} is behind {before}");
+                        assert!(time <= after + 50, "{time} is ahead of {after}");
+                        assert!(time + 1 >= last, "{time} after {last}");
+                        last = time;
                     }
                 });
             }

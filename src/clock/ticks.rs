@@ -1,13 +1,14 @@
-//! The processor's own counter.
+//! Time stamp counter of the processor.
 
-/// What it shows. The processor reads it in passing, without waiting for what it has begun.
+/// Returns the counter. Does not wait for instructions that have been started.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn read() -> u64 {
     safe_arch::read_timestamp_counter()
 }
 
-/// Whether it ticks at one speed, however fast the processor runs, and on while it sleeps.
+/// Returns whether the counter is invariant: its rate does not depend on the frequency and the sleep
+/// states of the processor.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn are_steady() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -15,7 +16,7 @@ pub(super) fn are_steady() -> bool {
 
     const POWER_MANAGEMENT: u32 = 0x8000_0007;
     const INVARIANT: u32 = 1 << 8;
-    // Under a hypervisor, asking takes longer than a thousand decisions.
+    // Under a hypervisor, `cpuid` takes longer than a thousand decisions.
     static STEADY: OnceLock<bool> = OnceLock::new();
     *STEADY.get_or_init(|| {
         __cpuid(0x8000_0000).eax >= POWER_MANAGEMENT
@@ -23,7 +24,7 @@ pub(super) fn are_steady() -> bool {
     })
 }
 
-/// Elsewhere, the system's clock is all there is.
+/// Other architectures use the system clock only.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn read() -> u64 {
     0

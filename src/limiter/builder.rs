@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Inner, Limiter};
+use super::{Limiter, LimiterShared};
 use crate::batch::MAX_CHECKS;
 use crate::clock::{Clock, SystemClock};
 use crate::error::ValidationError;
@@ -32,34 +32,33 @@ impl Default for LimiterBuilder {
 }
 
 impl LimiterBuilder {
-    /// The name of the rule. Limiters of the same name that share a store share their
-    /// counters; `default`, if none is given.
+    /// Sets the name of the rule. Default: `default`. Limiters of one name that share a store share their
+    /// counters.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// One more quota, all of which must have room. At least one, at most eight.
+    /// Adds a quota. All quotas must have room. Required: one to eight.
     pub fn quota(mut self, quota: impl IntoQuota) -> Self {
         self.quotas.push(quota.into_quota());
         self
     }
 
-    /// Where to count; a [`MemoryStore`](crate::MemoryStore) of its own, if not given. In an [`Arc`], several
-    /// limiters can share it. They should share their clock as well: a store that has seen one
-    /// clock's present does not go back to another's past.
+    /// Sets the store. Default: a [`MemoryStore`](crate::MemoryStore) of its own. Limiters can share a store
+    /// in an [`Arc`]. They should share the clock, too: for a store, time does not go back.
     pub fn store(mut self, store: impl Store) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// The clock; the machine's, if not given. In an [`Arc`], it can be shared.
+    /// Sets the clock. Default: [`SystemClock`](crate::SystemClock). Can be shared in an [`Arc`].
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Checks the settings and builds the limiter.
+    /// Validates the settings and builds the limiter.
     pub fn build(self) -> Result<Limiter, ValidationError> {
         if self.quotas.is_empty() || self.quotas.len() > MAX_CHECKS {
             return Err(ValidationError::new(
@@ -91,7 +90,7 @@ impl LimiterBuilder {
         let clock = self.clock;
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         Ok(Limiter {
-            inner: Arc::new(Inner {
+            shared: Arc::new(LimiterShared {
                 counters: counters.into(),
                 time: store.use_clock(&clock),
                 store,

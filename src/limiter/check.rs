@@ -31,41 +31,42 @@ use crate::usage::Usages;
 pub struct CheckBuilder<'a> {
     limiter: &'a Limiter,
     subject: Subject<'a>,
-    verb: Verb,
+    operation: Operation,
     cost: u64,
     replacement: Replacement<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum Operation {
     Check,
     Peek,
     Record,
 }
 
-/// What applies to this call in place of the limiter's quotas.
+/// Quotas of this call in place of the limiter's.
 #[derive(Clone, Copy, Debug)]
 enum Replacement<'a> {
     None,
-    /// Another amount of the first.
+    /// Another amount of the first quota.
     Amount(u64),
-    /// Another quota for each.
+    /// Another quota for each counter.
     Quotas(&'a [Quota]),
 }
 
 impl<'a> CheckBuilder<'a> {
     #[inline]
-    pub(super) fn new(limiter: &'a Limiter, subject: Subject<'a>, verb: Verb) -> Self {
+    pub(super) fn new(limiter: &'a Limiter, subject: Subject<'a>, operation: Operation) -> Self {
         Self {
             limiter,
             subject,
-            verb,
+            operation,
             cost: 1,
             replacement: Replacement::None,
         }
     }
 
-    /// Charges this much. Default: 1. With 0, tells whether the limit is kept and charges nothing.
+    /// Sets the cost. Default: 1. With 0, nothing is charged, and the check is allowed unless the limit is
+    /// exceeded.
     pub fn cost(mut self, cost: u64) -> Self {
         self.cost = cost;
         self
@@ -106,15 +107,15 @@ impl<'a> CheckBuilder<'a> {
 
     /// Repeats the check until it is allowed, for at most `within`.
     ///
-    /// Waits exactly as long as the decision says, on the limiter's clock. If waiting cannot help, or
+    /// Waits for the [`retry_after`](Decision::retry_after) of the decision, on the limiter's clock. If waiting cannot help, or
     /// would take longer, the denial is returned at once. So is the result of
     /// [`peek`](Limiter::peek) and [`record`](Limiter::record), which have nothing to wait for.
     pub async fn until_ready(self, within: Duration) -> Result<Decision, Error> {
-        let wait = |decision: &Decision| match self.verb {
-            Verb::Check => decision.retry_after(),
-            Verb::Peek | Verb::Record => None,
+        let wait = |decision: &Decision| match self.operation {
+            Operation::Check => decision.retry_after(),
+            Operation::Peek | Operation::Record => None,
         };
-        repeat_until_ready(&*self.limiter.inner.clock, within, || self.send(), wait).await
+        repeat_until_ready(&*self.limiter.shared.clock, within, || self.send(), wait).await
     }
 
     /// [`until_ready`](CheckBuilder::until_ready) where there is no runtime, blocking this thread.
@@ -140,7 +141,7 @@ impl<'a> CheckBuilder<'a> {
     /// Returns the first load of the overrides if it is not done and this call depends on it.
     #[inline]
     pub(super) fn loading_overrides(&self) -> Option<StoreFuture<()>> {
-        let overrides = self.limiter.inner.store.overrides()?;
+        let overrides = self.limiter.shared.store.overrides()?;
         let is_loading = overrides.table().is_loading();
         let waits = is_loading && matches!(self.replacement, Replacement::None);
         waits.then(|| overrides.loaded())
@@ -154,10 +155,12 @@ impl<'a> CheckBuilder<'a> {
         send: fn(&CheckBuilder<'_>) -> StoreFuture<T, Error>,
     ) -> StoreFuture<T, Error> {
         let (limiter, subject) = (self.limiter.clone(), OwnedSubject::from(&self.subject));
-        let Self { verb, cost, .. } = *self;
+        let Self {
+            operation, cost, ..
+        } = *self;
         StoreFuture::pending(async move {
             loading.await?;
-            let check = CheckBuilder::new(&limiter, subject.as_subject(), verb).cost(cost);
+            let check = CheckBuilder::new(&limiter, subject.as_subject(), operation).cost(cost);
             let answer = send(&check);
             answer.await
         })
@@ -181,25 +184,31 @@ impl<'a> CheckBuilder<'a> {
         }
     }
 
-    /// Puts the check to the store, under these quotas.
+    /// Sends the check to the store, under these quotas.
     #[inline]
     pub(super) fn send_under(
         &self,
         quotas: &EffectiveQuotas<'_>,
         now: Timestamp,
     ) -> StoreFuture<Decision, Error> {
-        let Self { verb, cost, .. } = *self;
+        let Self {
+            operation, cost, ..
+        } = *self;
         let answer =
-            self.limiter
-                .with_batch(&self.subject, quotas, cost, |store, batch| match verb {
-                    Verb::Check => store.decide(batch, now),
-                    Verb::Peek => store.peek(batch, now),
-                    Verb::Record => store.record(batch, now),
-                });
+            self.limiter.with_batch(
+                &self.subject,
+                quotas,
+                cost,
+                |store, batch| match operation {
+                    Operation::Check => store.decide(batch, now),
+                    Operation::Peek => store.peek(batch, now),
+                    Operation::Record => store.record(batch, now),
+                },
+            );
         let conclusion = Conclusion {
-            verb,
+            operation,
             cost,
-            wall_offset: self.limiter.inner.wall_offset(),
+            wall_offset: self.limiter.shared.wall_offset(),
         };
         let windows = quotas.windows(self.limiter.counters());
         // Usages are large: read where they are if the store has answered.
@@ -222,7 +231,7 @@ impl<'a> CheckBuilder<'a> {
 /// What a decision depends on besides the usages.
 #[derive(Clone, Copy)]
 struct Conclusion {
-    verb: Verb,
+    operation: Operation,
     cost: u64,
     wall_offset: i64,
 }
@@ -238,10 +247,10 @@ impl Conclusion {
         store::expect_len(usages, windows.len())?;
         let order = windows.map(|window| (0, u64::MAX - window));
         let decision = Decision::new(usages.at(), usages.live(), order);
-        let charged = match self.verb {
-            Verb::Check if decision.is_allowed() => self.cost,
-            Verb::Check | Verb::Peek => 0,
-            Verb::Record => self.cost,
+        let charged = match self.operation {
+            Operation::Check if decision.is_allowed() => self.cost,
+            Operation::Check | Operation::Peek => 0,
+            Operation::Record => self.cost,
         };
         Ok(decision.with_charged(charged).on_wall(self.wall_offset))
     }
@@ -272,7 +281,7 @@ impl IntoFuture for CheckBuilder<'_> {
     type Output = Result<Decision, Error>;
     type IntoFuture = StoreFuture<Decision, Error>;
 
-    /// Puts the check to the store.
+    /// Sends the check to the store.
     fn into_future(self) -> Self::IntoFuture {
         self.send()
     }

@@ -1,4 +1,4 @@
-//! The quotas of one call: the limiter's own, or others in their place.
+//! Quotas of one call: [`EffectiveQuotas`].
 
 use std::borrow::Cow;
 use std::slice;
@@ -86,10 +86,10 @@ impl Limiter {
         subject: &Subject<'_>,
         now: Timestamp,
     ) -> EffectiveQuotas<'static> {
-        let overrides = self.inner.store.overrides().map(OverrideStore::table);
+        let overrides = self.shared.store.overrides().map(OverrideStore::table);
         match overrides.filter(|overrides| overrides.may_have(subject)) {
             Some(overrides) => {
-                let wall = clock::wall_at(&*self.inner.clock, now);
+                let wall = clock::wall_at(&*self.shared.clock, now);
                 self.overridden_quotas(overrides, subject, wall)
             }
             None => EffectiveQuotas::OWN,
@@ -105,8 +105,8 @@ impl Limiter {
         // Overrides are stored with addresses that were written as text folded to addresses.
         let subject = subject.with_addresses();
         let set = |counter: &Counter| {
-            // The whole subject comes first. Dimensions without a name are told apart by their
-            // position, so that one of them alone means nothing.
+            // The whole subject comes first. Dimensions without a name are distinguished by
+            // their position, so one of them alone is no subject.
             let named = subject.dimensions().filter(|(name, _)| !name.is_empty());
             let mut subjects = std::iter::once(subject).chain(named.map(Subject::named));
             subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), wall))

@@ -1,4 +1,4 @@
-//! The engine without HTTP: quotas, a store and a clock behind one cheap handle.
+//! Limiter without HTTP: [`Limiter`].
 
 mod builder;
 mod check;
@@ -22,11 +22,11 @@ use crate::usage::Usages;
 
 pub use self::builder::LimiterBuilder;
 pub use self::check::CheckBuilder;
-use self::check::Verb;
+use self::check::Operation;
 use self::effective_quotas::EffectiveQuotas;
 pub use self::reserve::{Reservation, Reserve};
 
-/// One rule, counted per key: what to use where there is no HTTP request to look at.
+/// One rule, counted per key, for work that is not an HTTP request.
 ///
 /// ```
 /// use tollgate::Limiter;
@@ -38,8 +38,7 @@ pub use self::reserve::{Reservation, Reserve};
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 ///
-/// Clones share the same counters. Nothing needs a runtime: `.wait()` where there is none,
-/// `.await` where there is one.
+/// Clones share the counters. A runtime is not needed: use `.await` in a task, and `.wait()` elsewhere.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,10 +62,10 @@ pub use self::reserve::{Reservation, Reserve};
 /// ```
 #[derive(Clone)]
 pub struct Limiter {
-    inner: Arc<Inner>,
+    shared: Arc<LimiterShared>,
 }
 
-struct Inner {
+struct LimiterShared {
     counters: Box<[Counter]>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -74,7 +73,7 @@ struct Inner {
     time: TimeSource,
 }
 
-impl Inner {
+impl LimiterShared {
     /// Returns the microseconds to add to the store's instants to get wall-clock time.
     #[inline]
     fn wall_offset(&self) -> i64 {
@@ -83,22 +82,22 @@ impl Inner {
 }
 
 impl Limiter {
-    /// A limiter with one quota, counting in memory.
+    /// Returns a limiter with one quota that counts in memory.
     pub fn new(quota: impl IntoQuota) -> Result<Self, ValidationError> {
         Self::builder().quota(quota).build()
     }
 
-    /// A limiter with settings.
+    /// Returns a builder.
     pub fn builder() -> LimiterBuilder {
         LimiterBuilder::default()
     }
 
     /// Charges `key` if every quota has room.
     ///
-    /// Nothing happens before the [`CheckBuilder`] is awaited or waited for.
+    /// Nothing is charged before the [`CheckBuilder`] is awaited or waited for.
     #[inline]
     pub fn check<'a>(&'a self, key: impl Into<Subject<'a>>) -> CheckBuilder<'a> {
-        CheckBuilder::new(self, key.into(), Verb::Check)
+        CheckBuilder::new(self, key.into(), Operation::Check)
     }
 
     /// Returns what [`check`](Limiter::check) would return. Charges nothing.
@@ -107,13 +106,13 @@ impl Limiter {
     /// # use tollgate::Limiter;
     /// let limiter = Limiter::new("3/hour")?;
     /// limiter.check("alice").wait()?;
-    /// let stand = limiter.peek("alice").wait()?;
-    /// assert_eq!((stand.used(), stand.remaining()), (1, 2));
+    /// let peeked = limiter.peek("alice").wait()?;
+    /// assert_eq!((peeked.used(), peeked.remaining()), (1, 2));
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     #[inline]
     pub fn peek<'a>(&'a self, key: impl Into<Subject<'a>>) -> CheckBuilder<'a> {
-        CheckBuilder::new(self, key.into(), Verb::Peek)
+        CheckBuilder::new(self, key.into(), Operation::Peek)
     }
 
     /// Charges what has already happened, whether there was room or not.
@@ -122,25 +121,25 @@ impl Limiter {
     /// # use tollgate::Limiter;
     /// let tokens = Limiter::new("1000/hour")?;
     /// if tokens.peek("alice").wait()?.is_allowed() {
-    ///     let answer_took = 1_200; // known only afterwards
-    ///     tokens.record("alice").cost(answer_took).wait()?;
+    ///     let tokens_used = 1_200; // known only afterwards
+    ///     tokens.record("alice").cost(tokens_used).wait()?;
     /// }
     /// assert!(tokens.peek("alice").wait()?.is_denied());
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     #[inline]
     pub fn record<'a>(&'a self, key: impl Into<Subject<'a>>) -> CheckBuilder<'a> {
-        CheckBuilder::new(self, key.into(), Verb::Record)
+        CheckBuilder::new(self, key.into(), Operation::Record)
     }
 
-    /// How much `key` has left, in the quota that has the least.
+    /// Returns what `key` has left, in the quota with the least.
     pub fn remaining<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<u64, Error> {
-        let peek = CheckBuilder::new(self, key.into(), Verb::Peek).cost(0);
+        let peek = CheckBuilder::new(self, key.into(), Operation::Peek).cost(0);
         peek.send()
             .map(|decision| decision.map(|decision| decision.remaining()))
     }
 
-    /// How every quota of `key` stands, in the order of [`counters`](Limiter::counters).
+    /// Returns the usage of each quota of `key`, in the order of [`counters`](Limiter::counters).
     ///
     /// ```
     /// # use tollgate::Limiter;
@@ -154,18 +153,16 @@ impl Limiter {
     pub fn usages<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<Usages, Error> {
         let (subject, now) = (key.into(), self.now());
         let quotas = self.effective_quotas(&subject, now);
-        let offset = self.inner.wall_offset();
+        let offset = self.shared.wall_offset();
         let answer = self.with_batch(&subject, &quotas, 0, |store, batch| store.peek(batch, now));
         answer.map(move |usages| Ok(usages?.offset_by(offset)))
     }
 
-    /// Takes back what `decision` has [`charged`](Decision::charged) `key`, as far as it still
-    /// counts. Once: a decision that is cloned and given back twice takes back what others
-    /// were charged.
+    /// Refunds what `decision` has [`charged`](Decision::charged) `key`, as far as it still counts. Refund
+    /// a decision once: a clone that is refunded too takes back other charges.
     ///
-    /// By the quotas that apply to `key` now. What was charged under others, said
-    /// [for one call](CheckBuilder::quotas), is given back exactly by a [reservation](Self::reserve), which
-    /// also cannot be forgotten.
+    /// Uses the quotas that apply to `key` now. A charge under quotas that were set
+    /// [for one call](CheckBuilder::quotas) is refunded exactly by a [reservation](Self::reserve).
     ///
     /// ```
     /// # use tollgate::Limiter;
@@ -178,10 +175,7 @@ impl Limiter {
     /// assert_eq!(sends.remaining("alice").wait()?, 3);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "so that it is not given back twice"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "a decision is refunded once")]
     pub fn refund<'a>(
         &self,
         key: impl Into<Subject<'a>>,
@@ -193,7 +187,7 @@ impl Limiter {
         self.refund_under(&subject, &quotas, decision.charged(), charged_at)
     }
 
-    /// Forgets what this limiter has counted for `key`.
+    /// Removes the counters of this limiter for `key`.
     pub fn reset<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<(), Error> {
         let subject = key.into();
         let answer = self.with_batch(&subject, &EffectiveQuotas::OWN, 0, |store, batch| {
@@ -205,35 +199,35 @@ impl Limiter {
         answer.map(|done| done.map_err(Error::from))
     }
 
-    /// Forgets everything in the store, also what other limiters have counted there.
+    /// Removes all counters of the store, also those of other limiters.
     pub fn clear(&self) -> StoreFuture<(), Error> {
         self.with_admin(|admin| admin.clear())
     }
 
-    /// How many counters the store keeps, also for other limiters, and also those that have
-    /// expired but not been swept.
+    /// Returns the number of counters in the store, including those of other limiters and expired ones
+    /// that have not been swept.
     pub fn len(&self) -> StoreFuture<usize, Error> {
         self.with_admin(|admin| admin.len())
     }
 
-    /// Removes every expired counter and returns how many there were. Not needed for the
-    /// memory store, which sweeps as it goes.
+    /// Removes every expired counter and returns how many there were. Not needed for the memory store,
+    /// which sweeps with each request.
     pub fn sweep(&self) -> StoreFuture<usize, Error> {
         let now = self.now();
         self.with_admin(|admin| admin.sweep(now))
     }
 
-    /// What is counted, in the order in which it was given.
+    /// Returns the counters, in the order of the quotas.
     #[must_use]
     pub fn counters(&self) -> &[Counter] {
-        &self.inner.counters
+        &self.shared.counters
     }
 
     fn with_admin<T: Unpin + Send + 'static>(
         &self,
         call: impl FnOnce(&dyn StoreAdmin) -> StoreFuture<T>,
     ) -> StoreFuture<T, Error> {
-        match self.inner.store.admin() {
+        match self.shared.store.admin() {
             Some(admin) => call(admin).map(|done| done.map_err(Error::from)),
             None => StoreFuture::ready(Err(no_admin().into())),
         }
@@ -241,7 +235,7 @@ impl Limiter {
 
     #[inline]
     fn now(&self) -> Timestamp {
-        clock::now(&*self.inner.clock)
+        clock::now(&*self.shared.clock)
     }
 
     /// Calls `call` with a check for each counter of a subject.
@@ -259,7 +253,7 @@ impl Limiter {
             let check = Check::new(subject, counter).with_quota(quota);
             checks.push(check.with_cost(cost));
         }
-        call(&*self.inner.store, &Batch::from_plan(&checks))
+        call(&*self.shared.store, &Batch::from_plan(&checks))
     }
 
     /// Takes back a charge that was made at `charged_at` under these quotas.
@@ -284,8 +278,8 @@ impl Limiter {
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiter")
-            .field("counters", &self.inner.counters)
-            .field("store", &self.inner.store)
+            .field("counters", &self.shared.counters)
+            .field("store", &self.shared.store)
             .finish_non_exhaustive()
     }
 }

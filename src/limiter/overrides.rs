@@ -8,8 +8,8 @@ use crate::observe;
 use crate::store::{Override, StoreFuture, no_overrides};
 
 impl Limiter {
-    /// Sets another limit for one subject, or for all subjects that have a dimension, in the
-    /// store: for all who share it, within a second. What was counted stays counted.
+    /// Sets another limit for one subject, or for all subjects with a dimension. It applies in all processes
+    /// that share the store, within a second. Counts are kept.
     ///
     /// ```
     /// use tollgate::{Limiter, Override};
@@ -27,18 +27,18 @@ impl Limiter {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     ///
-    /// The rule of the override is the [name](crate::LimiterBuilder::name) of the limiter. What is
-    /// for a subject as a whole comes before what is for a dimension of it, and of those an earlier
-    /// one before a later. A limit that is set [for one call](crate::CheckBuilder::limit) comes before all.
+    /// The rule of the override is the [name](crate::LimiterBuilder::name) of the limiter. An override for a
+    /// whole subject takes precedence over one for a dimension, and an earlier dimension over a later one.
+    /// A limit that is set [for one call](crate::CheckBuilder::limit) takes precedence over all.
     pub fn set_override(&self, new: Override) -> StoreFuture<(), Error> {
-        if let Err(wrong) = self.fits(&new) {
-            return StoreFuture::ready(Err(wrong.into()));
+        if let Err(invalid) = self.validate(&new) {
+            return StoreFuture::ready(Err(invalid.into()));
         }
         // Otherwise expired overrides would accumulate if they are never listed.
-        let Some(store) = self.inner.store.overrides() else {
+        let Some(store) = self.shared.store.overrides() else {
             return StoreFuture::ready(Err(no_overrides().into()));
         };
-        store.table().sweep(clock::wall_now(&*self.inner.clock));
+        store.table().sweep(clock::wall_now(&*self.shared.clock));
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.expires_at());
         store.set(new).map(move |set| {
             set?;
@@ -49,9 +49,9 @@ impl Limiter {
 
     /// Removes the limits that were set for exactly this subject. Returns whether there were any.
     pub fn remove_override<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<bool, Error> {
-        // As it is kept: addresses that were written as text are addresses.
+        // Overrides store the text of an address as an address.
         let of = Override::of(key.into(), self.rule());
-        let Some(store) = self.inner.store.overrides() else {
+        let Some(store) = self.shared.store.overrides() else {
             return StoreFuture::ready(Ok(false));
         };
         let answer = store.remove(&of.subject(), self.rule());
@@ -65,11 +65,11 @@ impl Limiter {
         })
     }
 
-    /// The limits of this limiter that were set at run time and still apply.
+    /// Returns the overrides of this limiter that have not expired.
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
-        let known = self.inner.store.overrides();
-        let wall = clock::wall_now(&*self.inner.clock);
+        let known = self.shared.store.overrides();
+        let wall = clock::wall_now(&*self.shared.clock);
         let mut all = known.map_or_else(Vec::new, |known| known.table().list(wall));
         all.retain(|known| known.rule() == self.rule());
         all
@@ -79,8 +79,8 @@ impl Limiter {
         self.counters()[0].rule()
     }
 
-    /// Whether it is for this limiter, and for one of its quotas.
-    fn fits(&self, new: &Override) -> Result<(), ValidationError> {
+    /// Checks that an override is for this limiter and for one of its quotas.
+    fn validate(&self, new: &Override) -> Result<(), ValidationError> {
         if new.rule() != self.rule() {
             let expected = format!("the name of the limiter, `{}`", self.rule());
             return Err(ValidationError::new("rule name", new.rule(), expected));

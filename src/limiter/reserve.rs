@@ -26,7 +26,7 @@ impl<'a> Reserve<'a> {
         Self(check)
     }
 
-    /// Reserves this much instead of 1.
+    /// Sets the cost. Default: 1.
     pub fn cost(self, cost: u64) -> Self {
         Self(self.0.cost(cost))
     }
@@ -41,7 +41,7 @@ impl<'a> Reserve<'a> {
         Self(self.0.quotas(quotas))
     }
 
-    /// The reservation, blocking this thread until it is there. Needs no runtime, so it must not
+    /// Returns the reservation, blocking this thread until it is known. Needs no runtime, so it must not
     /// be called from a task on one unless the store is in memory.
     pub fn wait(&self) -> Result<Reservation, Error> {
         self.send().wait()
@@ -50,7 +50,7 @@ impl<'a> Reserve<'a> {
     /// Repeats the reservation until it is allowed, for at most `within`: see [`CheckBuilder::until_ready`].
     pub async fn until_ready(self, within: Duration) -> Result<Reservation, Error> {
         let wait = |reservation: &Reservation| reservation.decision().retry_after();
-        let clock = &*self.0.limiter().inner.clock;
+        let clock = &*self.0.limiter().shared.clock;
         repeat_until_ready(clock, within, || self.send(), wait).await
     }
 
@@ -92,7 +92,7 @@ impl IntoFuture for Reserve<'_> {
     type Output = Result<Reservation, Error>;
     type IntoFuture = StoreFuture<Reservation, Error>;
 
-    /// Puts the reservation to the store.
+    /// Sends the reservation to the store.
     fn into_future(self) -> Self::IntoFuture {
         self.send()
     }
@@ -109,7 +109,7 @@ struct Completing<T: Send + Unpin + 'static> {
 impl<T: Send + Unpin + 'static> Completing<T> {
     fn detached(answer: StoreFuture<T, Error>) -> StoreFuture<T, Error> {
         match answer.try_ready() {
-            Ok(there) => StoreFuture::ready(there),
+            Ok(result) => StoreFuture::ready(result),
             Err(pending) => StoreFuture::pending(Self {
                 answer: Some(pending),
                 is_complete: false,
@@ -139,11 +139,11 @@ impl<T: Send + Unpin + 'static> Drop for Completing<T> {
     }
 }
 
-/// Room that is kept for something that may or may not happen.
+/// Charge for work that may or may not happen.
 ///
-/// It is charged from the beginning, so no other caller can take it. [`commit`](Self::commit) it when
-/// the thing has happened. Otherwise the charge is given back: by [`cancel`](Self::cancel), or when
-/// the reservation is dropped, also by a `?` or a panic on the way. See [`Limiter::reserve`].
+/// It is charged when it is made, so no other caller can use the room. [`commit`](Self::commit) it when
+/// the work is done. Otherwise the charge is refunded: by [`cancel`](Self::cancel), or when the
+/// reservation is dropped, also by a `?` or a panic. See [`Limiter::reserve`].
 ///
 /// ```
 /// use tollgate::Limiter;
@@ -153,7 +153,7 @@ impl<T: Send + Unpin + 'static> Drop for Completing<T> {
 /// }
 ///
 /// let mails = Limiter::new("2/hour")?;
-/// for (mail, left) in [("ada@example.com", 1), ("nobody", 1), ("bob@example.com", 0)] {
+/// for (mail, left) in [("ada@example.com", 1), ("no address", 1), ("bob@example.com", 0)] {
 ///     let room = mails.reserve("all").wait()?;
 ///     assert!(room.is_allowed());
 ///     if send(mail).is_ok() {
@@ -167,69 +167,67 @@ impl<T: Send + Unpin + 'static> Drop for Completing<T> {
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 ///
-/// # What is given back
+/// # Amount of the refund
 ///
-/// Exactly what was charged, by the quotas that it was charged under, as far as it still counts:
-/// if its window is over meanwhile, nothing, and never anything out of another window. Only what was
-/// [forgotten](Limiter::reset) in between cannot be told from what was charged since, unless it is in
-/// a log.
+/// What was charged, under the quotas of the charge, as far as it still counts. After the end of its window
+/// nothing is refunded, and another window is never credited. After a [reset](Limiter::reset), a refund can
+/// take back later charges, except in a sliding log.
 ///
-/// # When
+/// # Time of the refund
 ///
-/// In memory, at once. Over a network, dropping sends word and does not wait for an answer;
-/// `cancel().await` does, and says if it failed. The same goes for a reservation that was asked for
-/// and not waited for: when it comes, it is given back. For that, stores that begin to work only
-/// when they are awaited need a runtime of tokio, and the feature `redis`. What is not given back,
-/// because the process or the connection is gone, stays charged until its window is over: then
-/// there is less room for a while, never more than the limit.
-#[must_use = "it is given back when it is dropped: commit it when the thing has happened"]
+/// A memory store refunds at once. With a store behind a network, a drop sends the refund and does not wait
+/// for the reply; `cancel().await` waits, and returns an error if it failed. A reservation whose future is
+/// dropped is refunded when its reply arrives. For stores that work only while they are polled, that needs
+/// a tokio runtime and the feature `redis`. A refund that is lost with the process or the connection stays
+/// charged until its window ends: then less is admitted, never more than the limit.
+#[must_use = "a dropped reservation is refunded: commit it when the work is done"]
 pub struct Reservation {
     limiter: Limiter,
     subject: OwnedSubject,
     quotas: EffectiveQuotas<'static>,
     decision: Decision,
-    /// What is to be given back.
+    /// Amount that a drop refunds.
     held: u64,
 }
 
 impl Reservation {
-    /// Whether there was room.
+    /// Returns whether there was room.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
         self.decision.is_allowed()
     }
 
-    /// Whether there was none. Then nothing is held, and there is nothing to give back.
+    /// Returns whether there was no room. Nothing is charged then.
     #[must_use]
     pub const fn is_denied(&self) -> bool {
         self.decision.is_denied()
     }
 
-    /// Where things stand, this reservation included.
+    /// Returns the decision on the reservation.
     pub const fn decision(&self) -> &Decision {
         &self.decision
     }
 
-    /// It has happened: the charge stays.
+    /// Keeps the charge.
     pub fn commit(mut self) {
         self.held = 0;
     }
 
-    /// It has happened, and what it costs is known only now: the rest of what was reserved is
-    /// given back, or the difference is charged, whether there is room for it or not.
+    /// Corrects the charge to a cost that is known only now: refunds the difference, or charges it, whether
+    /// there is room for it or not.
     ///
     /// ```
     /// # use tollgate::Limiter;
     /// let tokens = Limiter::new("1000/hour")?;
-    /// let most = tokens.reserve("ada").cost(400).wait()?;
-    /// let answer_took = 150;
-    /// most.commit_cost(answer_took).wait()?;
+    /// let estimate = tokens.reserve("ada").cost(400).wait()?;
+    /// let tokens_used = 150;
+    /// estimate.commit_cost(tokens_used).wait()?;
     /// assert_eq!(tokens.remaining("ada").wait()?, 850);
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     ///
-    /// Of a denied reservation nothing is held, so all of the cost is charged. Once it was called it
-    /// is under way, also if the future is dropped.
+    /// A denied reservation holds nothing, so the whole cost is charged. The correction is made even if the
+    /// future is dropped.
     pub fn commit_cost(mut self, cost: u64) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
         if cost <= held {
@@ -241,8 +239,7 @@ impl Reservation {
         Completing::detached(recorded.map(|recorded| recorded.map(drop)))
     }
 
-    /// It will not happen: refunds the charge. The refund is under way after this call, also if the
-    /// future is dropped.
+    /// Refunds the charge, even if the future is dropped.
     pub fn cancel(mut self) -> StoreFuture<(), Error> {
         let held = std::mem::take(&mut self.held);
         Completing::detached(self.refund(held))
@@ -262,7 +259,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Shows how things stand, and not whose.
+/// Omits the values of the subject.
 impl fmt::Debug for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reservation")
@@ -274,11 +271,11 @@ impl fmt::Debug for Reservation {
 }
 
 impl Limiter {
-    /// Keeps room for something that may or may not happen, if there is any.
+    /// Charges for work that may or may not happen, if there is room.
     ///
-    /// To look first and charge later, in two steps, is a race: between [`peek`](Self::peek) and
-    /// [`record`](Self::record) others look as well, and all of them go ahead. A reservation is
-    /// charged when it is made, and given back unless it is [committed](Reservation::commit).
+    /// [`peek`](Self::peek) followed by [`record`](Self::record) is a race: other callers can peek in between,
+    /// and all of them proceed. A reservation is charged when it is made, and refunded unless it is
+    /// [committed](Reservation::commit).
     ///
     /// ```
     /// use tollgate::Limiter;

@@ -24,25 +24,25 @@ pub struct QuotaBuilder {
 }
 
 impl QuotaBuilder {
-    /// How to count.
+    /// Sets the algorithm. Default: [`Algorithm::SlidingWindow`].
     pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = algorithm;
         self
     }
 
-    /// How much a token bucket holds; by default the amount.
+    /// Sets the capacity of a token bucket. Default: the amount.
     pub fn burst(mut self, burst: u64) -> Self {
         self.burst = Some(burst);
         self
     }
 
-    /// Into how many buckets sliding buckets cut the window; 60 by default.
+    /// Sets the number of sliding buckets per window. Default: 60.
     pub fn buckets(mut self, buckets: u32) -> Self {
         self.buckets = Some(buckets);
         self
     }
 
-    /// Checks the settings together.
+    /// Validates the settings and returns the quota.
     pub fn build(self) -> Result<Quota, ValidationError> {
         if self.amount == 0 {
             return Err(ValidationError::new(
@@ -150,7 +150,9 @@ impl QuotaBuilder {
 
     fn too_much(&self, field: &'static str, value: u64, most: u64) -> ValidationError {
         let because = match self.algorithm {
-            Algorithm::SlidingLog => " (every request is remembered; sliding-buckets take more)",
+            Algorithm::SlidingLog => {
+                " (one entry per request is stored; sliding-buckets allow more)"
+            }
             _ => ", so that it can be counted exactly",
         };
         ValidationError::new(

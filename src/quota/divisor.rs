@@ -1,10 +1,9 @@
-//! Division by a number that is known beforehand, without dividing.
+//! Division by a number that is known in advance, as a multiplication: [`Divisor`].
 
-/// A divisor for numbers below 2^53, exact.
+/// Exact divisor for numbers below 2^53.
 ///
-/// A decision divides by the quota's window, amount and tick. The processor takes ten times as
-/// long for that as for a multiplication, so these are turned into multiplications by a
-/// reciprocal when the quota is built.
+/// A decision divides by the quota's window, amount and tick. A division takes ten times as long as a
+/// multiplication, so the reciprocals are computed when the quota is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Divisor {
     value: u64,
@@ -15,8 +14,8 @@ pub(crate) struct Divisor {
     rough: Rough,
 }
 
-/// A divisor in sixteen bits, for where there is no room for it, and no need to be exact. What it
-/// divides to is never too little.
+/// Divisor in 16 bits, for the cells of the memory store. Its quotients are up to 1/256 too large and
+/// never too small.
 ///
 /// ⌈2^(8 + bits) / value⌉ in the lower ten, bits in the upper six.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,10 +23,10 @@ pub(crate) struct Rough(u16);
 
 impl Divisor {
     const NUMBER_BITS: u32 = 53;
-    /// Moves a number up so that the quotient ends up in the upper half of the product.
+    /// Shift of a number that places the quotient in the upper half of the product.
     const LIFT: u32 = 10;
 
-    /// For `value` from 1 to 2^53; 0 is taken for 1.
+    /// Returns a divisor for `value` from 1 to 2^53; 0 counts as 1.
     #[expect(clippy::cast_possible_truncation, reason = "55 bits and 6 bits")]
     pub(crate) const fn new(value: u64) -> Self {
         let value = if value == 0 { 1 } else { value };
@@ -53,7 +52,7 @@ impl Divisor {
         self.value
     }
 
-    /// `number / value`, rounded down. The number must be below 2^53.
+    /// Returns `number / value`, rounded down. The number must be below 2^53.
     #[inline]
     pub(crate) const fn divide(self, number: u64) -> u64 {
         debug_assert!(number >> Self::NUMBER_BITS == 0);
@@ -61,14 +60,14 @@ impl Divisor {
         ((product >> u64::BITS) as u64) >> self.bits
     }
 
-    /// `number / value`, rounded up. The number must be below 2^53, less the divisor.
+    /// Returns `number / value`, rounded up. The number must be below 2^53, less the divisor.
     #[inline]
     pub(crate) const fn divide_up(self, number: u64) -> u64 {
         self.divide(number + (self.value - 1))
     }
 
-    /// The same for a divisor that may well be 1, as most ticks are: the next step would wait for
-    /// the product, but it does not wait for this.
+    /// Returns `number / value`, rounded down, without the latency of the product if the divisor is 1, as
+    /// most ticks are.
     #[inline]
     pub(crate) const fn divide_unless_one(self, number: u64) -> u64 {
         if self.value == 1 {
@@ -77,13 +76,13 @@ impl Divisor {
         self.divide(number)
     }
 
-    /// The last multiple of the divisor up to `number`.
+    /// Returns the last multiple of the divisor up to `number`.
     #[inline]
     pub(crate) const fn multiple_below(self, number: u64) -> u64 {
         self.divide_unless_one(number) * self.value
     }
 
-    /// The first multiple of the divisor from `number` on.
+    /// Returns the first multiple of the divisor from `number` on.
     #[inline]
     pub(crate) const fn multiple_above(self, number: u64) -> u64 {
         self.divide_up(number) * self.value
@@ -103,7 +102,7 @@ impl Rough {
         self.0
     }
 
-    /// `number / value`, rounded up, and up to 1/256 more. The number must be below 2^48.
+    /// Returns `number / value`, rounded up, and up to 1/256 more. The number must be below 2^48.
     pub(crate) const fn divide_up(self, number: u64) -> u64 {
         let mantissa = (self.0 & ((1 << Self::BITS_AT) - 1)) as u64;
         let shift = (self.0 >> Self::BITS_AT) as u32 + Self::PRECISION;
@@ -120,11 +119,11 @@ mod tests {
     fn check_roughly(number: u64, value: u64) {
         let rough = Divisor::new(value).rough();
         let exact = number.div_ceil(value);
-        let told = Rough::new(rough.bits()).divide_up(number);
-        assert!(told >= exact, "{number} / {value} became {told}");
+        let quotient = Rough::new(rough.bits()).divide_up(number);
+        assert!(quotient >= exact, "{number} / {value} became {quotient}");
         assert!(
-            told <= exact + exact / 256 + 1,
-            "{number} / {value} became {told}"
+            quotient <= exact + exact / 256 + 1,
+            "{number} / {value} became {quotient}"
         );
     }
 
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn is_exact_around_every_edge() {
+    fn quotient_is_exact_around_powers_and_multiples() {
         let near = |number: u64| (number.saturating_sub(2)..=number + 2).filter(|n| *n <= LAST);
         let powers = || (0..54).flat_map(|bit| near((1 << bit) - 1));
         let round = (0..16).flat_map(|power| near(10_u64.pow(power)));
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn is_exact_anywhere() {
+    fn quotient_is_exact_for_random_numbers() {
         for seed in 0..50_000 {
             let mut random = fastrand::Rng::with_seed(seed);
             let number = random.u64(..=LAST);

@@ -1,11 +1,11 @@
-//! Quotas, or text that says one: what builders take.
+//! Argument of builders: a quota, or its text.
 
 use super::Quota;
 use crate::error::ValidationError;
 
-/// A quota, or text that says one.
+/// A quota, or the text of one.
 pub trait IntoQuota {
-    /// The quota.
+    /// Returns the quota. Rejects text that is not a valid quota.
     fn into_quota(self) -> Result<Quota, ValidationError>;
 }
 

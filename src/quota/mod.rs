@@ -1,4 +1,4 @@
-//! "500 per hour": amount, window, algorithm, burst.
+//! Amount per window, and how it is counted: [`Quota`].
 
 mod builder;
 mod divisor;
@@ -18,20 +18,21 @@ pub use self::builder::QuotaBuilder;
 pub use self::into::IntoQuota;
 pub use self::window::Window;
 
-/// How a quota counts. What each promises, and at what price, is in [`crate::docs::algorithms`].
+/// How a quota counts. Bounds and costs are in [`crate::docs::algorithms`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// Two counters, the older one fading out linearly. Smooth and small; the default.
+    /// Two counters, of which the older one is weighted down linearly. The default.
     #[default]
     SlidingWindow,
-    /// One counter per aligned window: simple, and calendar-true for days and months.
+    /// One counter per aligned window. Days and months are those of the calendar.
     FixedWindow,
-    /// Many small counters: never more than the limit in any window, frees a bucket late.
+    /// One counter per part of the window. Never admits more than the limit in any window; capacity
+    /// becomes free up to one bucket late.
     SlidingBuckets,
-    /// One timestamp per request: exact, at the price of memory.
+    /// One timestamp per request. Exact; needs memory for each request.
     SlidingLog,
-    /// A bucket that refills steadily (GCRA): bursts up to its size, then an even rate.
+    /// A bucket that refills steadily (GCRA): bursts up to its capacity, then a constant rate.
     TokenBucket,
 }
 
@@ -44,7 +45,8 @@ impl Algorithm {
         Self::TokenBucket,
     ];
 
-    /// Whether its reset is the moment at which it is whole again, and not the end of a window.
+    /// Returns whether `reset` is the instant at which nothing is used any more, and not the end of a
+    /// window.
     pub(crate) const fn is_whole_again(self) -> bool {
         match self {
             Self::SlidingBuckets | Self::SlidingLog | Self::TokenBucket => true,
@@ -52,7 +54,7 @@ impl Algorithm {
         }
     }
 
-    /// The name in configuration: `sliding-window`, `token-bucket`, …
+    /// Returns the name in configuration: `sliding-window`, `token-bucket`, …
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,7 +75,7 @@ impl fmt::Display for Algorithm {
 
 /// An amount per window, and how it is counted. One quota is one counter per key.
 ///
-/// From text or from code; both refuse what cannot be counted exactly:
+/// Built from text or from code; both reject what cannot be counted exactly:
 ///
 /// ```
 /// use tollgate::{Algorithm, Quota, Window};
@@ -94,11 +96,11 @@ pub struct Quota {
     window: Window,
     window_micros: u64,
     algorithm: Algorithm,
-    /// What the counter holds: the burst of a token bucket, else the amount.
+    /// The burst of a token bucket, else the amount.
     capacity: u64,
-    /// Of sliding buckets, else 0.
+    /// Number of sliding buckets, else 0.
     buckets: u32,
-    /// The grain of time in which products of amounts and times are taken: 10^n microseconds.
+    /// The tick, the unit of time in products of amounts and times, is 10^n microseconds.
     tick_power: u8,
     tick: Divisor,
     window_ticks: Divisor,
@@ -106,49 +108,49 @@ pub struct Quota {
     most_counted: u64,
 }
 
-/// The most that a plain counter counts to, exactly, also in doubles.
+/// Maximum of a plain counter: exact in doubles, too.
 pub(crate) const MAX_COUNT: u64 = (1 << 53) - 1;
 const DEFAULT_BUCKETS: u32 = 60;
 const BLOCKED: u64 = 0;
 const UNLIMITED: u64 = u64::MAX;
 
 impl Quota {
-    /// `amount` per `window`, counted by the default algorithm.
+    /// Returns `amount` per `window`, counted by the default algorithm.
     pub fn new(amount: u64, window: Window) -> Result<Self, ValidationError> {
         Self::builder(amount, window).build()
     }
 
-    /// `amount` per any length of time, counted by the default algorithm.
+    /// Returns `amount` per any length of time, counted by the default algorithm.
     pub fn per(amount: u64, window: Duration) -> Result<Self, ValidationError> {
         Self::new(amount, Window::new(window)?)
     }
 
-    /// `amount` per second.
+    /// Returns `amount` per second.
     pub fn per_second(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::SECOND)
     }
 
-    /// `amount` per minute.
+    /// Returns `amount` per minute.
     pub fn per_minute(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::MINUTE)
     }
 
-    /// `amount` per hour.
+    /// Returns `amount` per hour.
     pub fn per_hour(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::HOUR)
     }
 
-    /// `amount` per day.
+    /// Returns `amount` per day.
     pub fn per_day(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::DAY)
     }
 
-    /// `amount` per month: with [`Algorithm::FixedWindow`] a calendar month, else 30 days.
+    /// Returns `amount` per month: with [`Algorithm::FixedWindow`] a calendar month, else 30 days.
     pub fn per_month(amount: u64) -> Result<Self, ValidationError> {
         Self::new(amount, Window::MONTH)
     }
 
-    /// All settings, one by one.
+    /// Returns a builder with all settings.
     pub fn builder(amount: u64, window: Window) -> QuotaBuilder {
         QuotaBuilder {
             amount,
@@ -159,13 +161,13 @@ impl Quota {
         }
     }
 
-    /// No limit at all: nothing is counted, nothing is denied.
+    /// Returns the quota without a limit: nothing is counted, nothing is denied.
     #[must_use]
     pub const fn unlimited() -> Self {
         Self::special(UNLIMITED)
     }
 
-    /// Nothing is allowed, ever.
+    /// Returns the quota that denies everything.
     #[must_use]
     pub const fn blocked() -> Self {
         Self::special(BLOCKED)
@@ -187,7 +189,7 @@ impl Quota {
         }
     }
 
-    /// The same quota with another amount. A burst keeps its proportion to the amount.
+    /// Returns this quota with another amount. A burst keeps its proportion to the amount.
     pub fn with_amount(&self, amount: u64) -> Result<Self, ValidationError> {
         if self.counts_nothing() {
             return Err(ValidationError::new(
@@ -214,50 +216,50 @@ impl Quota {
         .build()
     }
 
-    /// How much per window. 0 if blocked, `u64::MAX` if unlimited.
+    /// Returns the amount per window: 0 if blocked, `u64::MAX` if unlimited.
     #[must_use]
     pub const fn amount(&self) -> u64 {
         self.amount
     }
 
-    /// The window.
+    /// Returns the window.
     #[must_use]
     pub const fn window(&self) -> Window {
         self.window
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The most that can be admitted at one instant: the burst of a token bucket, else the
+    /// Returns the maximum that is admitted at one instant: the burst of a token bucket, else the
     /// amount.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.capacity
     }
 
-    /// Into how many buckets the window is cut; 0 unless the algorithm has buckets.
+    /// Returns the number of buckets per window; 0 unless the algorithm has buckets.
     #[must_use]
     pub const fn buckets(&self) -> u32 {
         self.buckets
     }
 
-    /// Whether nothing is counted.
+    /// Returns whether nothing is limited.
     #[must_use]
     pub const fn is_unlimited(&self) -> bool {
         self.amount == UNLIMITED
     }
 
-    /// Whether nothing is allowed.
+    /// Returns whether everything is denied.
     #[must_use]
     pub const fn is_blocked(&self) -> bool {
         self.amount == BLOCKED
     }
 
-    /// Whether there is no counter behind it: `blocked` and `unlimited`.
+    /// Returns whether it has no counter: `blocked` and `unlimited`.
     pub(crate) const fn counts_nothing(&self) -> bool {
         self.is_blocked() || self.is_unlimited()
     }
@@ -270,14 +272,14 @@ impl Quota {
             && !self.counts_nothing()
     }
 
-    /// The grain of time of this quota, a power of ten of microseconds. Capacity comes free at
-    /// multiples of it.
+    /// Returns the tick of this quota, a power of ten of microseconds. Capacity becomes free at multiples
+    /// of it.
     #[must_use]
     pub const fn tick(&self) -> Duration {
         Duration::from_micros(self.tick.value())
     }
 
-    /// The tick in microseconds.
+    /// Returns the tick in microseconds.
     pub(crate) const fn by_tick(&self) -> Divisor {
         self.tick
     }
@@ -286,17 +288,17 @@ impl Quota {
         self.tick_power
     }
 
-    /// The window in ticks.
+    /// Returns the window in ticks.
     pub(crate) const fn by_window(&self) -> Divisor {
         self.window_ticks
     }
 
-    /// The amount. Only for algorithms that have a tick, whose amounts are small enough.
+    /// Returns the amount. Only for algorithms that have a tick, whose amounts are small enough.
     pub(crate) const fn by_amount(&self) -> Divisor {
         self.by_amount
     }
 
-    /// What the counters of a sliding window stop at: not more than 32 bits.
+    /// Returns the maximum of the counters of a sliding window: at most 32 bits.
     pub(crate) const fn most_counted(&self) -> u64 {
         self.most_counted
     }
@@ -305,7 +307,7 @@ impl Quota {
         self.window_micros
     }
 
-    /// Sliding buckets: the width of one, rounded up to a microsecond.
+    /// Returns the width of a sliding bucket, rounded up to a microsecond.
     pub(crate) const fn bucket_micros(&self) -> u64 {
         self.window_micros.div_ceil(self.buckets as u64)
     }

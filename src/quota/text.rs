@@ -1,4 +1,4 @@
-//! Quotas as people write them: `500/hour`, `10 per 15 minutes, token-bucket, burst 20`.
+//! Text form of quotas: `500/hour`, `10 per 15 minutes, token-bucket, burst 20`.
 
 use std::str::FromStr;
 
@@ -31,7 +31,7 @@ impl FromStr for Quota {
 }
 
 impl Quota {
-    /// Reads a quota that is counted by `algorithm`, if it does not say otherwise.
+    /// Parses a quota. Default of its algorithm: `algorithm`.
     pub(crate) fn parse_as(text: &str, algorithm: Algorithm) -> Result<Self, ValidationError> {
         let mut parts = text.split(',').map(str::trim);
         let rate = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How long a quota looks back.
+//! Period of a quota: [`Window`].
 
 use std::fmt;
 use std::time::Duration;
@@ -46,12 +46,12 @@ impl Window {
     /// One month: a calendar month in UTC for fixed windows, 30 days for what slides.
     pub const MONTH: Self = Self(Length::Months(1));
 
-    /// Ten years. Nothing here is meant to be remembered for longer.
+    /// Ten years. Longer windows are rejected as mistakes.
     const MAX_MICROS: u64 = 3_653 * DAY;
     const MAX_MONTHS: u32 = 120;
     const ALLOWED: &'static str = "1 microsecond to 3653 days, in whole microseconds";
 
-    /// A window of this length, in whole microseconds and at most ten years.
+    /// Returns a window of this length, in whole microseconds and at most ten years.
     pub fn new(length: Duration) -> Result<Self, ValidationError> {
         let refuse =
             || ValidationError::new("quota window", format_args!("{length:?}"), Self::ALLOWED);
@@ -63,7 +63,7 @@ impl Window {
         Ok(Self(Length::Span(micros)))
     }
 
-    /// A window of `count` calendar months, at most 120.
+    /// Returns a window of `count` calendar months, at most 120.
     pub fn months(count: u32) -> Result<Self, ValidationError> {
         Self::calendar_months(u64::from(count))
     }

@@ -24,14 +24,14 @@ use crate::error::StoreError;
 /// The call has started when this value is returned. Dropping it does not take a charge back; use
 /// [`Limiter::reserve`](crate::Limiter::reserve) for a charge that is refunded on drop.
 #[must_use = "await the result or wait for it"]
-pub struct StoreFuture<T, E = StoreError>(Inner<T, E>);
+pub struct StoreFuture<T, E = StoreError>(State<T, E>);
 
-enum Inner<T, E> {
+enum State<T, E> {
     Ready(Option<Result<T, E>>),
-    Pending(Pin<Box<DynPendingCall<T, E>>>),
+    Pending(Pin<Box<DynHookedFuture<T, E>>>),
 }
 
-type DynPendingCall<T, E> = PendingCall<T, E, dyn Future<Output = Result<T, E>> + Send>;
+type DynHookedFuture<T, E> = HookedFuture<T, E, dyn Future<Output = Result<T, E>> + Send>;
 
 /// A hook and the function that runs it with the result.
 type Hook<T, E> = (CompletionHook, fn(CompletionHook, &Result<T, E>));
@@ -41,14 +41,14 @@ pin_project! {
     ///
     /// Two hooks are inline; a third one moves them to the heap. Dropped hooks do not run, but
     /// release what they hold.
-    struct PendingCall<T, E, F: ?Sized> {
+    struct HookedFuture<T, E, F: ?Sized> {
         hooks: SmallVec<[Hook<T, E>; 2]>,
         #[pin]
         future: F,
     }
 }
 
-impl<T, E, F: Future<Output = Result<T, E>> + ?Sized> Future for PendingCall<T, E, F> {
+impl<T, E, F: Future<Output = Result<T, E>> + ?Sized> Future for HookedFuture<T, E, F> {
     type Output = Result<T, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -65,12 +65,12 @@ impl<T, E> StoreFuture<T, E> {
     /// Wraps a result that is available.
     #[inline(always)]
     pub const fn ready(result: Result<T, E>) -> Self {
-        Self(Inner::Ready(Some(result)))
+        Self(State::Ready(Some(result)))
     }
 
     /// Boxes a future that resolves to the result.
     pub fn pending(future: impl Future<Output = Result<T, E>> + Send + 'static) -> Self {
-        Self(Inner::Pending(Box::pin(PendingCall {
+        Self(State::Pending(Box::pin(HookedFuture {
             hooks: SmallVec::new(),
             future,
         })))
@@ -96,8 +96,8 @@ impl<T, E> StoreFuture<T, E> {
     #[inline]
     pub const fn as_ready(&self) -> Option<&Result<T, E>> {
         match &self.0 {
-            Inner::Ready(result) => result.as_ref(),
-            Inner::Pending(_) => None,
+            State::Ready(result) => result.as_ref(),
+            State::Pending(_) => None,
         }
     }
 
@@ -105,7 +105,7 @@ impl<T, E> StoreFuture<T, E> {
     #[inline]
     pub fn try_ready(self) -> Result<Result<T, E>, Self> {
         match self.0 {
-            Inner::Ready(Some(result)) => Ok(result),
+            State::Ready(Some(result)) => Ok(result),
             other => Err(Self(other)),
         }
     }
@@ -119,7 +119,7 @@ impl<T, E> StoreFuture<T, E> {
         E: Unpin,
     {
         match self.0 {
-            Inner::Ready(Some(result)) => result,
+            State::Ready(Some(result)) => result,
             pending => block_on(Self(pending)),
         }
     }
@@ -134,9 +134,9 @@ impl<T> StoreFuture<T> {
         T: StoreReply,
     {
         match &mut self.0 {
-            Inner::Ready(Some(result)) => hook.run(result),
-            Inner::Ready(None) => {}
-            Inner::Pending(call) => {
+            State::Ready(Some(result)) => hook.run(result),
+            State::Ready(None) => {}
+            State::Pending(call) => {
                 let hooks = call.as_mut().project().hooks;
                 hooks.push((hook, CompletionHook::run::<T>));
             }
@@ -190,12 +190,12 @@ impl<T: Unpin, E: Unpin> Future for StoreFuture<T, E> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.get_mut().0 {
-            Inner::Ready(result) => match result.take() {
+            State::Ready(result) => match result.take() {
                 Some(result) => Poll::Ready(result),
                 #[expect(clippy::panic, reason = "a future may panic here; pending would hang")]
                 None => panic!("`StoreFuture` polled after completion"),
             },
-            Inner::Pending(call) => call.as_mut().poll(cx),
+            State::Pending(call) => call.as_mut().poll(cx),
         }
     }
 }
@@ -203,8 +203,8 @@ impl<T: Unpin, E: Unpin> Future for StoreFuture<T, E> {
 impl<T, E> fmt::Debug for StoreFuture<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Inner::Ready(_) => "StoreFuture(ready)",
-            Inner::Pending(_) => "StoreFuture(pending)",
+            State::Ready(_) => "StoreFuture(ready)",
+            State::Pending(_) => "StoreFuture(pending)",
         })
     }
 }

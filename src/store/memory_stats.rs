@@ -1,6 +1,6 @@
-//! What a store keeps in this process.
+//! Memory statistics of a store: [`MemoryStats`].
 
-/// What a store keeps in the memory of this process, for those who watch.
+/// Counters that a store keeps in the memory of this process, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     counters: u64,
@@ -8,19 +8,19 @@ pub struct MemoryStats {
 }
 
 impl MemoryStats {
-    /// So many counters, and so many that had to make way so far while they still counted.
+    /// Returns statistics with these numbers; see the methods.
     #[must_use]
     pub const fn new(counters: u64, evicted: u64) -> Self {
         Self { counters, evicted }
     }
 
-    /// How many counters there are, those included that have expired but not been swept.
+    /// Returns the number of counters, including expired ones that have not been swept.
     #[must_use]
     pub const fn counters(&self) -> u64 {
         self.counters
     }
 
-    /// How many had to make way so far while they still counted.
+    /// Returns the number of counters that were evicted before they had expired.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted

@@ -157,7 +157,7 @@ pub(crate) fn expect_len(usages: &Usages, checks: usize) -> Result<(), StoreErro
         return Ok(());
     }
     Err(StoreError::permanent(format!(
-        "asked about {checks} counters, the store answered for {answered}"
+        "invalid answer of the store: {answered} usages, expected {checks}"
     )))
 }
 
@@ -177,7 +177,7 @@ fn epoch_of(store: &dyn Store) -> u64 {
     store.admin().map_or(0, StoreAdmin::epoch)
 }
 
-/// A store that is shared.
+/// Shared store.
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         (**self).decide(batch, now)

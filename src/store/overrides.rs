@@ -35,7 +35,7 @@ pub struct Overrides {
     maintenance_until: AtomicU64,
     /// The next instant at which an override ends, in microseconds; [`u64::MAX`] if none does.
     next_end: AtomicU64,
-    table: ArcSwap<Table>,
+    table: ArcSwap<OverrideTable>,
     /// Number of changes of the table.
     version: AtomicU64,
     /// Whether the first load is not done. Then `len` is [`usize::MAX`], so that one load
@@ -46,13 +46,13 @@ pub struct Overrides {
 }
 
 #[derive(Clone, Default)]
-struct Table {
+struct OverrideTable {
     hasher: RandomState,
     /// By the hash of subject and rule.
     by_hash: HashMap<u64, SmallVec<[Arc<Override>; 1]>>,
 }
 
-impl Table {
+impl OverrideTable {
     fn hash(&self, subject: &Subject<'_>, rule: &str) -> u64 {
         self.hasher.hash_one((subject, rule))
     }
@@ -244,9 +244,9 @@ impl Overrides {
         known.find_map(|known| known.applied_to(quota))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Table)) {
+    fn change(&self, change: impl FnOnce(&mut OverrideTable)) {
         let _changing = locked(&self.changing);
-        let mut table = Table::clone(&self.table.load());
+        let mut table = OverrideTable::clone(&self.table.load());
         change(&mut table);
         let len = if self.is_loading.load(Ordering::Acquire) {
             usize::MAX

@@ -1,12 +1,12 @@
 use super::*;
 
-/// A machine: its time in nanoseconds, and a counter that may do as it likes.
+/// A simulated machine: its time in nanoseconds, and a counter of any speed.
 struct Machine {
     nanos: u64,
     ticks: u64,
     /// Ticks per second.
     speed: u64,
-    counter: Option<Counter>,
+    counter: Option<TickCounter>,
 }
 
 impl Machine {
@@ -17,7 +17,7 @@ impl Machine {
             speed,
             counter: None,
         };
-        machine.counter = Some(Counter::new(machine.read(100)));
+        machine.counter = Some(TickCounter::new(machine.read(100)));
         machine
     }
 
@@ -27,41 +27,41 @@ impl Machine {
         self.ticks = self.ticks.wrapping_add(u64::try_from(ticks).unwrap());
     }
 
-    /// Reads both; between the readings, time passes.
-    fn read(&mut self, pause: u64) -> Reading {
+    /// Reads the clock and the counter. `pause` nanoseconds pass between the two readings of the counter.
+    fn read(&mut self, pause: u64) -> ClockReading {
         let (before, micros) = (self.ticks, self.nanos / 1_000);
         self.pass(pause);
         let after = self.ticks;
-        Reading {
+        ClockReading {
             before,
             micros,
             after,
         }
     }
 
-    /// What a clock does. Tells also what the time was at the beginning.
+    /// Returns the time as the counter computes it, and the true time before the call.
     fn now(&mut self, pause: u64) -> (u64, u64) {
         let true_micros = self.nanos / 1_000;
         let counter = self.counter.take().unwrap();
-        let told = counter.now(self.ticks, || self.read(pause));
+        let time = counter.now(self.ticks, || self.read(pause));
         self.counter = Some(counter);
-        (told, true_micros)
+        (time, true_micros)
     }
 
-    fn counter(&self) -> &Counter {
+    fn counter(&self) -> &TickCounter {
         self.counter.as_ref().unwrap()
     }
 
-    /// Until it is trusted.
+    /// Lets time pass until the rate is known.
     fn settle(&mut self) {
         for _ in 0..1_000 {
             self.pass(1_000_000);
             self.now(50);
-            if self.counter().tell(self.ticks).is_some() {
+            if self.counter().time_at(self.ticks).is_some() {
                 return;
             }
         }
-        panic!("never trusted: {:?}", self.counter);
+        panic!("rate never known: {:?}", self.counter);
     }
 }
 
@@ -78,26 +78,26 @@ fn check_steps(start: u64, speed: u64, steps: &[(u64, u64, u32)]) {
             2..8 => machine.pass(nanos / 1_000),
             _ => machine.pass(*nanos),
         }
-        let (told, true_micros) = machine.now(*pause);
+        let (time, true_micros) = machine.now(*pause);
         let case = || format!("start {start}, speed {speed}, steps {steps:?}");
         assert!(
-            told <= true_micros + 1,
-            "{told} is ahead of {true_micros}: {}",
+            time <= true_micros + 1,
+            "{time} is ahead of {true_micros}: {}",
             case()
         );
         assert!(
-            told + 25 >= true_micros,
-            "{told} is behind {true_micros}: {}",
+            time + 25 >= true_micros,
+            "{time} is behind {true_micros}: {}",
             case()
         );
-        assert!(told >= last, "{told} after {last}: {}", case());
-        last = told;
+        assert!(time >= last, "{time} after {last}: {}", case());
+        last = time;
     }
     assert!(!machine.counter().is_lost.load(Ordering::Relaxed));
 }
 
 #[test]
-fn tells_the_time() {
+fn time_is_never_ahead_and_at_most_25_micros_behind() {
     for seed in 0..500 {
         let mut random = fastrand::Rng::with_seed(seed);
         let start = random.u64(..);
@@ -117,7 +117,7 @@ fn tells_the_time() {
 
 /// Steps that an earlier version failed.
 #[test]
-fn tells_the_time_after_changes_of_speed_and_long_pauses() {
+fn time_is_right_after_changes_of_speed_and_long_pauses() {
     #[rustfmt::skip]
     const STEPS: &[(u64, u64, u32)] = &[
         (184_000, 4_233, 2), (1_236_000, 21_445, 2), (61_552, 5_511, 8), (805_081, 25_446, 8),
@@ -149,28 +149,31 @@ fn tells_the_time_after_changes_of_speed_and_long_pauses() {
 }
 
 #[test]
-fn it_is_used_at_all() {
+fn counter_is_used_between_two_readings() {
     let mut machine = Machine::new(u64::MAX - 5, 2_450_000_000);
     machine.settle();
     for micros in 0..400 {
         machine.pass(1_000);
-        assert!(machine.counter().tell(machine.ticks).is_some(), "{micros}");
+        assert!(
+            machine.counter().time_at(machine.ticks).is_some(),
+            "{micros}"
+        );
     }
     machine.pass(200_000);
-    assert!(machine.counter().tell(machine.ticks).is_none());
+    assert!(machine.counter().time_at(machine.ticks).is_none());
 }
 
-/// A machine that was moved: the counter of the new one shows something else.
+/// Migration to another machine, whose counter has another value.
 #[test]
-fn a_counter_that_jumps_is_not_looked_at_again() {
+fn counter_that_jumps_is_not_used_again() {
     for jump in [1 << 30, 1 << 60, u64::MAX / 2, u64::MAX - (1 << 30)] {
         let mut machine = Machine::new(1 << 50, 3_000_000_000);
         machine.settle();
         machine.ticks = machine.ticks.wrapping_add(jump);
         for _ in 0..10_000 {
-            let (told, true_micros) = machine.now(50);
+            let (time, true_micros) = machine.now(50);
             assert!(
-                told <= true_micros + 1 && told + 25 >= true_micros,
+                time <= true_micros + 1 && time + 25 >= true_micros,
                 "{jump}"
             );
             machine.pass(100_000);
@@ -178,10 +181,10 @@ fn a_counter_that_jumps_is_not_looked_at_again() {
     }
 }
 
-/// The same before it is trusted. By a speed that was found across the jump, time would crawl
-/// or stand still, and with it the next reading of the system's clock.
+/// With a rate that was measured across the jump, time would slow down or stand still, and the next
+/// reading of the system clock would not become due.
 #[test]
-fn a_jump_while_it_is_watched_does_not_stop_the_time() {
+fn jump_during_the_measurement_does_not_stop_time() {
     for jump in [
         1 << 30,
         1 << 40,
@@ -194,57 +197,57 @@ fn a_jump_while_it_is_watched_does_not_stop_the_time() {
         machine.ticks = machine.ticks.wrapping_add(jump);
         for _ in 0..10_000 {
             machine.pass(100_000);
-            let (told, true_micros) = machine.now(50);
+            let (time, true_micros) = machine.now(50);
             assert!(
-                told <= true_micros + 1 && told + 25 >= true_micros,
-                "{told} instead of {true_micros} after {jump}"
+                time <= true_micros + 1 && time + 25 >= true_micros,
+                "{time} instead of {true_micros} after {jump}"
             );
         }
     }
 }
 
-/// A thread that reads the system's clock and is then kept waiting, while others go on.
+/// A thread that is preempted after it has read the system clock, while others continue.
 #[test]
-fn whoever_is_late_does_not_take_the_counter_for_lost() {
+fn preempted_thread_does_not_discard_the_counter() {
     let mut machine = Machine::new(0, 3_000_000_000);
     machine.settle();
     machine.pass(1_000_000);
     let counter = machine.counter.take().unwrap();
-    let told = counter.now(machine.ticks, || {
+    let time = counter.now(machine.ticks, || {
         let reading = machine.read(50);
         machine.pass(100_000_000);
         counter.now(machine.ticks, || machine.read(50));
         reading
     });
     assert!(!counter.is_lost.load(Ordering::Relaxed));
-    assert!(told <= machine.nanos / 1_000 - 100_000);
+    assert!(time <= machine.nanos / 1_000 - 100_000);
 }
 
-/// Two cores whose counters differ by less than a reading is good for.
+/// Two cores whose counters differ by less than a reading is valid for.
 #[test]
-fn counters_that_differ_are_found_out() {
+fn counters_that_differ_between_cores_are_discarded() {
     let mut machine = Machine::new(0, 1_000_000_000);
     machine.settle();
     for call in 0..10_000_u64 {
         machine.pass(200_000);
         let apart = if call % 2 == 0 { 100_000 } else { 0 };
         machine.ticks += apart;
-        let (told, true_micros) = machine.now(50);
+        let (time, true_micros) = machine.now(50);
         machine.ticks -= apart;
-        assert!(told <= true_micros + 100 + AHEAD);
+        assert!(time <= true_micros + 100 + MAX_AHEAD);
     }
     assert!(machine.counter().is_lost.load(Ordering::Relaxed));
 }
 
-/// A counter that stops, or crawls, tells no time.
+/// A counter that stops or is slower than 1 MHz.
 #[test]
-fn a_counter_that_is_too_slow_is_never_trusted() {
+fn counter_that_is_too_slow_is_never_used() {
     for speed in [0, 1_000, 900_000] {
         let mut machine = Machine::new(7, speed);
         for _ in 0..1_000 {
             machine.pass(777_000);
-            let (told, true_micros) = machine.now(50);
-            assert_eq!(told, true_micros);
+            let (time, true_micros) = machine.now(50);
+            assert_eq!(time, true_micros);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::MemoryStore;
 use super::shards::{Shard, shards_for};
-use super::table::{Common, Table};
+use super::table::{CellTable, Common};
 use crate::error::ValidationError;
 use crate::store::epoch::Epoch;
 use crate::store::overrides::Overrides;
@@ -43,7 +43,7 @@ impl MemoryStoreBuilder {
     }
 
     /// Sets the number of shards and the keys of the hash, for model checks and measurements. Not for
-    /// production: a caller who knows the keys can choose where a counter is placed.
+    /// production: a caller that has the keys can choose where a counter is placed.
     #[doc(hidden)]
     pub fn insecure_fixed_layout(mut self, shards: usize, keys: (u64, u64)) -> Self {
         self.shards = Some(shards.next_power_of_two());
@@ -83,7 +83,7 @@ impl MemoryStoreBuilder {
             limit: mean + slack,
             wall: WallTime::default(),
         });
-        let shard = || Shard(Mutex::new(Table::new(Arc::clone(&common))));
+        let shard = || Shard(Mutex::new(CellTable::new(Arc::clone(&common))));
         MemoryStore {
             shards: (0..shards).map(|_| shard()).collect(),
             overflow: hasher.reserved(0),

@@ -1,9 +1,9 @@
 //! One body for `decide`, `peek` and `record`: look up all counters, decide the groups, then write.
 
 use super::MemoryStore;
-use super::evaluate::{Mode, Step, Target, refund};
+use super::evaluate::{CellTarget, CheckStep, Mode, refund};
 use super::shards::LockedShards;
-use super::table::Table;
+use super::table::CellTable;
 use crate::batch::{Batch, Check, Group, MAX_BATCH};
 use crate::clock::Timestamp;
 use crate::store::StoreFuture;
@@ -51,7 +51,7 @@ impl MemoryStore {
             // A peek may be ahead of time; it does not move the clock of the tables.
             locked.each(|table| table.latest = now);
         }
-        let mut steps = [Step::default(); N];
+        let mut steps = [CheckStep::default(); N];
         let steps = &mut steps[..checks.len()];
         let missing = look_up(&mut locked, steps, checks, &prints);
         if missing > 0 {
@@ -95,14 +95,14 @@ impl MemoryStore {
     fn insert_new<const N: usize>(
         &self,
         locked: &mut LockedShards<'_, N>,
-        steps: &mut [Step],
+        steps: &mut [CheckStep],
         checks: &[Check<'_>],
         now: u64,
         mode: Mode,
     ) -> bool {
         let mut is_sweep_due = false;
         for (index, (check, step)) in checks.iter().zip(&mut *steps).enumerate() {
-            let Target::Vacant(bucket) = step.target else {
+            let CellTarget::Vacant(bucket) = step.target else {
                 continue;
             };
             if step.is_charged && check.cost() > 0 {
@@ -115,7 +115,7 @@ impl MemoryStore {
             }
         }
         for (index, (check, step)) in checks.iter().zip(steps).enumerate() {
-            let Target::Victim(victim) = step.target else {
+            let CellTarget::Victim(victim) = step.target else {
                 continue;
             };
             if !step.is_charged || check.cost() == 0 {
@@ -159,7 +159,7 @@ impl MemoryStore {
 #[inline(always)]
 fn look_up<const N: usize>(
     locked: &mut LockedShards<'_, N>,
-    steps: &mut [Step],
+    steps: &mut [CheckStep],
     checks: &[Check<'_>],
     prints: &[Fingerprint; N],
 ) -> usize {
@@ -170,7 +170,7 @@ fn look_up<const N: usize>(
         }
         step.tag = prints[index].tag(check.counter());
         step.target = locked.table(index).find_or_vacant(step.tag).into();
-        missing += usize::from(matches!(step.target, Target::Vacant(_)));
+        missing += usize::from(matches!(step.target, CellTarget::Vacant(_)));
     }
     missing
 }
@@ -178,8 +178,8 @@ fn look_up<const N: usize>(
 /// Marks the steps of each group that is charged: all groups of a record, none of a peek, else those
 /// in which each check has room. A dry run also needs an admitted live group.
 #[inline(always)]
-fn decide_groups(batch: &Batch<'_>, steps: &mut [Step], mode: Mode) {
-    let is_admitted = |steps: &[Step]| match mode {
+fn decide_groups(batch: &Batch<'_>, steps: &mut [CheckStep], mode: Mode) {
+    let is_admitted = |steps: &[CheckStep]| match mode {
         Mode::Decide => steps.iter().all(|step| step.has_room),
         Mode::Peek => false,
         Mode::Record => true,
@@ -202,8 +202,8 @@ fn decide_groups(batch: &Batch<'_>, steps: &mut [Step], mode: Mode) {
 
 /// Writes a charge to a counter that exists.
 #[inline(always)]
-fn charge(table: &mut Table, step: &mut Step, check: &Check<'_>, now: u64, mode: Mode) {
-    if let Target::Found(cell) = step.target
+fn charge(table: &mut CellTable, step: &mut CheckStep, check: &Check<'_>, now: u64, mode: Mode) {
+    if let CellTarget::Found(cell) = step.target
         && check.cost() > 0
     {
         table.cell_mut(cell).state = step.charge(table, check, now, mode);
@@ -215,12 +215,18 @@ fn charge(table: &mut Table, step: &mut Step, check: &Check<'_>, now: u64, mode:
 ///
 /// Not inlined: with a second copy of the evaluation, the registers do not suffice for the first.
 #[inline(never)]
-fn leave_uncharged(table: &mut Table, step: &mut Step, check: &Check<'_>, now: u64, mode: Mode) {
+fn leave_uncharged(
+    table: &mut CellTable,
+    step: &mut CheckStep,
+    check: &Check<'_>,
+    now: u64,
+    mode: Mode,
+) {
     if step.has_room {
         if check.cost() > 0 {
             step.evaluate(table, check, 0, now, mode);
         }
-    } else if let Target::Found(cell) = step.target
+    } else if let CellTarget::Found(cell) = step.target
         && mode == Mode::Decide
     {
         table.cell_mut(cell).protect();

@@ -1,8 +1,8 @@
-//! Evaluation of one check against one counter: [`Step`].
+//! Evaluation of one check against one counter: [`CheckStep`].
 
 use super::cell::{InlineState, Kind, PackedState, is_protected, pack_heap};
 use super::evict::is_protected_after;
-use super::table::{CellIndex, Probe, Table};
+use super::table::{CellIndex, CellTable, ProbeResult};
 use crate::algorithm::State;
 use crate::algorithm::fixed_window::FixedWindow;
 use crate::algorithm::sliding_window::SlidingWindow;
@@ -27,7 +27,7 @@ pub(super) enum Mode {
 
 /// Cell that a check is counted in.
 #[derive(Clone, Copy, Default)]
-pub(super) enum Target {
+pub(super) enum CellTarget {
     /// None: the quota is `blocked` or `unlimited`.
     #[default]
     Uncounted,
@@ -38,19 +38,19 @@ pub(super) enum Target {
     Victim(Tag),
 }
 
-impl From<Probe> for Target {
+impl From<ProbeResult> for CellTarget {
     #[inline(always)]
-    fn from(probe: Probe) -> Self {
+    fn from(probe: ProbeResult) -> Self {
         match probe {
-            Probe::Found(cell) => Self::Found(cell),
-            Probe::Vacant(bucket) => Self::Vacant(bucket),
+            ProbeResult::Found(cell) => Self::Found(cell),
+            ProbeResult::Vacant(bucket) => Self::Vacant(bucket),
         }
     }
 }
 
 /// One check of a batch on its way through the store.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Step {
+pub(super) struct CheckStep {
     /// State after the charge; unused for states in the heap.
     after: PackedState,
     /// What is used after the charge, in the unit of the algorithm.
@@ -60,18 +60,18 @@ pub(super) struct Step {
     /// Usage of a log, of buckets, and of quotas that count nothing.
     usage: Usage,
     pub(super) tag: Tag,
-    pub(super) target: Target,
+    pub(super) target: CellTarget,
     pub(super) has_room: bool,
     /// Whether the group of the check is charged.
     pub(super) is_charged: bool,
 }
 
-impl Step {
+impl CheckStep {
     /// Evaluates a charge of `cost`. Writes nothing to the table.
     #[inline(always)]
     pub(super) fn evaluate(
         &mut self,
-        table: &Table,
+        table: &CellTable,
         check: &Check<'_>,
         cost: u64,
         now: u64,
@@ -79,9 +79,9 @@ impl Step {
     ) {
         let quota = check.quota();
         let before = match self.target {
-            Target::Uncounted => return self.skip_counting(quota, now),
-            Target::Found(index) => table.cell(index).state,
-            Target::Vacant(_) | Target::Victim(_) => PackedState::default(),
+            CellTarget::Uncounted => return self.skip_counting(quota, now),
+            CellTarget::Found(index) => table.cell(index).state,
+            CellTarget::Vacant(_) | CellTarget::Victim(_) => PackedState::default(),
         };
         match quota.algorithm() {
             Algorithm::TokenBucket => self.advance::<TokenBucket>(before, quota, cost, now, mode),
@@ -137,10 +137,10 @@ impl Step {
     }
 
     #[inline(never)]
-    fn assess_heap(&mut self, table: &Table, quota: &Quota, cost: u64, now: u64, mode: Mode) {
+    fn assess_heap(&mut self, table: &CellTable, quota: &Quota, cost: u64, now: u64, mode: Mode) {
         let now = Timestamp::from_micros(now);
         let index = match self.target {
-            Target::Found(index) => table.cell(index).heap_index(),
+            CellTarget::Found(index) => table.cell(index).heap_index(),
             _ => None,
         };
         // A recorded charge is made first and assessed afterwards.
@@ -156,7 +156,7 @@ impl Step {
     #[inline(always)]
     pub(super) fn charge(
         &mut self,
-        table: &mut Table,
+        table: &mut CellTable,
         check: &Check<'_>,
         now: u64,
         mode: Mode,
@@ -172,14 +172,14 @@ impl Step {
     #[inline(never)]
     fn charge_heap(
         &mut self,
-        table: &mut Table,
+        table: &mut CellTable,
         check: &Check<'_>,
         now: u64,
         mode: Mode,
     ) -> PackedState {
         let (quota, now) = (check.quota(), Timestamp::from_micros(now));
         let (index, was_protected) = match self.target {
-            Target::Found(index) => {
+            CellTarget::Found(index) => {
                 let cell = table.cell(index);
                 (cell.heap_index(), cell.is_protected())
             }
@@ -198,7 +198,7 @@ impl Step {
     /// Returns the usage after the evaluation. Needs no lock.
     #[inline(always)]
     pub(super) fn usage(&self, check: &Check<'_>, now: u64, mode: Mode) -> Usage {
-        if let Target::Uncounted = self.target {
+        if let CellTarget::Uncounted = self.target {
             return self.usage;
         }
         let attempted = if mode == Mode::Record {
@@ -243,7 +243,7 @@ fn record<S: InlineState>(before: PackedState, quota: &Quota, now: u64, cost: u6
 /// Returns the microseconds that the time at which a quota is counted is ahead of `now`: those of the
 /// wall clock for a calendar window, else 0.
 #[inline(always)]
-fn wall_offset(table: &Table, quota: &Quota, now: u64) -> i64 {
+fn wall_offset(table: &CellTable, quota: &Quota, now: u64) -> i64 {
     if quota.is_calendar() {
         table.wall().offset_at(now)
     } else {
@@ -253,7 +253,7 @@ fn wall_offset(table: &Table, quota: &Quota, now: u64) -> i64 {
 
 /// Takes back a charge from the counter in a cell.
 pub(super) fn refund(
-    table: &mut Table,
+    table: &mut CellTable,
     index: CellIndex,
     check: &Check<'_>,
     charged_at: u64,
@@ -279,7 +279,7 @@ pub(super) fn refund(
 }
 
 fn refund_inline<S: InlineState>(
-    table: &mut Table,
+    table: &mut CellTable,
     index: CellIndex,
     check: &Check<'_>,
     charged_at: u64,
@@ -293,7 +293,13 @@ fn refund_inline<S: InlineState>(
     cell.state = state.pack(quota, protected);
 }
 
-fn refund_heap(table: &mut Table, index: CellIndex, check: &Check<'_>, charged_at: u64, now: u64) {
+fn refund_heap(
+    table: &mut CellTable,
+    index: CellIndex,
+    check: &Check<'_>,
+    charged_at: u64,
+    now: u64,
+) {
     let cell = *table.cell(index);
     let Some(heap_index) = cell.heap_index() else {
         return;

@@ -1,7 +1,7 @@
 //! Which counters a full store keeps: the bit `protected` of a cell, and the choice of a victim.
 
 use super::bucket::CELLS;
-use super::table::{CellIndex, Table};
+use super::table::{CellIndex, CellTable};
 use crate::quota::Quota;
 use crate::store::subject_hash::Tag;
 
@@ -35,7 +35,7 @@ pub(super) fn is_protected_after(
             && (has_used(cost.saturating_mul(8)) || has_used(limit.div_ceil(100)))
 }
 
-impl Table {
+impl CellTable {
     /// Returns the cell that a new counter with this tag displaces: an expired one nearby, else the
     /// latest unprotected one nearby. `None` if there is neither.
     ///

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub use self::builder::MemoryStoreBuilder;
 use self::evaluate::Mode;
 use self::shards::{LockedShards, Shard};
-use self::table::{Common, Table};
+use self::table::{CellTable, Common};
 use super::epoch::Epoch;
 use super::subject_hash::{Fingerprint, SubjectHasher};
 use super::{
@@ -135,7 +135,7 @@ impl MemoryStore {
 
     /// Calls `drop_cells` with each table, one lock at a time. It returns how many cells it has dropped;
     /// the sum is returned.
-    fn each_shard(&self, mut drop_cells: impl FnMut(&mut Table) -> usize) -> usize {
+    fn each_shard(&self, mut drop_cells: impl FnMut(&mut CellTable) -> usize) -> usize {
         self.shards
             .iter()
             .map(|shard| {

@@ -1,9 +1,9 @@
 //! Places for new counters: new cells, victims and overflow counters.
 
 use super::MemoryStore;
-use super::evaluate::{Mode, Step, Target};
+use super::evaluate::{CellTarget, CheckStep, Mode};
 use super::shards::LockedShards;
-use super::table::Table;
+use super::table::CellTable;
 use crate::batch::Check;
 use crate::store::subject_hash::{Fingerprint, Tag};
 use crate::sync::Ordering;
@@ -15,7 +15,7 @@ impl MemoryStore {
     pub(super) fn reserve<const N: usize>(
         &self,
         locked: &mut LockedShards<'_, N>,
-        steps: &mut [Step],
+        steps: &mut [CheckStep],
     ) {
         let mut has_moved = false;
         locked.each(|table| {
@@ -31,13 +31,17 @@ impl MemoryStore {
     }
 
     #[cold]
-    fn look_up_again<const N: usize>(&self, locked: &mut LockedShards<'_, N>, steps: &mut [Step]) {
+    fn look_up_again<const N: usize>(
+        &self,
+        locked: &mut LockedShards<'_, N>,
+        steps: &mut [CheckStep],
+    ) {
         for (index, step) in steps.iter_mut().enumerate() {
-            let was_found = matches!(step.target, Target::Found(_));
-            if was_found || matches!(step.target, Target::Vacant(_)) {
+            let was_found = matches!(step.target, CellTarget::Found(_));
+            if was_found || matches!(step.target, CellTarget::Vacant(_)) {
                 step.target = locked.table(index).find_or_vacant(step.tag).into();
             }
-            if was_found && matches!(step.target, Target::Vacant(_)) {
+            if was_found && matches!(step.target, CellTarget::Vacant(_)) {
                 // Its cell had expired and was dropped.
                 self.keys.fetch_add(1, Ordering::Relaxed);
             }
@@ -52,7 +56,7 @@ impl MemoryStore {
     pub(super) fn make_room<const N: usize>(
         &self,
         locked: &mut LockedShards<'_, N>,
-        steps: &mut [Step],
+        steps: &mut [CheckStep],
         checks: &[Check<'_>],
         prints: &[Fingerprint; N],
         now: u64,
@@ -60,7 +64,7 @@ impl MemoryStore {
     ) {
         let mut peeked = 0;
         for index in 0..steps.len() {
-            if !matches!(steps[index].target, Target::Vacant(_)) {
+            if !matches!(steps[index].target, CellTarget::Vacant(_)) {
                 continue;
             }
             let table = locked.table(index);
@@ -77,12 +81,12 @@ impl MemoryStore {
             let is_spared = |tag: Tag| {
                 tag.place == overflow
                     || steps.iter().any(|step| match step.target {
-                        Target::Victim(victim) => victim == tag,
+                        CellTarget::Victim(victim) => victim == tag,
                         _ => step.tag == tag,
                     })
             };
             if let Some(victim) = table.victim(steps[index].tag, now, is_spared) {
-                steps[index].target = Target::Victim(victim);
+                steps[index].target = CellTarget::Victim(victim);
             } else {
                 self.use_overflow(table, steps, index, &checks[index], prints[index], mode);
             }
@@ -96,8 +100,8 @@ impl MemoryStore {
     #[cold]
     fn use_overflow(
         &self,
-        table: &Table,
-        steps: &mut [Step],
+        table: &CellTable,
+        steps: &mut [CheckStep],
         index: usize,
         check: &Check<'_>,
         print: Fingerprint,
@@ -116,7 +120,7 @@ impl MemoryStore {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
         }
         steps[index].target = table.find_or_vacant(tag).into();
-        if matches!(steps[index].target, Target::Vacant(_)) && mode != Mode::Peek {
+        if matches!(steps[index].target, CellTarget::Vacant(_)) && mode != Mode::Peek {
             // Beyond the capacity: one for each quota and shard.
             self.keys.fetch_add(1, Ordering::Relaxed);
         }

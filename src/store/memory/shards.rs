@@ -3,19 +3,19 @@
 use std::thread;
 
 use super::MemoryStore;
-use super::table::Table;
+use super::table::CellTable;
 use crate::store::subject_hash::Fingerprint;
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// Aligned to a cache line, so that threads on neighbouring shards do not share one.
 #[repr(align(64))]
-pub(super) struct Shard(pub(super) Mutex<Table>);
+pub(super) struct Shard(pub(super) Mutex<CellTable>);
 
 /// Locks on the distinct shards of up to `N` checks.
 ///
 /// Locks are taken in ascending order of the shards, so no two batches can wait for each other.
 pub(super) struct LockedShards<'s, const N: usize> {
-    guards: [Option<MutexGuard<'s, Table>>; N],
+    guards: [Option<MutexGuard<'s, CellTable>>; N],
     /// For each check, the guard of its shard.
     guard_of: [u8; N],
 }
@@ -63,7 +63,7 @@ impl<'s, const N: usize> LockedShards<'s, N> {
 
     /// Calls `change` with each table.
     #[inline(always)]
-    pub(super) fn each(&mut self, mut change: impl FnMut(&mut Table)) {
+    pub(super) fn each(&mut self, mut change: impl FnMut(&mut CellTable)) {
         for table in self.guards.iter_mut().map_while(Option::as_mut) {
             change(table);
         }
@@ -71,7 +71,7 @@ impl<'s, const N: usize> LockedShards<'s, N> {
 
     /// Returns the table of the check at `index`.
     #[inline(always)]
-    pub(super) fn table(&mut self, index: usize) -> &mut Table {
+    pub(super) fn table(&mut self, index: usize) -> &mut CellTable {
         match &mut self.guards[usize::from(self.guard_of[index])] {
             Some(table) => table,
             None => unreachable!("each check has a guard"),

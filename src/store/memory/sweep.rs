@@ -2,7 +2,7 @@
 
 use super::MemoryStore;
 use super::shards::LockedShards;
-use super::table::{CellIndex, Table};
+use super::table::{CellIndex, CellTable};
 use crate::sync::{Ordering, try_lock};
 
 impl MemoryStore {
@@ -23,7 +23,7 @@ impl MemoryStore {
     }
 
     /// Sweeps a share of this table and of another one, so that tables without requests are swept too.
-    fn sweep_share(&self, table: &mut Table) {
+    fn sweep_share(&self, table: &mut CellTable) {
         let mut dropped = table.sweep_share();
         let other = self.next_to_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
         // A table that is locked, perhaps by this batch, is in use and swept by its own requests.
@@ -35,7 +35,7 @@ impl MemoryStore {
     }
 }
 
-impl Table {
+impl CellTable {
     /// Adds sweeping to be done. Returns whether a share of it is due.
     #[inline]
     pub(super) fn add_sweep_debt(&mut self, work: u32) -> bool {
@@ -114,15 +114,15 @@ mod tests {
     use crate::algorithm::fixed_window::FixedWindow;
     use crate::key::{Counter, Subject};
     use crate::store::memory::cell::InlineState as _;
-    use crate::store::memory::table::{Common, Probe};
+    use crate::store::memory::table::{Common, ProbeResult};
     use crate::store::subject_hash::SubjectHasher;
 
-    fn add(table: &mut Table, number: u64, end: u64) {
+    fn add(table: &mut CellTable, number: u64, end: u64) {
         let counter = Counter::new("any", "9/hour".parse().expect("valid")).expect("valid");
         let print = SubjectHasher::from_keys(1, 2).fingerprint(&Subject::from(number));
         let state = FixedWindow { end, count: 1 }.pack(counter.quota(), false);
         table.reserve(1);
-        let Probe::Vacant(bucket) = table.find_or_vacant(print.tag(&counter)) else {
+        let ProbeResult::Vacant(bucket) = table.find_or_vacant(print.tag(&counter)) else {
             panic!("{number} is in the table");
         };
         table.insert(bucket, print.tag(&counter), state);
@@ -132,7 +132,7 @@ mod tests {
     /// little room for the next.
     #[test]
     fn counters_that_expire_soon_do_not_cause_rebuilds() {
-        let mut table = Table::new(Arc::new(Common {
+        let mut table = CellTable::new(Arc::new(Common {
             limit: 1_000_000,
             ..Common::default()
         }));

@@ -33,8 +33,8 @@ impl CellIndex {
     }
 }
 
-/// Result of [`Table::find_or_vacant`].
-pub(super) enum Probe {
+/// Result of [`CellTable::find_or_vacant`].
+pub(super) enum ProbeResult {
     Found(CellIndex),
     /// The tag is not in the table; this is the bucket to insert it into.
     Vacant(usize),
@@ -49,7 +49,7 @@ pub(super) struct Common {
 }
 
 /// Counters of one shard. One cache line together with its lock.
-pub(super) struct Table {
+pub(super) struct CellTable {
     pub(super) buckets: Box<[Bucket]>,
     /// The latest instant of a charge. If the clock goes back, this stays.
     pub(super) latest: u64,
@@ -61,7 +61,7 @@ pub(super) struct Table {
     pub(super) heap: Heap,
 }
 
-impl Table {
+impl CellTable {
     pub(super) fn new(common: Arc<Common>) -> Self {
         Self {
             buckets: Box::default(),
@@ -126,17 +126,17 @@ impl Table {
     /// A table without buckets returns a bucket that does not exist. Insert only after
     /// [`reserve`](Self::reserve).
     #[inline(always)]
-    pub(super) fn find_or_vacant(&self, tag: Tag) -> Probe {
+    pub(super) fn find_or_vacant(&self, tag: Tag) -> ProbeResult {
         let mut at = self.home(tag.place);
         let Some(mut bucket) = self.buckets.get(at) else {
-            return Probe::Vacant(0);
+            return ProbeResult::Vacant(0);
         };
         loop {
             if let Some(slot) = bucket.position(tag) {
-                return Probe::Found(CellIndex::new(at, slot));
+                return ProbeResult::Found(CellIndex::new(at, slot));
             }
             if !bucket.is_full() {
-                return Probe::Vacant(at);
+                return ProbeResult::Vacant(at);
             }
             at = self.after(at);
             bucket = &self.buckets[at];
@@ -145,8 +145,8 @@ impl Table {
 
     pub(super) fn find(&self, tag: Tag) -> Option<CellIndex> {
         match self.find_or_vacant(tag) {
-            Probe::Found(index) => Some(index),
-            Probe::Vacant(_) => None,
+            ProbeResult::Found(index) => Some(index),
+            ProbeResult::Vacant(_) => None,
         }
     }
 
