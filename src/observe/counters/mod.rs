@@ -146,11 +146,11 @@ impl StripedCounter {
 /// brings back continues to count.
 #[derive(Debug, Default)]
 pub(crate) struct CounterRegistry {
-    known: Mutex<Known>,
+    known: Mutex<RegisteredCounters>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct RegisteredCounters {
     by_name: HashMap<Arc<str>, Arc<DecisionCounters>>,
     all: Vec<Arc<DecisionCounters>>,
 }
@@ -192,7 +192,7 @@ impl CounterRegistry {
         self.known().all.clone()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, RegisteredCounters> {
         locked(&self.known)
     }
 }

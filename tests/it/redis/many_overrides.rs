@@ -9,14 +9,14 @@ use tokio::time::sleep;
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::{
     Identity, Limiter, Override, RateLimitLayer, RedisStore, Store as _, StoreErrorKind,
-    StoreHealth, Timestamp,
+    StoreHealth,
 };
 
 use super::{PATIENCE, Server, counter, take, user};
-use crate::layer::{echo, send};
+use crate::support::clock::NEW_YEAR as NOW;
+use crate::support::http::{echo, send};
 use crate::support::store_ext::StoreExt as _;
 
-const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);
 /// Long enough that a busy machine causes no late replies.
 const DEADLINE: Duration = Duration::from_millis(500);
 
