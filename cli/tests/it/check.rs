@@ -99,7 +99,11 @@ fn unreadable_file_is_reported_as_a_problem() {
     let dir = TestDir::new("missing").with("limits.toml", GOOD);
     let run = dir.run(&["check", "limit.toml"]);
     assert_eq!((run.code, &*run.stdout), (Some(1), ""));
-    for expected in ["limit.toml", "no such file", "did you mean `limits.toml`?"] {
+    for expected in [
+        "limit.toml",
+        "file not found",
+        "did you mean `limits.toml`?",
+    ] {
         assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
     let run = dir.run(&["check", ".", "--format", "json"]);

@@ -166,12 +166,22 @@ impl PolicyReader<'_> {
             .get("leeway")
             .and_then(|value| self.report.check(&value, parse_duration(value.text()?)));
         builder = set_if(builder, leeway, JwtBuilder::leeway);
-        // The other settings are checked even if the keys cannot be read.
+        // The other settings are checked even if the keys cannot be read. Problems of the keys are
+        // added last: one at the table as a whole would hide those of its settings.
         let keys = self.jwt_keys(table);
-        let is_complete = keys.is_some();
-        let key_set = KeySet::new(keys.unwrap_or_else(JwtKeys::none));
-        let jwt = builder.key_set(&key_set).build();
-        self.report.check_all(table, jwt).filter(|_| is_complete)
+        let (keys, problems) = match keys {
+            Ok(keys) => (keys, None),
+            Err(problems) => (JwtKeys::none(), Some(problems)),
+        };
+        let jwt = builder.key_set(&KeySet::new(keys)).build();
+        let jwt = self.report.check_all(table, jwt);
+        match problems {
+            None => jwt,
+            Some(problems) => {
+                self.report.extend(problems);
+                None
+            }
+        }
     }
 }
 

@@ -11,34 +11,36 @@ use crate::identity::JwtKeys;
 const SOURCES: [&str; 4] = ["secret_env", "secret_file", "public_key_file", "jwks_file"];
 
 impl PolicyReader<'_> {
-    /// Reads all keys that the table names. Returns `None` if one of them cannot be read.
-    pub(super) fn jwt_keys(&mut self, table: &Setting<'_>) -> Option<JwtKeys> {
+    /// Reads all keys that the table names. Returns the problems if one of them cannot be read.
+    pub(super) fn jwt_keys(&self, table: &Setting<'_>) -> Result<JwtKeys, Vec<ConfigProblem>> {
         let named: Vec<(&str, Setting<'_>)> = SOURCES
             .into_iter()
             .filter_map(|key| Some((key, table.get(key)?)))
             .collect();
         if named.is_empty() {
             // A secret in the file was reported as an unknown key.
-            if !table.entries().any(|(key, _)| is_secret(&key.name)) {
-                let problem = ConfigProblem::at(table, "no key to verify tokens with")
-                    .with_expected(format!("one of {}", quoted_list(&SOURCES)));
-                self.report.push(problem);
+            if table.entries().any(|(key, _)| is_secret(&key.name)) {
+                return Err(Vec::new());
             }
-            return None;
+            let problem = ConfigProblem::at(table, "no key to verify tokens with")
+                .with_expected(format!("one of {}", quoted_list(&SOURCES)));
+            return Err(vec![problem]);
         }
         if !self.context.with_keys {
-            return Some(JwtKeys::none());
+            return Ok(JwtKeys::none());
         }
-        let mut all = Some(JwtKeys::none());
+        let mut all = Ok(JwtKeys::none());
         for (key, value) in named {
             let keys = value.text().map(|name| self.read_key(key, name, &value));
             all = match (all, keys) {
-                (Some(all), Some(Ok(keys))) => Some(all.and(keys)),
-                (_, Some(Err(problem))) => {
-                    self.report.push(*problem);
-                    None
+                (Ok(all), Some(Ok(keys))) => Ok(all.and(keys)),
+                (Ok(_), Some(Err(problem))) => Err(vec![*problem]),
+                // A value of the wrong kind was reported by the check.
+                (Ok(_), None) => Err(Vec::new()),
+                (Err(mut problems), keys) => {
+                    problems.extend(keys.and_then(Result::err).map(|problem| *problem));
+                    Err(problems)
                 }
-                _ => None,
             };
         }
         all

@@ -27,9 +27,11 @@ fn settings(root: &ConfigNode) -> String {
         let mut report = ProblemReport::default();
         let settings = read(&Setting::root(root), &context, &mut report);
         let (policy, overrides) = (settings.policy, settings.overrides);
+        // `Debug` of a policy hides subjects.
+        let subjects = policy.exempt.subjects.clone();
         let (problems, _) = report.into_parts();
         format!(
-            "{policy:#?}\n{overrides:#?}\n{problems:#?}\n{:#?}",
+            "{policy:#?}\n{subjects:?}\n{overrides:#?}\n{problems:#?}\n{:#?}",
             settings.key_files
         )
     };
