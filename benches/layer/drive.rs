@@ -99,13 +99,13 @@ impl Side {
                 }
             }),
         };
-        // A clock may watch the processor's counter before it goes by it. That depends on when it
-        // is asked, so it is over before anything is counted.
+        // Lets the clock finish its calibration against the processor's counter before anything is
+        // counted.
         for _ in 0..3 {
             (side.handle)(AT_ONCE);
             std::thread::sleep(Duration::from_millis(60));
         }
-        // Everybody is known before measuring begins, and who has little has used it up.
+        // All counters exist before measuring begins, and the small quotas are used up.
         (side.handle)(work::CLIENTS * 4 * work::SCARCE as usize);
         side
     }

@@ -1,7 +1,7 @@
 //! Counts allocations.
 //!
-//! Counting costs those who allocate more than those who do not, a few nanoseconds each time, and
-//! the times tell that, too.
+//! Counting costs a few nanoseconds per allocation, so a side that allocates more pays more
+//! in the measured times.
 
 use stats_alloc::Region;
 

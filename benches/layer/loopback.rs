@@ -57,7 +57,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     let mut sides: Vec<Box<dyn FnMut() -> Pace>> = Vec::new();
     for server in servers {
         let client = &client;
-        sides.push(Box::new(move || client.block_on(ask(server))));
+        sides.push(Box::new(move || client.block_on(measure_pace(server))));
     }
     let paces = turns(ROUNDS, &mut sides);
     let middle = |side: usize| Pace {
@@ -122,12 +122,12 @@ where
     Ok(address)
 }
 
-/// Asks over all connections, as fast as answers come.
-async fn ask(server: SocketAddr) -> Pace {
+/// Sends over all connections, each request after the response to the one before.
+async fn measure_pace(server: SocketAddr) -> Pace {
     let mut connections = JoinSet::new();
     let started = Instant::now();
     for _ in 0..CONNECTIONS {
-        connections.spawn(ask_until(server, started + ROUND));
+        connections.spawn(send_until(server, started + ROUND));
     }
     let mut waits: Vec<f64> = connections.join_all().await.concat();
     let per_second = waits.len() as f64 / started.elapsed().as_secs_f64();
@@ -139,7 +139,7 @@ async fn ask(server: SocketAddr) -> Pace {
 }
 
 /// One request after the other over one connection; how long each took, in microseconds.
-async fn ask_until(server: SocketAddr, end: Instant) -> Vec<f64> {
+async fn send_until(server: SocketAddr, end: Instant) -> Vec<f64> {
     let stream = TcpStream::connect(server).await.expect("a server");
     stream.set_nodelay(true).expect("a socket");
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))

@@ -12,18 +12,18 @@ use tollgate_bench::{Order, addresses};
 /// How many clients there are.
 pub const CLIENTS: usize = 1_000;
 
-/// What is asked for.
+/// Path of the requests.
 pub const PATH: &str = "/v1/items/4711";
 
 /// The secret behind the tokens.
 pub const SECRET: &str = "a secret that only benchmarks share";
 
-/// Per window, for those who are let through: so much that nobody ever runs out, and so slowly
-/// back that no counter is whole again while it is measured. A store that forgets what has
-/// expired would have other work then than one that does not.
+/// Limit of allowed callers per window: never reached, and refilled so
+/// slowly that no counter expires while it is measured. Otherwise a store that removes expired counters
+/// would do other work than one that does not.
 pub const AMPLE: u32 = 1_000_000;
 
-/// Per window, for those who are turned away, and all of it is used before measuring begins.
+/// Limit of denied callers per window. All of it is used before measuring begins.
 pub const SCARCE: u32 = 3;
 
 /// The window, in days.
@@ -37,7 +37,7 @@ pub fn interval(amount: u32) -> Duration {
 /// What comes with a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The address of the client, as the server tells it.
+    /// Peer address, as the server provides it.
     Plain,
     /// A token, too.
     Token,
@@ -45,8 +45,8 @@ pub enum Kind {
     New,
 }
 
-/// The next requests of [`CLIENTS`], which come in random order, the same for everybody.
-/// `connected` tells where one comes from, the way that the server at hand does.
+/// Returns the next requests of [`CLIENTS`] in random order, the same for all sides. `connected` adds
+/// the peer address as the server of that side does.
 pub fn requests<B: Default>(
     kind: Kind,
     order: &mut impl Iterator<Item = u32>,

@@ -16,7 +16,7 @@ use crate::watched::{By, Watched, in_turn, requests};
 const ROUNDS: usize = 1_001;
 const REQUESTS: u32 = 1_000;
 
-/// So much that nobody ever runs out.
+/// A limit that is never reached.
 const AMPLE: &str = "1_000_000_000/30d, token-bucket";
 
 const PEER: &str = "not watched";
@@ -32,7 +32,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
             let id = format!("{what}/{name}");
             if args.wants(&id) {
                 let with = Watched::new(by, quota, headers);
-                let without = Watched::new(By::Nobody, quota, headers);
+                let without = Watched::new(By::Nothing, quota, headers);
                 let duel = duel(ROUNDS, || nanos(&with), || nanos(&without));
                 let target = Target {
                     at_most,
@@ -44,7 +44,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
         let id = format!("allowed/two-threads/{name}");
         if args.wants(&id) {
             let with = Watched::new(by, AMPLE, HeaderSet::None);
-            let without = Watched::new(By::Nobody, AMPLE, HeaderSet::None);
+            let without = Watched::new(By::Nothing, AMPLE, HeaderSet::None);
             let duel = duel(ROUNDS, || nanos_of_two(&with), || nanos_of_two(&without));
             report.add(Row::new(&id, PEER, "ns", duel))?;
         }
@@ -54,7 +54,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
             let duel = duel(
                 1,
                 || kilobytes(By::Statistics, quota),
-                || kilobytes(By::Nobody, quota),
+                || kilobytes(By::Nothing, quota),
             );
             report.add(Row::new(id, PEER, "KiB for 10 M callers", duel))?;
         }

@@ -21,7 +21,7 @@ type Handler = fn(Request<Body>) -> Ready<Result<Response<Body>, Infallible>>;
 /// Who watches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    Nobody,
+    Nothing,
     Statistics,
     /// And metrics, which Prometheus records.
     Metrics,
@@ -30,7 +30,7 @@ pub enum By {
 /// A layer, and who watches it.
 pub struct Watched {
     service: RateLimit<tower::util::ServiceFn<Handler>>,
-    /// As long as it is there, figures are kept.
+    /// Metrics are recorded until it is dropped.
     _recorder: PrometheusRecorder,
 }
 
@@ -42,7 +42,7 @@ impl Watched {
     pub fn new(by: By, quota: &str, headers: HeaderSet) -> Self {
         let builder = RateLimitLayer::builder(quota).headers(headers);
         let builder = match by {
-            By::Nobody => builder.without_statistics(),
+            By::Nothing => builder.without_statistics(),
             By::Statistics | By::Metrics => builder,
         };
         let layer = builder.build().expect("a valid layer");
@@ -51,11 +51,11 @@ impl Watched {
             service: layer.layer(service_fn(handler)),
             _recorder: PrometheusBuilder::new().build_recorder(),
         };
-        // Figures are recorded by whoever is there when they are first told.
+        // A metric is bound to the recorder that is installed at its first use.
         let begin = || watched.handle(requests(0..CLIENTS));
         match by {
             By::Metrics => metrics::with_local_recorder(&watched._recorder, begin),
-            By::Nobody | By::Statistics => begin(),
+            By::Nothing | By::Statistics => begin(),
         }
         watched
     }

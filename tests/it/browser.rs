@@ -142,7 +142,7 @@ impl Browser {
     }
 
     /// Waits for an element to say something.
-    pub(super) async fn until_says(&mut self, selector: &str, text: &str) {
+    pub(super) async fn until_shows(&mut self, selector: &str, text: &str) {
         self.until(&format!(
             "(document.querySelector({selector:?})?.innerText ?? '').replaceAll('\\u00a0', ' ').includes({text:?})"
         ))
@@ -155,8 +155,8 @@ impl Browser {
             .await;
         self.write("#token", token).await;
         self.press("Enter").await;
-        self.until_says("#pulse", "Live").await;
-        self.until_says("#rules", "global").await;
+        self.until_shows("#pulse", "Live").await;
+        self.until_shows("#rules", "global").await;
         self.until("document.querySelector('#overrides').innerText !== ''")
             .await;
     }

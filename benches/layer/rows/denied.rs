@@ -1,4 +1,4 @@
-//! Requests that are turned away, as a whole.
+//! Denied requests: the whole cost.
 
 use std::io;
 

@@ -17,7 +17,7 @@ pub const ROUNDS: usize = 11;
 /// So many requests in each.
 pub const REQUESTS: usize = 20_000;
 
-/// Every row that is asked for.
+/// Returns the selected rows.
 pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     added::all(args, report)?;
     denied::all(args, report)?;

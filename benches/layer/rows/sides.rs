@@ -33,7 +33,7 @@ pub const NO_OVERRIDE: &str = "no override";
 /// | `override` | `headers`, with an override for another address |
 /// | `new` | `plain`, from an address that no request had before |
 /// | `new-outside` | `new`, around the router |
-/// | `denied` | nobody has anything left |
+/// | `denied` | all quotas are used up |
 /// | `denied-outside` | the same, around the router |
 pub fn named(side: &str, work: &str) -> Option<Side> {
     let router = bare();

@@ -20,7 +20,7 @@ pub const NOTE: &str = "\
 axum_gcra is a layer for axum 0.7, and what it adds is what it adds there. It counts per route and \
 writes no headers.";
 
-/// The address as a key; its own key for addresses reads headers that anybody can set.
+/// Peer address as a key. The library's own key type reads headers that any client can set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Peer(IpAddr);
 
@@ -29,12 +29,12 @@ impl<S> FromRequestParts<S> for Peer {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let told = parts.extensions.get::<ConnectInfo<SocketAddr>>();
-        Ok(Self(told.expect("a peer").0.ip()))
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        Ok(Self(peer.expect("a peer").0.ip()))
     }
 }
 
-/// The same router for axum 0.7.
+/// The router of the benchmark, for axum 0.7.
 pub fn bare() -> Router {
     Router::new()
         .route("/", get(|| async { "hello" }))

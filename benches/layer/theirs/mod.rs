@@ -1,4 +1,4 @@
-//! The others, each as its own documentation says.
+//! Other libraries, each set up as in its documentation.
 
 pub mod axum_gcra;
 pub mod axum_governor;

@@ -79,7 +79,7 @@ async fn a_line_over_time_for_an_hour_and_for_a_day() {
             .await;
         browser.write("#token", TOKEN).await;
         browser.press("Enter").await;
-        browser.until_says("#pulse", "Live").await;
+        browser.until_shows("#pulse", "Live").await;
         // As many points as there are minutes that are over, and as high as there were denials.
         let points =
             "document.querySelector('#timeline .line').getAttribute('d').split('L').length";

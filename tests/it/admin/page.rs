@@ -53,13 +53,13 @@ async fn what_it_does_not_understand_it_says_and_tries_again() {
         )
         .await;
     browser
-        .until_says("#pulse", "No answer that can be shown, again in")
+        .until_shows("#pulse", "No answer that can be shown, again in")
         .await;
     browser
-        .until_says("#banners", "This page does not understand the server.")
+        .until_shows("#banners", "This page does not understand the server.")
         .await;
     browser.value("window.fetch = real; true").await;
-    browser.until_says("#pulse", "Live").await;
+    browser.until_shows("#pulse", "Live").await;
     browser
         .until("document.querySelector('#banners').innerText === ''")
         .await;
@@ -85,9 +85,9 @@ async fn whose_tier_nobody_knows_has_none_that_was_chosen_for_another() {
         .until("document.querySelector('#offenders button') !== null")
         .await;
     browser.click("#offenders button").await;
-    browser.until_says("#found h2", "user alice").await;
+    browser.until_shows("#found h2", "user alice").await;
     browser
-        .until_says("#found .verdict-head", "tier free, if no other is known")
+        .until_shows("#found .verdict-head", "tier free, if no other is known")
         .await;
     let found = served.look_up("alice").await;
     assert_eq!(
@@ -126,7 +126,7 @@ async fn most_denied_endpoint_is_shown_with_its_share_of_all_denials() {
     let share = told["endpoints"][0]["denied_share"].as_f64().unwrap();
     assert!((share - 30.0 / 149.0).abs() < 1e-9, "{share}");
     let mut browser = signed_in(&served).await;
-    browser.until_says("#worst-endpoint", "GET /e7").await;
+    browser.until_shows("#worst-endpoint", "GET /e7").await;
     let share = browser.text("#worst-share").await.replace('\u{a0}', " ");
     assert_eq!(share, "30 denials, 20 % of all");
     browser.close().await;
