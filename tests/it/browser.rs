@@ -28,7 +28,7 @@ pub(super) struct Browser {
     profile: PathBuf,
     session: Option<String>,
     last: u64,
-    /// What was told without being asked for.
+    /// Events of the browser.
     told: Vec<Value>,
 }
 

@@ -110,7 +110,7 @@ async fn what_the_file_says_about_headers_and_callers_changes_too() {
     let standing = answer.header("ratelimit").unwrap();
     assert!(standing.contains("\"user:global:1h\";r=6"), "{standing}");
 
-    // And what it says no more is as it was.
+    // A removed setting has its default again.
     directory.write("limits.toml", &policy(10));
     limits.reload().unwrap();
     let answer = send(&app, "GET /", &[("x-user", "alice")]).await;

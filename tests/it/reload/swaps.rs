@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Directory, eventually, limit_of, limited, policy};
 
-/// Much more than it takes, and less than anybody would wait.
+/// Far more than a reload takes.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use crate::support::sockets::{Client, VERSIONS, Version, addresses};
 const ROUTES: usize = 50;
 const METHODS: [&str; 3] = ["GET", "POST", "DELETE"];
 
-/// Fewer than will be asked for, and no multiple of anything.
+/// Fewer than the requests that are sent, and a prime number.
 const LIMIT: u64 = 257;
 
 /// How callers are identified.
@@ -64,7 +64,7 @@ fn line(number: usize) -> String {
     format!("{method} /r{route}/{number}")
 }
 
-/// Each caller asks 480 times, over 8 connections: 60 requests each, spread over all handlers.
+/// Each caller sends 480 requests, over 8 connections: 60 requests each, spread over all handlers.
 async fn admitted(version: Version, place: Place, per: Per) -> (Vec<u64>, u64) {
     const CONNECTIONS: usize = 8;
     const REQUESTS: usize = 60;
@@ -141,31 +141,32 @@ fn the_limit_is_exact_over_all_routes_and_threads() {
                 Place::Router => limits.layer(app).boxed_clone(),
             };
             let together = Barrier::new(THREADS);
-            let ask = |thread: usize, app: BoxCloneService<Request<Body>, Response, Infallible>| {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .build()
-                    .unwrap();
-                together.wait();
-                runtime.block_on(async {
-                    let mut admitted = 0;
-                    for number in 0..150 {
-                        let line = line(number + 19 * thread);
-                        let headers = [("x-user", "alice")];
-                        let headers = if per == Per::User { &headers } else { &[][..] };
-                        let mut request = request(&line, headers);
-                        request.extensions_mut().insert(ConnectInfo(peer));
-                        let answer = app.clone().oneshot(request).await.unwrap();
-                        admitted += u64::from(answer.status() == 200);
-                    }
-                    admitted
-                })
-            };
+            let call =
+                |thread: usize, app: BoxCloneService<Request<Body>, Response, Infallible>| {
+                    let runtime = tokio::runtime::Builder::new_current_thread()
+                        .build()
+                        .unwrap();
+                    together.wait();
+                    runtime.block_on(async {
+                        let mut admitted = 0;
+                        for number in 0..150 {
+                            let line = line(number + 19 * thread);
+                            let headers = [("x-user", "alice")];
+                            let headers = if per == Per::User { &headers } else { &[][..] };
+                            let mut request = request(&line, headers);
+                            request.extensions_mut().insert(ConnectInfo(peer));
+                            let answer = app.clone().oneshot(request).await.unwrap();
+                            admitted += u64::from(answer.status() == 200);
+                        }
+                        admitted
+                    })
+                };
             let admitted: u64 = thread::scope(|scope| {
                 let threads: Vec<_> = (0..THREADS)
                     .map(|thread| {
                         // A boxed service can be sent, and not shared.
-                        let (ask, app) = (&ask, app.clone());
-                        scope.spawn(move || ask(thread, app))
+                        let (call, app) = (&call, app.clone());
+                        scope.spawn(move || call(thread, app))
                     })
                     .collect();
                 threads

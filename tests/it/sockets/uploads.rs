@@ -32,7 +32,7 @@ const CHUNK: usize = 50_000;
 /// What a server may take in before its answer is out: buffers, and one window of HTTP/2.
 const SMALL: u64 = 4_000_000;
 
-/// A connection that knows how much was read from it.
+/// A connection that counts the bytes that were read from it.
 struct Counted {
     stream: TcpStream,
     read: Arc<AtomicU64>,
