@@ -168,7 +168,7 @@ impl Decision {
     pub const fn retry_after(&self) -> Option<Duration> {
         match self.binding.outcome() {
             Outcome::Denied => Some(self.reset_at().duration_since(self.at)),
-            Outcome::Allowed | Outcome::Never => None,
+            Outcome::Allowed | Outcome::ExceedsCapacity => None,
         }
     }
 
@@ -176,7 +176,7 @@ impl Decision {
     /// limit is `blocked`.
     #[must_use]
     pub const fn can_never_succeed(&self) -> bool {
-        matches!(self.binding.outcome(), Outcome::Never)
+        matches!(self.binding.outcome(), Outcome::ExceedsCapacity)
     }
 
     /// Returns the instant of the decision, on the wall clock.
@@ -194,15 +194,20 @@ impl Decision {
 }
 
 /// Returns the usage to report, with its index. Of equals it is the first.
+#[inline]
 fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> Option<(usize, Usage)> {
-    let rows = usages.iter().zip(order).enumerate();
-    let tightest = rows.min_by_key(|(_, (usage, order))| {
+    let mut tightest = None;
+    let mut least = (u8::MAX, u64::MAX, (u8::MAX, u64::MAX));
+    for (index, (usage, order)) in usages.iter().zip(order).enumerate() {
         let (hope, left) = match usage.outcome() {
-            Outcome::Never => (0, 0),
+            Outcome::ExceedsCapacity => (0, 0),
             Outcome::Denied => (1, u64::MAX - usage.reset_at().as_micros()),
             Outcome::Allowed => (2, usage.remaining()),
         };
-        (hope, left, *order)
-    });
-    tightest.map(|(index, (usage, _))| (index, *usage))
+        let rank = (hope, left, order);
+        if rank < least {
+            (tightest, least) = (Some((index, *usage)), rank);
+        }
+    }
+    tightest
 }

@@ -197,8 +197,8 @@ impl StdError for ValidationErrors {}
 /// let down = StoreError::new("no route to the server");
 /// assert_eq!(down.kind(), StoreErrorKind::Unavailable);
 ///
-/// let wrong = StoreError::refused("wrong password; check it in the URL");
-/// assert_eq!(wrong.kind(), StoreErrorKind::Refused);
+/// let wrong = StoreError::permanent("wrong password; check it in the URL");
+/// assert_eq!(wrong.kind(), StoreErrorKind::Permanent);
 /// ```
 #[derive(Debug)]
 pub struct StoreError {
@@ -219,7 +219,7 @@ pub enum StoreErrorKind {
     /// Permanent error: wrong credentials, a command without permission, a rejected script, a key of
     /// another type. It lasts until the configuration is corrected. Rules that pass requests
     /// uncounted during an outage count them in the memory of each process instead.
-    Refused,
+    Permanent,
     /// The store has no memory, disk or queue left, for example a Redis server that reached its
     /// `maxmemory`. Callers can cause it by sending requests under many identities. Rules that pass
     /// requests in an outage therefore count them in the memory of each process, as for
@@ -233,7 +233,7 @@ impl StoreErrorKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
-            Self::Refused => "refused",
+            Self::Permanent => "refused",
             Self::Exhausted => "exhausted",
         }
     }
@@ -246,8 +246,8 @@ impl StoreError {
     }
 
     /// Creates a permanent error. The message should contain what to correct.
-    pub fn refused(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::of_kind(StoreErrorKind::Refused, message)
+    pub fn permanent(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::of_kind(StoreErrorKind::Permanent, message)
     }
 
     /// Creates a failure of this kind.

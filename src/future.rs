@@ -35,7 +35,7 @@ pin_project! {
         S: Service<Request<ReqBody>>,
     {
         Deciding {
-            waiting: Option<Box<Waiting<S, ReqBody>>>,
+            waiting: Option<Box<PendingRequest<S, ReqBody>>>,
         },
         Calling {
             #[pin]
@@ -54,7 +54,7 @@ pin_project! {
 }
 
 /// A request whose decision is pending.
-pub(crate) struct Waiting<S, ReqBody> {
+pub(crate) struct PendingRequest<S, ReqBody> {
     pipeline: Arc<RequestPipeline>,
     /// `None` after completion.
     pending: Option<PendingDecision>,
@@ -73,7 +73,7 @@ where
         request: Request<ReqBody>,
         service: S,
     ) -> Self {
-        let waiting = Waiting {
+        let waiting = PendingRequest {
             pipeline,
             pending: Some(pending),
             request,
@@ -93,7 +93,7 @@ where
     }
 }
 
-impl<S, ReqBody> Waiting<S, ReqBody> {
+impl<S, ReqBody> PendingRequest<S, ReqBody> {
     fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -123,7 +123,7 @@ where
                     let Some(waiting) = waiting.take() else {
                         polled_after_completion()
                     };
-                    let Waiting {
+                    let PendingRequest {
                         pipeline,
                         mut request,
                         mut service,
@@ -149,7 +149,7 @@ where
                         polled_after_completion()
                     };
                     let Some(refund) = admitted.settle(&response) else {
-                        admitted.annotate(&mut response);
+                        annotate(&admitted, &mut response);
                         return Poll::Ready(response);
                     };
                     State::Settling {
@@ -169,7 +169,7 @@ where
                         polled_after_completion()
                     };
                     admission.settled(settled);
-                    admission.annotate(&mut response);
+                    annotate(&admission, &mut response);
                     return Poll::Ready(response);
                 }
                 StateProjection::Rejected { response } => match response.take() {
@@ -179,6 +179,13 @@ where
             };
             state.set(next);
         }
+    }
+}
+
+/// Adds the rate-limit headers, unless the inner service has failed.
+fn annotate<B, E>(admission: &Admission, response: &mut Result<Response<B>, E>) {
+    if let Ok(response) = response {
+        admission.annotate(response.headers_mut());
     }
 }
 

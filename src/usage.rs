@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, MAX_BATCH};
 use crate::clock::Timestamp;
 use crate::quota::Quota;
 
@@ -16,7 +16,7 @@ pub enum Outcome {
     /// There is none now, but there will be.
     Denied,
     /// There never will be: the cost is over the limit, or everything is blocked.
-    Never,
+    ExceedsCapacity,
 }
 
 /// How one counter stands.
@@ -47,7 +47,7 @@ impl Usage {
 
     /// What a blocked quota says to everything.
     pub(crate) const fn blocked(now: Timestamp) -> Self {
-        Self::new(0, 0, now, Outcome::Never)
+        Self::new(0, 0, now, Outcome::ExceedsCapacity)
     }
 
     /// What quotas say that count nothing: `blocked` and `unlimited`.
@@ -104,7 +104,7 @@ impl Usage {
         match self.reset_and_outcome >> OUTCOME_AT {
             0 => Outcome::Allowed,
             1 => Outcome::Denied,
-            _ => Outcome::Never,
+            _ => Outcome::ExceedsCapacity,
         }
     }
 
@@ -144,8 +144,8 @@ pub struct Usages {
     /// Checks of the group [`Live`](crate::Group::Live); they come first.
     live: u8,
     inline: [Usage; INLINE],
-    /// All usages, if there are more than fit inline.
-    spilled: Vec<Usage>,
+    /// All usages, if there are more than fit inline. One word, because the whole is moved often.
+    spilled: Option<Box<[Usage; MAX_BATCH]>>,
 }
 
 impl Usages {
@@ -167,37 +167,69 @@ impl Usages {
             len: 0,
             live: live as u8,
             inline: [Usage::new(0, 0, Timestamp::EPOCH, Outcome::Allowed); INLINE],
-            spilled: Vec::new(),
+            spilled: None,
         }
     }
 
-    /// Adds the usage of the next check.
+    /// Returns the usages of a batch with so many checks in the group [`Live`](crate::Group::Live).
+    #[inline(always)]
+    pub(crate) fn collect(
+        live: usize,
+        at: Timestamp,
+        usages: impl ExactSizeIterator<Item = Usage>,
+    ) -> Self {
+        let mut all = Self::with_live(live, at);
+        all.set_len(usages.len());
+        for (free, usage) in all.all_mut().iter_mut().zip(usages) {
+            *free = usage;
+        }
+        all
+    }
+
+    /// Adds the usage of the next check. Ignores more than [`MAX_BATCH`], the most checks of a batch.
     #[inline]
     pub fn push(&mut self, usage: Usage) {
-        match self.inline.get_mut(usize::from(self.len)) {
-            Some(free) if self.spilled.is_empty() => {
-                *free = usage;
-                self.len += 1;
-            }
-            _ => self.spill(usage),
+        let index = usize::from(self.len);
+        self.set_len(index + 1);
+        if let Some(free) = self.all_mut().get_mut(index) {
+            *free = usage;
         }
+    }
+
+    /// Sets the number of usages, at most [`MAX_BATCH`]. Those that are added are unspecified.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a batch has at most 24 checks"
+    )]
+    fn set_len(&mut self, len: usize) {
+        if len > INLINE {
+            self.spill();
+        }
+        self.len = len.min(MAX_BATCH) as u8;
     }
 
     #[cold]
-    fn spill(&mut self, usage: Usage) {
-        if self.spilled.is_empty() {
-            self.spilled.extend_from_slice(&self.inline);
+    fn spill(&mut self) {
+        self.spilled.get_or_insert_with(|| {
+            let mut all = [Usage::default(); MAX_BATCH];
+            all[..INLINE].copy_from_slice(&self.inline);
+            Box::new(all)
+        });
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [Usage] {
+        match &mut self.spilled {
+            None => &mut self.inline,
+            Some(all) => &mut all[..],
         }
-        self.spilled.push(usage);
     }
 
     /// Returns a copy with all instants moved by `micros` microseconds, to another clock.
     pub(crate) fn offset_by(&self, micros: i64) -> Self {
-        let mut moved = Self::with_live(usize::from(self.live), self.at.offset_by(micros));
-        for usage in self.usages() {
-            moved.push(usage.offset_by(micros));
-        }
-        moved
+        let usages = self.usages().iter().map(|usage| usage.offset_by(micros));
+        Self::collect(usize::from(self.live), self.at.offset_by(micros), usages)
     }
 
     /// Returns whether every check of the group [`Live`](crate::Group::Live) had room. Dry runs do not
@@ -218,11 +250,11 @@ impl Usages {
     #[inline]
     #[must_use]
     pub fn usages(&self) -> &[Usage] {
-        if self.spilled.is_empty() {
-            &self.inline[..usize::from(self.len)]
-        } else {
-            &self.spilled
-        }
+        let all = match &self.spilled {
+            None => &self.inline[..],
+            Some(all) => &all[..],
+        };
+        &all[..usize::from(self.len)]
     }
 
     /// Returns the usages of the group [`Live`](crate::Group::Live).

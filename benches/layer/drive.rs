@@ -1,4 +1,4 @@
-//! Requests through a service, in process.
+//! Sends requests through a service, in process.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -15,26 +15,26 @@ use tower::Service;
 use crate::heap;
 use crate::work::{self, Kind};
 
-/// A service under test, with the requests it gets.
+/// Service under test, with its requests.
 pub struct Side {
     pub name: &'static str,
     handle: Box<dyn Fn(usize) -> Handled>,
 }
 
-/// What so many requests came to, each.
+/// Result per request.
 #[derive(Clone, Copy)]
 pub struct Handled {
     pub nanos: f64,
     pub allocations: f64,
-    /// How many of all were let through, from 0 to 1.
+    /// Share of allowed requests, from 0 to 1.
     pub allowed: f64,
 }
 
-/// How many requests are made before they are handled.
+/// Requests that are created before they are handled.
 const AT_ONCE: usize = 200;
 
 impl Side {
-    /// A service of axum.
+    /// Wraps a service of axum.
     pub fn new<S>(name: &'static str, kind: Kind, service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + 'static,
@@ -47,7 +47,7 @@ impl Side {
         })
     }
 
-    /// A service of what was axum before.
+    /// Wraps a service of axum 0.7.
     pub fn before<S>(name: &'static str, kind: Kind, service: S) -> Self
     where
         S: Service<
@@ -99,25 +99,25 @@ impl Side {
                 }
             }),
         };
-        // Lets the clock finish its calibration against the processor's counter before anything is
-        // counted.
+        // The clock checks the cycle counter of the processor before it uses it. Let that end before
+        // the measurement.
         for _ in 0..3 {
             (side.handle)(AT_ONCE);
             std::thread::sleep(Duration::from_millis(60));
         }
-        // All counters exist before measuring begins, and the small quotas are used up.
+        // Creates all counters, and uses up the small limits.
         (side.handle)(work::CLIENTS * 4 * work::SCARCE as usize);
         side
     }
 
-    /// So many requests, in hundreds, one after the other.
+    /// Handles `count` requests, one after the other.
     pub fn handle(&self, count: usize) -> Handled {
         (self.handle)(count)
     }
 }
 
-/// What is measured: each request through a clone of the service, as a server does it. Tools
-/// that count instructions start and stop by this name. Returns how many were let through.
+/// Sends each request through a clone of the service, as a server does. This function is what is
+/// measured: `scripts/instructions-layer` selects it by name. Returns the number of allowed requests.
 #[inline(never)]
 fn all<S, B>(service: &S, requests: Vec<Request<B>>) -> usize
 where
@@ -129,7 +129,7 @@ where
         let mut service = service.clone();
         assert!(service.poll_ready(&mut context).is_ready());
         let Poll::Ready(Ok(response)) = pin!(service.call(request)).poll(&mut context) else {
-            panic!("nothing here has to wait");
+            panic!("pending response");
         };
         allowed += usize::from(response.status() == StatusCode::OK);
     }

@@ -1,13 +1,12 @@
 //! Counts allocations.
 //!
-//! Counting costs a few nanoseconds per allocation, so a side that allocates more pays more
-//! in the measured times.
+//! Each counted allocation costs a few nanoseconds, which the measured times include.
 
 use stats_alloc::Region;
 
 use crate::HEAP;
 
-/// How often memory is taken, or given more room, while `work` is done.
+/// Returns the number of allocations and reallocations during `work`.
 pub fn allocations(work: impl FnOnce()) -> usize {
     let region = Region::new(HEAP);
     work();

@@ -57,7 +57,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     let mut sides: Vec<Box<dyn FnMut() -> Pace>> = Vec::new();
     for server in servers {
         let client = &client;
-        sides.push(Box::new(move || client.block_on(measure_pace(server))));
+        sides.push(Box::new(move || client.block_on(send_all(server))));
     }
     let paces = turns(ROUNDS, &mut sides);
     let middle = |side: usize| Pace {
@@ -122,8 +122,8 @@ where
     Ok(address)
 }
 
-/// Sends over all connections, each request after the response to the one before.
-async fn measure_pace(server: SocketAddr) -> Pace {
+/// Sends requests over all connections, the next one as soon as a response arrives.
+async fn send_all(server: SocketAddr) -> Pace {
     let mut connections = JoinSet::new();
     let started = Instant::now();
     for _ in 0..CONNECTIONS {

@@ -1,4 +1,4 @@
-//! Our side.
+//! Layers of tollgate.
 
 use tollgate::headers::HeaderSet;
 use tollgate::identity::Jwt;
@@ -7,19 +7,19 @@ use tollgate::{Override, RateLimitLayer, RateLimitLayerBuilder};
 
 use crate::work::{AMPLE, DAYS, SCARCE, SECRET};
 
-/// Per address, one quota of the kind that governor has.
+/// Returns a builder with one quota per client IP, with the algorithm of governor.
 fn per_address(amount: u32) -> RateLimitLayerBuilder {
     let quota = format!("{amount}/{DAYS}d, token-bucket");
     RateLimitLayer::builder(quota.as_str())
 }
 
-/// One quota per address.
+/// One quota per client IP.
 pub fn layer(headers: HeaderSet) -> RateLimitLayer {
     let layer = per_address(AMPLE).headers(headers);
     layer.build().expect("a valid layer")
 }
 
-/// One quota per address, and an override for an address that sends no requests.
+/// One quota per client IP, and an override for an address that sends no requests.
 pub fn with_override(headers: HeaderSet) -> RateLimitLayer {
     let layer = layer(headers);
     let quota = format!("7/{DAYS}d, token-bucket");
@@ -29,7 +29,7 @@ pub fn with_override(headers: HeaderSet) -> RateLimitLayer {
     layer
 }
 
-/// A policy with rules for 20 endpoints. That of the requests has a parameter of this name.
+/// A policy with rules for 20 endpoints. The one of the requests has a parameter of this name.
 pub fn routes(parameter: &str) -> RateLimitLayer {
     let quota = format!("{AMPLE}/{DAYS}d, token-bucket");
     let rule = || Rule::new(quota.as_str());
@@ -42,19 +42,19 @@ pub fn routes(parameter: &str) -> RateLimitLayer {
     layer.build().expect("a valid layer")
 }
 
-/// One quota per address of the algorithm that is the default.
+/// One quota per client IP with the default algorithm.
 pub fn sliding() -> RateLimitLayer {
     let quota = format!("{AMPLE}/{DAYS}d");
     let layer = RateLimitLayer::builder(quota.as_str()).headers(HeaderSet::None);
     layer.build().expect("a valid layer")
 }
 
-/// One quota per address, used up.
+/// One quota per client IP that is used up.
 pub fn denying() -> RateLimitLayer {
     per_address(SCARCE).build().expect("a valid layer")
 }
 
-/// Two quotas of a user who is known by a token, and one of the tenant.
+/// Two quotas of the user of a token, and one of the tenant.
 pub fn three(headers: HeaderSet) -> RateLimitLayer {
     let quota = |days: u32| format!("{AMPLE}/{days}d, token-bucket");
     let policy = Policy::builder()

@@ -1,4 +1,4 @@
-//! The requests that all sides of a row get, and what each caller may use.
+//! Requests that all sides of a row get, and the limits of their callers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::LazyLock;
@@ -9,44 +9,43 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde::Serialize;
 use tollgate_bench::{Order, addresses};
 
-/// How many clients there are.
+/// Number of clients.
 pub const CLIENTS: usize = 1_000;
 
-/// Path of the requests.
+/// Path of all requests.
 pub const PATH: &str = "/v1/items/4711";
 
-/// The secret behind the tokens.
+/// Secret that signs the tokens.
 pub const SECRET: &str = "a secret that only benchmarks share";
 
-/// Limit of allowed callers per window: never reached, and refilled so
-/// slowly that no counter expires while it is measured. Otherwise a store that removes expired counters
-/// would do other work than one that does not.
+/// Limit of allowed requests: never reached, and replenished so slowly that no counter expires during
+/// the measurement. Expired counters would give stores that remove them other work than the rest.
 pub const AMPLE: u32 = 1_000_000;
 
-/// Limit of denied callers per window. All of it is used before measuring begins.
+/// Limit of denied requests: used up before the measurement.
 pub const SCARCE: u32 = 3;
 
 /// The window, in days.
 pub const DAYS: u32 = 30;
 
-/// How long until one of `amount` is back.
+/// Returns the time in which one of `amount` is replenished.
 pub fn interval(amount: u32) -> Duration {
     Duration::from_secs(86_400) * DAYS / amount
 }
 
-/// What comes with a request.
+/// Kind of request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Peer address, as the server provides it.
+    /// With the peer address in the extensions.
     Plain,
-    /// A token, too.
+    /// With peer address and token.
     Token,
-    /// An address that no request had before.
+    /// With a peer address that no request had before.
     New,
 }
 
-/// Returns the next requests of [`CLIENTS`] in random order, the same for all sides. `connected` adds
-/// the peer address as the server of that side does.
+/// Returns the next requests of [`CLIENTS`] in random order, which is equal for all sides. `connected`
+/// inserts the peer address as the server of a side does.
 pub fn requests<B: Default>(
     kind: Kind,
     order: &mut impl Iterator<Item = u32>,
@@ -71,7 +70,7 @@ pub fn requests<B: Default>(
     order.take(count).map(request).collect()
 }
 
-/// How many addresses there are for [`Kind::New`]: more than one run of a row has requests.
+/// Number of addresses for [`Kind::New`]: more than a row has requests.
 const NEW_CLIENTS: u32 = 400_000;
 
 /// Returns the clients in the order of their requests. The sequence repeats.
@@ -109,7 +108,7 @@ struct Claims {
     exp: u64,
 }
 
-/// A token of this client, good for a day; a hundred of them share a tenant.
+/// Returns a token of a client, valid for a day. A hundred clients share a tenant.
 pub fn token(header: &Header, key: &EncodingKey, client: usize) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let claims = Claims {

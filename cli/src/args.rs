@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use tollgate::Timestamp;
-use tollgate::policy::Inquiry;
+use tollgate::policy::ExplainRequest;
 
 /// Checks and explains rate-limit policy files.
 #[derive(Debug, Parser)]
@@ -42,8 +42,8 @@ pub(crate) struct ExplainArgs {
     /// Policy file, as for `check`.
     pub(crate) file: PathBuf,
     /// Method and path of the request, such as "GET /v1/secrets/42".
-    #[arg(long, short, value_parser = Inquiry::new, value_name = "METHOD PATH")]
-    pub(crate) request: Inquiry,
+    #[arg(long, short, value_parser = ExplainRequest::new, value_name = "METHOD PATH")]
+    pub(crate) request: ExplainRequest,
     /// User of the caller. Without --user, --tenant and --dimension, the caller is unauthenticated.
     #[arg(long, short)]
     pub(crate) user: Option<String>,

@@ -1,14 +1,14 @@
-//! Who has changed what. Whose limits were changed is nobody's business who reads logs.
+//! Audit events: operator and action, without the subject whose limits were changed.
 
 use crate::head::RequestHead;
 use crate::observe::{MAX_TEXT, truncate};
 
-/// Says in the log who an operator is: from a header that a proxy sets, for instance.
+/// Closure that returns the name of the operator.
 pub(super) type ActorFn = dyn Fn(&RequestHead<'_>) -> Option<String> + Send + Sync;
 
-/// Something that an operator has done.
+/// Action of an operator.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Deed<'a> {
+pub(super) enum AuditAction<'a> {
     Reset { rule: Option<&'a str> },
     Override { rule: &'a str },
     RemovedOverride { rule: &'a str },
@@ -18,7 +18,7 @@ pub(super) enum Deed<'a> {
     LookUp,
 }
 
-impl Deed<'_> {
+impl AuditAction<'_> {
     const fn name(&self) -> &'static str {
         match self {
             Self::Reset { .. } => "reset",
@@ -40,14 +40,14 @@ impl Deed<'_> {
     }
 }
 
-/// Somebody has shown a wrong token. From where is not told: it may be an operator's typing error.
+/// Logs a wrong token, without the client IP: it may be a typing error of an operator.
 pub(super) fn wrong_token(request_id: &str) {
     tracing::warn!(target: "tollgate::audit", request_id, "rate_limit_admin_wrong_token");
 }
 
-/// Leaves an event for the audit.
-pub(super) fn note(actor: Option<&str>, deed: &Deed<'_>, request_id: &str) {
-    let (action, rule) = (deed.name(), deed.rule());
+/// Logs an action.
+pub(super) fn log(actor: Option<&str>, action: &AuditAction<'_>, request_id: &str) {
+    let (action, rule) = (action.name(), action.rule());
     tracing::info!(
         target: "tollgate::audit",
         action,

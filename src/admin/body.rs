@@ -1,31 +1,30 @@
-//! The bodies of requests: JSON, and little of it.
+//! Request bodies: JSON of at most 16 KiB.
 
 use axum::body::{Body, to_bytes};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 
-use super::refusal::Refusal;
+use super::api_error::ApiError;
 
-/// More than any request needs.
-const MOST: usize = 16 * 1_024;
+const MAX_BODY: usize = 16 * 1_024;
 
-/// What a request says, and its head. A page of another origin cannot send this type of content without being
-/// asked first, so it is insisted on.
+/// Returns the head and the body of a request. The content type has to be JSON: a page of another
+/// origin cannot send it without a preflight.
 pub(super) async fn read<T: DeserializeOwned>(
     request: Request<Body>,
-) -> Result<(Request<()>, T), Refusal> {
+) -> Result<(Request<()>, T), ApiError> {
     let (head, body) = request.into_parts();
     let head = Request::from_parts(head, ());
     let kind = head.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::not_json());
+        return Err(ApiError::not_json());
     }
-    // Also if it broke off; then nobody reads what is answered.
-    let bytes = to_bytes(body, MOST).await;
-    let bytes = bytes.map_err(|_| Refusal::too_large(MOST))?;
+    // An aborted body gets the same error, which is not read.
+    let bytes = to_bytes(body, MAX_BODY).await;
+    let bytes = bytes.map_err(|_| ApiError::too_large(MAX_BODY))?;
     let read = serde_json::from_slice(&bytes);
-    Ok((head, read.map_err(Refusal::unreadable)?))
+    Ok((head, read.map_err(ApiError::unreadable)?))
 }

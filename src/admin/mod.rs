@@ -1,5 +1,5 @@
-//! Where callers and operators look: the [`Status`] endpoint, and the [`Admin`] API with its
-//! dashboard. Both are routers of axum that belong to a [`RateLimitLayer`](crate::RateLimitLayer).
+//! The [`Status`] endpoint for callers, and the [`Admin`] API with its dashboard for operators. Both are
+//! axum routers for a [`RateLimitLayer`](crate::RateLimitLayer).
 //!
 //! ```
 //! use axum::{Router, routing::get};
@@ -16,15 +16,14 @@
 //! # Ok::<(), tollgate::Error>(())
 //! ```
 //!
-//! The layer is around the API only, so that looking is not counted on the limits that are looked
-//! at. And the API comes last: of two routers that are merged, axum keeps the answer of the later
-//! one to paths that are nowhere, and who scans for paths is to be counted. Where the layer is
-//! around everything, [exempt](crate::policy::PolicyBuilder::exempt_route) these routes.
+//! The layer wraps the API only, so that status and admin requests are not counted. The API is merged
+//! last: axum keeps the fallback of the router that is merged last, and requests to unknown paths are
+//! to be counted. If the layer wraps everything, [exempt](crate::policy::PolicyBuilder::exempt_route)
+//! these routes.
 //!
-//! # For callers
+//! # Status endpoint for callers
 //!
-//! `GET /v1/rate-limits/status` tells every limit that applies to whoever asks, found in the way
-//! of all requests:
+//! `GET /v1/rate-limits/status` returns every limit that applies to the caller:
 //!
 //! ```json
 //! {"counted_by":"user","tier":"team","exempt":null,"degraded":false,
@@ -33,66 +32,68 @@
 //!  "timestamp":"2025-10-30T13:12:24.000Z"}
 //! ```
 //!
-//! A limit that is used up has `retry_after` as well, in seconds, and its `reset_at` is when the
-//! next request is admitted; for one that is blocked for good there is neither. Rules that are
-//! only tried out, and what is unlimited, are not told. `degraded` means that the store cannot be
-//! asked, and that these are the counts of one process. Asking charges nothing, but is itself
-//! limited, in the memory of each process: 60 times a minute, if
-//! [nothing else is said](Status::quota).
+//! A limit that is used up also has `retry_after` in seconds, and its `reset_at` is when the next
+//! request is admitted. A limit that blocks all requests has neither. Dry-run rules and unlimited
+//! quotas are not listed. `degraded` means that the store is unavailable and the values are of one
+//! process. A status request charges no quota of the policy. It has [a quota](Status::quota) of its
+//! own in the memory of each process. Default: `60/minute`.
 //!
-//! # For operators
+//! # Admin API and dashboard
 //!
-//! The [`Admin`] router has the dashboard at its root and JSON below `api/`. Every request to the
-//! API shows the token in the header `Authorization: Bearer …`; there are no cookies, so no other
-//! page can make an operator's browser do something. The page itself holds no figures and asks
-//! for the token.
+//! The [`Admin`] router has the dashboard at its root and JSON below `api/`. Every request to the API
+//! sends the token in the header `Authorization: Bearer …`. There are no cookies, so that a page of
+//! another origin cannot send requests in the name of an operator. The page itself contains no data.
 //!
 //! | path | body | |
 //! |---|---|---|
-//! | `GET api/statistics` | | what has happened; see [`Statistics`](crate::observe::Statistics) |
-//! | `GET api/policy` | | what is in force, its version, the last attempt to reload |
-//! | `POST api/reload` | `{}` | reads the policy again from its file |
-//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | every counter of somebody, and why they are blocked; also `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that one is counted. A tier that only their token says is not known here (`tier_known` is `false`): say it |
-//! | `POST api/reset` | `{"subject":{"user":"alice"}}` | forgets what was counted for them; with `rule`, only under that one |
-//! | `GET api/overrides` | | limits that were set at run time |
-//! | `POST api/overrides` | `{"subject":{"user":"alice"},"rule":"global","limit":"500/hour","until":"2026-12-01T06:00:00Z"}` | sets one; `until` can be left out |
+//! | `GET api/statistics` | | [`Statistics`](crate::observe::Statistics), maintenance and the status of the policy; at most 100 endpoints and policies |
+//! | `GET api/policy` | | the policy, its version, the last reload |
+//! | `POST api/reload` | `{}` | reloads the policy from its file |
+//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | all counters of a caller and why it is blocked; optional `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that request is counted. `tier_known` is `false` if only a token of the caller names its tier: then pass `tier` |
+//! | `POST api/reset` | `{"subject":{"user":"alice"}}` | resets the counters of a caller; with `rule`, only those of this rule |
+//! | `GET api/overrides` | | all overrides |
+//! | `POST api/overrides` | `{"subject":{"user":"alice"},"rule":"global","limit":"500/hour","until":"2026-12-01T06:00:00Z"}` | sets an override; `until` is optional |
 //! | `POST api/overrides/remove` | `{"subject":{"user":"alice"},"rule":"global"}` | removes it |
 //! | `GET api/maintenance` | | whether all limits are off |
-//! | `POST api/maintenance` | `{"until":"2026-12-01T06:00:00Z"}` | switches them off until then; `null` switches them on again |
+//! | `POST api/maintenance` | `{"until":"2026-12-01T06:00:00Z"}` | switches all limits off until then; `null` switches them on |
 //!
-//! Whose limits are meant is said in bodies only, because URLs are logged. Overrides and
-//! maintenance are kept in the store, and so are for all processes that share it; statistics and
-//! the policy are those of the process that answers.
+//! Subjects are in bodies only, because URLs are logged. Overrides and maintenance are kept in the
+//! store and apply to all processes that share it. Statistics and policy are those of the process that
+//! responds. Names in `api/statistics` are cut at 256 bytes; the `subject` of a longer one is `null`.
 //!
-//! A subject is what callers are known by: `user`, `ip`, `tenant`, whatever identities have. If it
-//! has several dimensions, the user is who is meant, and the others are what else is known of
-//! them. A reset forgets the counters that are theirs alone; those of their tenant stay, unless a
-//! `rule` names them.
+//! A subject has one or more dimensions: `user`, `ip`, `tenant`, … With several, the user is the caller
+//! and the others are further facts about it. A reset clears the counters of the caller alone. Those of
+//! its tenant are kept, unless `rule` names them.
 //!
-//! Everything that an operator changes leaves an event `rate_limit_admin` (target
-//! `tollgate::audit`), with `action`, `rule`, `request_id` and, if
-//! [somebody says it](Admin::actor_with), `actor`; never with whose limits they were. A wrong token
-//! leaves `rate_limit_admin_wrong_token`, at most [as often](Admin::failed_auth_quota) as wrong
-//! tokens are allowed: per client IP, and in all for clients without a known address. Further ones
+//! Every change logs an event `rate_limit_admin` (target `tollgate::audit`) with `action`, `rule`,
+//! `request_id` and, with [`actor_with`](Admin::actor_with), `actor`; never with the subject. A wrong
+//! token logs `rate_limit_admin_wrong_token`, at most [as often](Admin::failed_auth_quota) as wrong
+//! tokens are allowed: per client IP, and in total for clients without a known address. Further ones
 //! get 429 if the address is known, otherwise 401; the right token is accepted at any time.
 //!
-//! # What is not promised
+//! # Limits of the token
 //!
-//! The token is one secret for all operators. Where people have accounts, put the router behind
-//! the authentication that you have, and tell who they are by [`Admin::actor_with`]. Serve it over
-//! TLS: the token is in every request.
+//! The token is one secret for all operators. If operators have accounts, put the router behind your
+//! authentication and pass their names with [`Admin::actor_with`]. Serve it over TLS: the token is in
+//! every request.
 
 mod api;
+mod api_error;
 mod audit;
+mod auth;
 mod body;
-mod instant;
-mod operator;
-mod page;
-mod refusal;
-mod reply;
+mod builder;
+mod dashboard_page;
+mod json;
 mod status;
-mod subject;
-mod token;
+mod subject_body;
 
-pub use self::operator::Admin;
+use crate::clock::Timestamp;
+
+pub use self::builder::Admin;
 pub use self::status::Status;
+
+/// Rounds up to a whole second, as reset times in response headers are.
+const fn rounded_up(time: Timestamp) -> Timestamp {
+    Timestamp::from_secs(time.as_secs_rounded_up())
+}

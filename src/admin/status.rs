@@ -1,4 +1,4 @@
-//! What callers can ask for: how their limits stand.
+//! The status endpoint for callers.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 
-use super::instant::Instant;
-use super::reply;
+use super::{json, rounded_up};
 use crate::clock::Timestamp;
 use crate::error::{Error, ValidationError, ValidationErrors};
 use crate::head::RequestHead;
@@ -22,7 +21,7 @@ use crate::policy::Exemption;
 use crate::quota::{IntoQuota, Quota};
 use crate::store::MemoryStore;
 
-/// An endpoint that tells callers how their limits stand; see [the module](super).
+/// Builder of the endpoint that returns the limits of the caller; see [the module](super).
 ///
 /// ```
 /// use axum::Router;
@@ -42,17 +41,17 @@ pub struct Status {
     quota: Result<Quota, ValidationError>,
 }
 
-/// What answers.
-struct Desk {
+/// State of the status route.
+struct StatusState {
     layer: RateLimitLayer,
     limiter: Limiter,
 }
 
 impl Status {
-    /// More callers than this share one counter for how often they ask.
-    const CALLERS: usize = 100_000;
+    /// Further callers share counters of the endpoint's own quota.
+    const MAX_CALLERS: usize = 100_000;
 
-    /// The status of this layer's limits, at `/v1/rate-limits/status`.
+    /// Returns a builder for this layer. Default path: `/v1/rate-limits/status`.
     pub fn new(layer: &RateLimitLayer) -> Self {
         Self {
             layer: layer.clone(),
@@ -61,22 +60,22 @@ impl Status {
         }
     }
 
-    /// At another path.
+    /// Sets the path.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// How often one caller may ask; 60 times a minute, if this is not said. `unlimited` is
-    /// allowed, and hardly wise.
+    /// Requests of one caller to this endpoint. Default: `60/minute`. `unlimited` is allowed.
     pub fn quota(mut self, quota: impl IntoQuota) -> Self {
         let quota = quota.into_quota();
         self.quota = quota.map_err(|wrong| wrong.within("status"));
         self
     }
 
-    /// Checks the settings. [Merge](Router::merge) your layered router into this one, as
-    /// [the module](super) shows, so that asking is not counted on the limits that are asked for.
+    /// Builds the router. [Merge](Router::merge) your layered router into this one, as
+    /// [the module](super) shows, so that status requests are not charged to the limits that they
+    /// show.
     pub fn router<S>(self) -> Result<Router<S>, Error>
     where
         S: Clone + Send + Sync + 'static,
@@ -86,29 +85,29 @@ impl Status {
         let quota = problems.note(self.quota).unwrap_or_else(Quota::unlimited);
         problems.or(())?;
         let pipeline = self.layer.pipeline();
-        let store = MemoryStore::builder().capacity(Self::CALLERS).build()?;
+        let store = MemoryStore::builder().capacity(Self::MAX_CALLERS).build()?;
         let limiter = Limiter::builder()
             .name("status")
             .quota(quota)
             .store(store)
             .clock(pipeline.clock())
             .build()?;
-        let desk = Desk {
+        let state = StatusState {
             layer: self.layer,
             limiter,
         };
         let routes = Router::new().route(&self.path, get(status));
-        Ok(routes.with_state(Arc::new(desk)))
+        Ok(routes.with_state(Arc::new(state)))
     }
 }
 
-/// A path that axum takes as it is.
+/// Checks that axum matches the path literally.
 fn check(path: &str) -> Result<(), ValidationError> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"{}*:?#".contains(&byte);
     if path.starts_with('/') && path.bytes().all(plain) {
         return Ok(());
     }
-    let expected = "a path such as `/v1/rate-limits/status`, without places for values";
+    let expected = "a path such as `/v1/rate-limits/status`, without parameters";
     Err(ValidationError::new(
         "status path",
         path.escape_debug(),
@@ -116,67 +115,67 @@ fn check(path: &str) -> Result<(), ValidationError> {
     ))
 }
 
-async fn status(State(desk): State<Arc<Desk>>, request: Request) -> Response {
-    let (pipeline, head) = (desk.layer.pipeline(), RequestHead::of(&request));
-    let asker = match pipeline.asker(&head) {
-        Ok(asker) => asker,
+async fn status(State(state): State<Arc<StatusState>>, request: Request) -> Response {
+    let (pipeline, head) = (state.layer.pipeline(), RequestHead::of(&request));
+    let caller = match pipeline.inspected_caller(&head) {
+        Ok(caller) => caller,
         Err(refused) => return refused.map(Body::from),
     };
-    let decision = desk.limiter.check(asker.caller().known_by()).wait();
-    // Memory does not fail; if it did, that would be no reason to tell nothing.
+    let decision = state.limiter.check(caller.caller().known_by()).wait();
+    // The memory store does not fail. A failure would not be a reason to reject the request.
     if let Ok(decision) = decision
         && decision.is_denied()
     {
-        let counter = &desk.limiter.counters()[0];
-        let denied = pipeline.denied_to_ask(&head, &asker, counter, &decision);
+        let counter = &state.limiter.counters()[0];
+        let denied = pipeline.reject_status_request(&head, &caller, counter, &decision);
         return denied.map(Body::from);
     }
-    let inspected = pipeline.inspect(&asker).await;
-    let mut response = reply::ok(&Told::new(&asker, &inspected));
-    reply::protect(response.headers_mut());
+    let inspected = pipeline.inspect(&caller).await;
+    let mut response = json::ok(&StatusResponse::new(&caller, &inspected));
+    json::protect(response.headers_mut());
     response
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct StatusResponse<'a> {
     counted_by: &'a str,
     tier: &'a str,
     exempt: Option<&'static str>,
     degraded: bool,
-    limits: Vec<ToldLimit<'a>>,
-    timestamp: Instant,
+    limits: Vec<StatusLimit<'a>>,
+    timestamp: Timestamp,
 }
 
 #[derive(Serialize)]
-struct ToldLimit<'a> {
+struct StatusLimit<'a> {
     policy: &'a str,
     limit: u64,
     used: u64,
     remaining: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reset_at: Option<Instant>,
+    reset_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
 
-impl<'a> Told<'a> {
-    fn new(asker: &'a InspectedCaller, inspected: &'a Inspection) -> Self {
-        let is_told = |limit: &&LimitStatus| !limit.dry_run && !limit.quota.is_unlimited();
-        let limits = inspected.limits.iter().filter(is_told);
+impl<'a> StatusResponse<'a> {
+    fn new(caller: &'a InspectedCaller, inspected: &'a Inspection) -> Self {
+        let is_listed = |limit: &&LimitStatus| !limit.dry_run && !limit.quota.is_unlimited();
+        let limits = inspected.limits.iter().filter(is_listed);
         Self {
-            counted_by: asker.known_by(),
+            counted_by: caller.known_by(),
             tier: &inspected.tier,
             exempt: inspected.exemption.map(Exemption::name),
             degraded: inspected.degraded,
             limits: limits
-                .map(|limit| ToldLimit::new(limit, inspected.at))
+                .map(|limit| StatusLimit::new(limit, inspected.at))
                 .collect(),
-            timestamp: Instant(inspected.at),
+            timestamp: inspected.at,
         }
     }
 }
 
-impl<'a> ToldLimit<'a> {
+impl<'a> StatusLimit<'a> {
     fn new(limit: &'a LimitStatus, at: Timestamp) -> Self {
         let reset_at = limit.reset_at();
         let wait = limit.is_used_up().then_some(reset_at).flatten();
@@ -185,7 +184,7 @@ impl<'a> ToldLimit<'a> {
             limit: limit.usage.limit(),
             used: limit.usage.used(),
             remaining: limit.usage.remaining(),
-            reset_at: reset_at.map(Instant::rounded_up),
+            reset_at: reset_at.map(rounded_up),
             retry_after: wait.map(|reset_at| retry_after_secs(reset_at.duration_since(at))),
         }
     }

@@ -214,6 +214,6 @@ fn never(quota: &Quota, used: u64, reset_at: u64) -> Usage {
         quota.burst(),
         used,
         Timestamp::end(reset_at),
-        Outcome::Never,
+        Outcome::ExceedsCapacity,
     )
 }

@@ -1,4 +1,4 @@
-//! Settings of the layer.
+//! Builder of the layer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::hosts::Hosts;
 use super::jitter::Jitter;
-use super::layer::{KeyFn, PaceLayer, Shared};
+use super::layer::{KeyFn, PaceLayer, PaceState};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 
-/// Settings of a [`PaceLayer`].
+/// Builder of a [`PaceLayer`].
 #[must_use]
 pub struct PaceLayerBuilder {
     max_wait: Duration,
@@ -27,7 +27,7 @@ pub struct PaceLayerBuilder {
 impl PaceLayerBuilder {
     pub(super) fn new() -> Self {
         Self {
-            // Enough for limits per minute, and for those who scatter after them.
+            // Enough for limits per minute, with the jitter after their reset.
             max_wait: Duration::from_mins(2),
             max_retries: 3,
             retry_share: 0.2,
@@ -39,45 +39,45 @@ impl PaceLayerBuilder {
         }
     }
 
-    /// The longest that one request is held back in all: before it is sent, and between its
-    /// retries. Two minutes, if nothing is said.
+    /// The longest total delay of one request: before it is sent and between its retries. Default: 2
+    /// minutes.
     ///
-    /// After so long it is sent, whatever was told about the limit; and it is not sent again if
-    /// that would take longer.
-    pub const fn max_wait(mut self, longest: Duration) -> Self {
-        self.max_wait = longest;
+    /// A request that has waited that long is sent, even if the limit is used up. It is not retried
+    /// if the wait would be longer.
+    pub const fn max_wait(mut self, max: Duration) -> Self {
+        self.max_wait = max;
         self
     }
 
-    /// How often one request may be sent again: 3 times, if nothing is said.
-    pub const fn max_retries(mut self, most: u32) -> Self {
-        self.max_retries = most;
+    /// The most retries of one request. Default: 3.
+    pub const fn max_retries(mut self, max: u32) -> Self {
+        self.max_retries = max;
         self
     }
 
-    /// Retries are at most this share of the requests to a host, from 0 to 1, and ten more: 0.2,
-    /// if nothing is said. With 0, there is none.
+    /// Retries are at most this share of the requests to a host, from 0 to 1, plus ten. Default:
+    /// 0.2. With 0 there are no retries.
     pub const fn retry_budget(mut self, share: f64) -> Self {
         self.retry_share = share;
         self
     }
 
-    /// Which share of a limit is little, from 0 to 1: 0.05, if nothing is said. With 1, requests
-    /// are always spread evenly over the time until the reset, if that is within five minutes.
+    /// Share of a limit, from 0 to 1, below which requests wait for the reset, if that is within five
+    /// minutes. Default: 0.05. What is left covers requests of other processes with the same limit.
     pub const fn slow_below(mut self, share: f64) -> Self {
         self.slow_below = share;
         self
     }
 
-    /// How many hosts (and keys) are remembered: 1024, if nothing is said.
-    pub const fn max_hosts(mut self, most: usize) -> Self {
-        self.max_hosts = most;
+    /// The most hosts and keys with stored limits. Default: 1024.
+    pub const fn max_hosts(mut self, max: usize) -> Self {
+        self.max_hosts = max;
         self
     }
 
-    /// Tells limits at one host apart, where it has several: by account, or by what is asked
-    /// for. Without a key, a request counts for the host itself. The key must not come from
-    /// anybody who could make up endless ones.
+    /// Separates several limits at one host, for example by account or by path. A request without a
+    /// key counts for the host. Do not use keys that an untrusted party can choose: their number is
+    /// bounded by [`max_hosts`](Self::max_hosts).
     ///
     /// ```
     /// use tollgate::client::PaceLayer;
@@ -97,19 +97,19 @@ impl PaceLayerBuilder {
         self
     }
 
-    /// The clock, which is also slept on; the machine's, if not given.
+    /// The clock, also for sleeps. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Waits are scattered by chance. With a seed, by the same chance every time: for tests.
+    /// Seed of the jitter, for tests.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Checks everything and builds the layer.
+    /// Builds the layer. Returns all invalid settings.
     pub fn build(self) -> Result<PaceLayer, ValidationErrors> {
         let mut problems = ValidationErrors::default();
         for (name, share) in [
@@ -126,9 +126,9 @@ impl PaceLayerBuilder {
         Ok(problems.or(self)?.finish())
     }
 
-    /// Builds it from settings that are right.
+    /// Builds the layer from valid settings.
     pub(super) fn finish(self) -> PaceLayer {
-        PaceLayer::with(Shared {
+        PaceLayer::with(PaceState {
             hosts: Hosts::new(self.max_hosts),
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
             jitter: self.seed.map_or_else(Jitter::new, Jitter::seeded),

@@ -1,15 +1,15 @@
 //! Events for `tracing`.
 //!
-//! They name the host, and neither path, query nor key: those may hold secrets.
+//! They contain the host, and neither path, query nor key, which may be secrets.
 
 use std::time::Duration;
 
-/// A request is held back, because little is left or the server said so.
+/// Logs a request that is delayed.
 pub(super) fn wait(host: &str, wait: Duration) {
     tracing::debug!(target: "tollgate", host, wait = wait.as_secs_f64(), "client_rate_limit_wait");
 }
 
-/// A request that was turned away will be sent again.
+/// Logs a retry of a refused request.
 pub(super) fn retry(host: &str, status: u16, attempt: u32, wait: Duration) {
     tracing::info!(
         target: "tollgate",
@@ -21,7 +21,7 @@ pub(super) fn retry(host: &str, status: u16, attempt: u32, wait: Duration) {
     );
 }
 
-/// A request that was turned away will not be sent again.
+/// Logs a refused request that is not retried.
 pub(super) fn gave_up(host: &str, status: u16, attempt: u32, why: &'static str) {
     tracing::warn!(target: "tollgate", host, status, attempt, why, "client_rate_limit_gave_up");
 }

@@ -1,4 +1,4 @@
-//! One request: wait, send, and perhaps again.
+//! The future of one request: waits, sends, and retries.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use tower_service::Service;
 
 use super::event;
 use super::host::{Host, InFlightGuard};
-use super::layer::Shared;
-use super::outcome::{Refusal, ResponseOutcome};
+use super::layer::PaceState;
+use super::outcome::{RefusedRequest, ResponseOutcome};
 use super::replay::{ReplayBody, copy};
 use crate::clock::Sleep;
 
 pin_project! {
-    /// The response of a [`PaceService`](super::PaceService) service: that of the service within, to the
-    /// last time that the request was sent.
+    /// Future of a [`PaceService`](super::PaceService). Returns the response of the inner service to the
+    /// last attempt.
     pub struct PaceFuture<S, ReqBody>
     where
         S: Service<Request<ReqBody>>,
@@ -31,27 +31,27 @@ pin_project! {
 }
 
 pin_project! {
-    #[project = Now]
+    #[project = StageProjection]
     enum Stage<F> {
         Waiting { sleep: Sleep },
-        Readying,
+        PollingReady,
         Calling { #[pin] future: F },
     }
 }
 
-/// What goes on from one attempt to the next.
+/// State that is kept from one attempt to the next.
 struct Attempts<S, ReqBody> {
-    shared: Arc<Shared>,
+    shared: Arc<PaceState>,
     host: Arc<Host>,
     method: Method,
-    /// To call, unless it was called at once and cannot be called again.
+    /// The service for the next attempt; `None` if there is none.
     service: Option<S>,
-    /// To be sent next; what is on its way has left a copy here, if it could.
+    /// The request of the next attempt; `None` if the body of the current one cannot be replayed.
     request: Option<Request<ReqBody>>,
     in_flight: Option<InFlightGuard>,
     retries: u32,
-    /// How much longer it may be held back.
-    patience: Duration,
+    /// How much longer the request may be delayed.
+    remaining_wait: Duration,
 }
 
 impl<S, ReqBody, ResBody> PaceFuture<S, ReqBody>
@@ -60,7 +60,7 @@ where
     ReqBody: ReplayBody,
 {
     /// `inner` has been polled ready.
-    pub(super) fn new(shared: &Arc<Shared>, inner: &mut S, request: Request<ReqBody>) -> Self {
+    pub(super) fn new(shared: &Arc<PaceState>, inner: &mut S, request: Request<ReqBody>) -> Self {
         let mut attempts = Attempts {
             host: shared.host(&request),
             method: request.method().clone(),
@@ -68,12 +68,12 @@ where
             request: None,
             in_flight: None,
             retries: 0,
-            patience: shared.max_wait,
+            remaining_wait: shared.max_wait,
             shared: Arc::clone(shared),
         };
-        let stage = if let Some(sleep) = attempts.wait_for_turn(false) {
-            // What was reserved is given back meanwhile: a request that waits should not take up
-            // the room of those to other hosts.
+        let stage = if let Some(sleep) = attempts.wait_for_pace(false) {
+            // Releases the readiness of the inner service: a request that waits must not occupy a
+            // slot that requests to other hosts need.
             attempts.service = Some(inner.clone());
             *inner = inner.clone();
             attempts.request = Some(request);
@@ -93,36 +93,36 @@ where
 }
 
 impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
-    /// What to sleep on, if it is not yet its turn.
-    fn wait_for_turn(&mut self, has_waited: bool) -> Option<Sleep> {
+    /// Returns the sleep until the request may be sent, if it has to wait.
+    fn wait_for_pace(&mut self, has_waited: bool) -> Option<Sleep> {
         let (shared, now) = (&self.shared, self.shared.clock.now());
-        let turn = self.host.wait_until(
+        let at = self.host.wait_until(
             now,
-            self.patience,
+            self.remaining_wait,
             has_waited,
             shared.slow_below,
             &shared.jitter,
         )?;
-        self.sleep(turn.duration_since(now))
+        self.sleep(at.duration_since(now))
             .inspect(|(_, wait)| event::wait(self.host.name(), *wait))
             .map(|(sleep, _)| sleep)
     }
 
-    /// Sleeps for so long, or as long as there is patience. Without any, not at all.
+    /// Returns a sleep of at most `remaining_wait`, with its duration; `None` if that is zero.
     fn sleep(&mut self, wait: Duration) -> Option<(Sleep, Duration)> {
-        let wait = wait.min(self.patience);
+        let wait = wait.min(self.remaining_wait);
         if wait.is_zero() {
             return None;
         }
-        self.patience -= wait;
+        self.remaining_wait -= wait;
         let clock = &self.shared.clock;
         let sleep = clock.sleep_until(clock.now().saturating_add(wait));
         Some((sleep, wait))
     }
 
     fn keep_copy(&mut self, request: &Request<ReqBody>) {
-        let may_come_again = self.retries < self.shared.max_retries;
-        self.request = may_come_again.then(|| copy(request)).flatten();
+        let may_retry = self.retries < self.shared.max_retries;
+        self.request = may_retry.then(|| copy(request)).flatten();
     }
 
     fn send(&mut self) {
@@ -130,30 +130,31 @@ impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
         self.in_flight = Some(self.host.send(now, self.retries == 0));
     }
 
-    /// Notes what a response says. If the request is to be sent again: when.
+    /// Handles a response. Returns the sleep before the next attempt, if there is one.
     fn complete<B>(&mut self, response: &Response<B>) -> Option<Sleep> {
         let now = self.shared.clock.now();
         let outcome = ResponseOutcome::of(&self.method, response.status(), response.headers(), now);
-        let wait = outcome.refusal.map(|refusal| {
-            let told = refusal.wait;
-            told.unwrap_or_else(|| backoff(self.retries, self.shared.jitter.fraction()))
+        let wait = outcome.refused.map(|refused| {
+            refused
+                .wait
+                .unwrap_or_else(|| backoff(self.retries, self.shared.jitter.fraction()))
         });
-        // A server in trouble that does not say how long is no reason to leave it alone.
-        let is_told = |refusal: Refusal| refusal.is_denial || refusal.wait.is_some();
-        let block = wait.filter(|_| outcome.refusal.is_some_and(is_told));
+        // A 503 without `Retry-After` delays this request only.
+        let blocks = |refused: RefusedRequest| refused.is_denial || refused.wait.is_some();
+        let block = wait.filter(|_| outcome.refused.is_some_and(blocks));
         if let Some(in_flight) = self.in_flight.take() {
             in_flight.complete(&outcome, block, now);
         }
-        let (refusal, wait) = (outcome.refusal?, wait?);
+        let (refused, wait) = (outcome.refused?, wait?);
         let (host, status) = (Arc::clone(&self.host), response.status().as_u16());
         let gave_up = |why| event::gave_up(host.name(), status, self.retries, why);
-        if !refusal.may_retry {
+        if !refused.may_retry {
             gave_up("it may have been served");
         } else if self.retries >= self.shared.max_retries {
             gave_up("it was sent often enough");
         } else if self.request.is_none() {
             gave_up("the body cannot be sent again");
-        } else if wait >= self.patience {
+        } else if wait >= self.remaining_wait {
             gave_up("it would take too long");
         } else if !self.host.may_retry() {
             gave_up("there were too many retries");
@@ -165,20 +166,20 @@ impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
 
     fn retry(&mut self, wait: Duration, status: u16) -> Option<Sleep> {
         self.retries += 1;
-        let scatter = self.shared.jitter.part_of(super::pace::scatter(wait));
-        // Never at once.
-        let wait = wait.saturating_add(scatter).max(Duration::from_millis(1));
+        let spread = self.shared.jitter.part_of(super::pace::spread(wait));
+        // Never without a wait.
+        let wait = wait.saturating_add(spread).max(Duration::from_millis(1));
         let (sleep, wait) = self.sleep(wait)?;
         event::retry(self.host.name(), status, self.retries, wait);
         Some(sleep)
     }
 }
 
-/// Where the server does not say how long: a second, then two, four, … each cut short by chance.
-fn backoff(retries: u32, chance: f64) -> Duration {
-    const LONGEST: u32 = 6;
-    let most = Duration::from_secs(1 << retries.min(LONGEST));
-    most.mul_f64(0.5 + chance / 2.0)
+/// Returns the wait without `Retry-After`: 1 s, 2 s, 4 s, … up to 64 s, reduced by up to half.
+fn backoff(retries: u32, fraction: f64) -> Duration {
+    const MAX_EXPONENT: u32 = 6;
+    let max = Duration::from_secs(1 << retries.min(MAX_EXPONENT));
+    max.mul_f64(0.5 + fraction / 2.0)
 }
 
 impl<S, ReqBody, ResBody> Future for PaceFuture<S, ReqBody>
@@ -193,30 +194,30 @@ where
         let (attempts, mut stage) = (this.attempts, this.stage);
         loop {
             let next = match stage.as_mut().project() {
-                Now::Waiting { sleep } => {
+                StageProjection::Waiting { sleep } => {
                     ready!(sleep.as_mut().poll(context));
-                    match attempts.wait_for_turn(true) {
+                    match attempts.wait_for_pace(true) {
                         Some(sleep) => Stage::Waiting { sleep },
-                        None => Stage::Readying,
+                        None => Stage::PollingReady,
                     }
                 }
-                Now::Readying => {
+                StageProjection::PollingReady => {
                     let (Some(service), Some(request)) =
                         (attempts.service.as_mut(), attempts.request.as_ref())
                     else {
-                        polled_after_the_end()
+                        polled_after_completion()
                     };
                     ready!(service.poll_ready(context))?;
                     let again =
                         copy(request).filter(|_| attempts.retries < attempts.shared.max_retries);
                     let Some(request) = std::mem::replace(&mut attempts.request, again) else {
-                        polled_after_the_end()
+                        polled_after_completion()
                     };
                     let future = service.call(request);
                     attempts.send();
                     Stage::Calling { future }
                 }
-                Now::Calling { future } => {
+                StageProjection::Calling { future } => {
                     let result = ready!(future.poll(context));
                     let again = match &result {
                         Ok(response) => attempts.complete(response),
@@ -235,10 +236,13 @@ where
 }
 
 #[cold]
-fn polled_after_the_end() -> ! {
-    #[expect(clippy::panic, reason = "as every future may; the alternative hangs")]
+fn polled_after_completion() -> ! {
+    #[expect(
+        clippy::panic,
+        reason = "a future may panic then; the alternative hangs"
+    )]
     {
-        panic!("a response was polled after it was given");
+        panic!("polled after completion");
     }
 }
 
@@ -249,7 +253,7 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.stage {
             Stage::Waiting { .. } => "PaceFuture(waiting)",
-            Stage::Readying => "PaceFuture(readying)",
+            Stage::PollingReady => "PaceFuture(polling ready)",
             Stage::Calling { .. } => "PaceFuture(calling)",
         })
     }

@@ -1,4 +1,4 @@
-//! All hosts that are known, and no more than there is room for.
+//! Bounded table of hosts.
 
 use std::sync::Arc;
 
@@ -10,21 +10,20 @@ use quick_cache::sync::Cache;
 use super::host::Host;
 use super::retry_budget::RetryBudget;
 
-/// Bounded, since a list of links may name any number of hosts. The host that is asked least is
-/// forgotten first, and with it what it has said; requests on their way keep theirs.
+/// Hosts by name. Bounded, because a list of URLs may name any number of hosts: the least used host
+/// is evicted with its limits. Requests in flight keep theirs.
 #[derive(Debug)]
 pub(super) struct Hosts {
     known: Cache<String, Arc<Host>>,
 }
 
 impl Hosts {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         Self {
-            known: Cache::new(most),
+            known: Cache::new(max),
         }
     }
 
-    /// What is known about a host, or nothing yet.
     pub(super) fn get(&self, name: &str) -> Option<Arc<Host>> {
         self.known.peek(name)
     }
@@ -48,12 +47,12 @@ impl Hosts {
     }
 }
 
-/// No name in the DNS is longer.
-const LONGEST: usize = 255;
+/// The longest name in the DNS.
+const MAX_HOST: usize = 255;
 
-/// The host that a request goes to, and the port, if it is not the usual one: `example.com`,
-/// `127.0.0.1:3000`. Empty, if the request does not say, or names what can be no host: links may
-/// come from anybody, and what is remembered of each must not be as long as they like.
+/// Returns the host of a request, and the port if it is not the default: `example.com`,
+/// `127.0.0.1:3000`. Empty if there is none, or if it is too long for a host: URLs may be chosen by
+/// others, and the name is stored.
 pub(super) fn host_of<B>(request: &Request<B>) -> String {
     let uri = request.uri();
     if let Some(authority) = uri.authority() {
@@ -66,7 +65,7 @@ pub(super) fn host_of<B>(request: &Request<B>) -> String {
 
 fn plain(uri: &Uri, authority: &Authority) -> String {
     let host = authority.host().to_ascii_lowercase();
-    if host.len() > LONGEST {
+    if host.len() > MAX_HOST {
         return String::new();
     }
     match (authority.port_u16(), uri.scheme_str()) {
@@ -75,7 +74,7 @@ fn plain(uri: &Uri, authority: &Authority) -> String {
     }
 }
 
-/// One of the callers' own keys at a host. A host has no spaces.
+/// Returns the name of a key at a host. A host has no spaces.
 pub(super) fn keyed(mut host: String, key: &str) -> String {
     host.push(' ');
     host.push_str(key);
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_host_has_one_name() {
+    fn spellings_of_one_host_have_one_name() {
         for (uri, name) in [
             ("http://Example.COM/a?b", "example.com"),
             ("http://example.com:80/", "example.com"),

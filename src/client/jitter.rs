@@ -1,28 +1,28 @@
-//! Chance, so that many clients do not march in step.
+//! Random jitter, so that clients do not send in step.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// `SplitMix64`: a counter and a mixer. Nothing here has to be secret, only uneven.
+/// `SplitMix64` generator. Not cryptographic: only waits depend on it.
 #[derive(Debug)]
 pub(super) struct Jitter(AtomicU64);
 
 impl Jitter {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// Jitter that the operating system has shaken.
+    /// Returns a generator with a random seed.
     pub(super) fn new() -> Self {
         Self::seeded(RandomState::new().hash_one(0))
     }
 
-    /// Jitter that fall the same every time.
+    /// Returns a generator with this seed, for tests.
     pub(super) const fn seeded(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    /// Anything from 0 to 1, without 1.
+    /// Returns a random number in `0.0..1.0`.
     pub(super) fn fraction(&self) -> f64 {
         let state = self.0.fetch_add(Self::STEP, Ordering::Relaxed);
         let mut mixed = state.wrapping_add(Self::STEP);
@@ -32,13 +32,13 @@ impl Jitter {
         f64::from((mixed >> 32) as u32) / 4_294_967_296.0
     }
 
-    /// Some part of `most`.
-    pub(super) fn part_of(&self, most: Duration) -> Duration {
-        multiply(most, self.fraction())
+    /// Returns a random part of `max`.
+    pub(super) fn part_of(&self, max: Duration) -> Duration {
+        multiply(max, self.fraction())
     }
 }
 
-/// A multiple of a duration; as long as there can be, if that is what it comes to.
+/// Multiplies a duration. Saturates at `Duration::MAX`.
 pub(super) fn multiply(duration: Duration, factor: f64) -> Duration {
     Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(Duration::MAX)
 }

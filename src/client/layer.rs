@@ -1,4 +1,4 @@
-//! The layer: what all requests share.
+//! The layer, and the state that all requests share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::head::RequestHead;
 use crate::headers::Limits;
 
-/// Sends requests no faster than the server wants them.
+/// Paces and retries outbound requests by the limits that servers send.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,41 +32,38 @@ use crate::headers::Limits;
 /// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
-/// Clones share what they know, and so do all services that one layer was put around: one layer
-/// for all clients of a process is best. It has no type parameters, and knows each host by
-/// itself.
+/// Clones share their state, and so do all services of one layer: use one layer for all clients of
+/// a process. Hosts are independent of each other.
 ///
-/// # What it does
+/// # Behaviour
 ///
-/// - Nothing, as long as there is plenty.
-/// - When less than 5 % of the limit are left and it resets within five minutes, or when fewer
-///   than ten requests are left (of a small limit: less than half), what is left is spread over
-///   the time until the reset.
-/// - When nothing is left, or after `Retry-After`, requests wait; past the instant they scatter,
-///   so that there is no rush at it.
-/// - A request that was turned away with 429 is sent again after `Retry-After`, if its body can
-///   be: see [`ReplayBody`](super::ReplayBody). So is one that met a 503, if that came with a
-///   `Retry-After` or if its method is idempotent.
+/// - While enough of the limit remains, requests are sent at once.
+/// - Below 5 % of the limit, if it resets within five minutes, and when nothing remains, requests
+///   wait for the reset, with jitter after it.
+/// - Below ten requests (of a small limit: below half), the client backs off: each request is sent
+///   later after the one before it.
+/// - After `Retry-After`, requests wait until that instant, with jitter after it.
+/// - A request that got 429 is retried after `Retry-After`, if its body can be replayed: see
+///   [`ReplayBody`](super::ReplayBody). So is one that got 503, if that has a `Retry-After` or the
+///   method is idempotent.
 ///
-/// # What it promises
+/// # Guarantees
 ///
-/// - No request is held back longer than [`max_wait`](PaceLayerBuilder::max_wait) in all,
-///   whatever the server says.
-/// - Among `n` requests to a host there are never more than `n × share + 10`
+/// - No request is delayed longer than [`max_wait`](PaceLayerBuilder::max_wait) in total.
+/// - Among `n` requests to a host there are at most `n × share + 10`
 ///   [retries](PaceLayerBuilder::retry_budget).
-/// - Responses and errors are those of the service within. A response that is given up on is
-///   the server's own.
-/// - It never reads a body.
+/// - Responses and errors are those of the inner service.
+/// - Bodies are not read.
 #[derive(Clone)]
 pub struct PaceLayer {
-    shared: Arc<Shared>,
+    shared: Arc<PaceState>,
 }
 
-/// What chooses one of the callers' own keys.
+/// Closure that returns the key of a request.
 pub(super) type KeyFn = Arc<dyn Fn(&RequestHead<'_>) -> Option<String> + Send + Sync>;
 
-/// Settings, and everything that is known.
-pub(super) struct Shared {
+/// Settings, and the state of all hosts.
+pub(super) struct PaceState {
     pub(super) hosts: Hosts,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) jitter: Jitter,
@@ -78,51 +75,51 @@ pub(super) struct Shared {
 }
 
 impl PaceLayer {
-    /// A layer with the usual settings.
+    /// Returns a layer with default settings.
     #[must_use]
     pub fn new() -> Self {
         PaceLayerBuilder::new().finish()
     }
 
-    /// A layer with settings of your own.
+    /// Returns a builder.
     pub fn builder() -> PaceLayerBuilder {
         PaceLayerBuilder::new()
     }
 
-    pub(super) fn with(shared: Shared) -> Self {
+    pub(super) fn with(shared: PaceState) -> Self {
         Self {
             shared: Arc::new(shared),
         }
     }
 
-    /// What a host has told last: `api.example.com`, or with its port, if that is not the
-    /// usual one, `127.0.0.1:3000`.
+    /// Returns the latest limits of a host: `api.example.com`, or with a port that is not the default,
+    /// `127.0.0.1:3000`.
     #[must_use]
     pub fn limits(&self, host: &str) -> Option<Limits> {
         let host = self.shared.hosts.get(&host.to_ascii_lowercase())?;
         host.limits()
     }
 
-    /// What a host has told last about requests with this [key](PaceLayerBuilder::key_with).
+    /// Returns the latest limits of requests with this [key](PaceLayerBuilder::key_with).
     #[must_use]
     pub fn limits_of_key(&self, host: &str, key: &str) -> Option<Limits> {
         let name = keyed(host.to_ascii_lowercase(), key);
         self.shared.hosts.get(&name)?.limits()
     }
 
-    /// How many hosts and keys are known.
+    /// Returns the number of hosts and keys with stored limits.
     #[must_use]
     pub fn known_hosts(&self) -> usize {
         self.shared.hosts.len()
     }
 }
 
-impl Shared {
-    /// Whom a request is for.
+impl PaceState {
+    /// Returns the host of a request.
     pub(super) fn host<B>(&self, request: &Request<B>) -> Arc<Host> {
         let mut name = host_of(request);
         let key = self.key.as_ref();
-        // Should it panic, the request counts for the host.
+        // If the closure panics, the request counts for the host.
         if let Some(key) =
             key.and_then(|key| catch_panic(|| key(&RequestHead::of(request))).flatten())
         {

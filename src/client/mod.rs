@@ -1,7 +1,7 @@
-//! The other half: a layer for outbound requests that keeps to the limits it is told.
+//! A layer for outbound requests that keeps to the limits of servers.
 //!
-//! It goes around anything that sends requests and is a tower service: the client of
-//! hyper-util, reqwest, tonic's channel, your own.
+//! It wraps any tower service that sends requests: the clients of hyper-util and reqwest, tonic's
+//! channel, your own.
 //!
 //! ```no_run
 //! use bytes::Bytes;
@@ -13,14 +13,14 @@
 //! use tower::{Layer, ServiceExt};
 //!
 //! # async fn send() -> Result<(), Box<dyn std::error::Error>> {
-//! let polite = PaceLayer::new();
+//! let pace = PaceLayer::new();
 //! let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-//! let client = polite.layer(client);
+//! let client = pace.layer(client);
 //!
 //! let request = Request::get("http://api.example.com/items/1").body(Full::default())?;
 //! let response = client.clone().oneshot(request).await?;
 //!
-//! if let Some(limits) = polite.limits("api.example.com") {
+//! if let Some(limits) = pace.limits("api.example.com") {
 //!     println!("{:?} of {:?} left", limits.remaining(), limits.limit());
 //! }
 //! # let _ = response;
@@ -28,8 +28,8 @@
 //! # }
 //! ```
 //!
-//! The [guide](crate::docs::client) says what it does and when, and how to use it with reqwest.
-//! What it understands of headers is told by [`Limits`](crate::headers::Limits).
+//! The [guide](crate::docs::client) explains when it waits, and how to use it with reqwest.
+//! [`Limits`](crate::headers::Limits) lists the headers that it reads.
 
 mod builder;
 mod event;

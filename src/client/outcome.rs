@@ -1,4 +1,4 @@
-//! What a response means for the requests after it.
+//! What a response means for later requests.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ const GITHUB: HeaderName = HeaderName::from_static("x-ratelimit-resource");
 const GRPC: HeaderName = HeaderName::from_static("grpc-status");
 const STRIPE: HeaderName = HeaderName::from_static("stripe-should-retry");
 
-/// A response, judged.
+/// Limits of a response, and whether the request was refused.
 pub(super) struct ResponseOutcome {
     pub(super) limits: Option<Limits>,
-    pub(super) refusal: Option<Refusal>,
+    pub(super) refused: Option<RefusedRequest>,
 }
 
-/// A request that was not served.
+/// A request that the server refused: a limit was reached, or the server is unavailable.
 #[derive(Clone, Copy)]
-pub(super) struct Refusal {
-    /// Whether it was one too many. Otherwise, the server has trouble of its own.
+pub(super) struct RefusedRequest {
+    /// Whether a limit was reached. Otherwise the server is unavailable.
     pub(super) is_denial: bool,
-    /// How long the server said to wait, if it did.
+    /// `Retry-After`, or the time until the reset.
     pub(super) wait: Option<Duration>,
-    /// Whether it may be sent again, as far as the answer goes.
+    /// Whether the response allows a retry.
     pub(super) may_retry: bool,
 }
 
@@ -36,18 +36,18 @@ impl ResponseOutcome {
         now: Timestamp,
     ) -> Self {
         let limits = Limits::read(headers, now);
-        let told = read_retry_after(headers, now);
+        let retry_after = read_retry_after(headers, now);
         let has_nothing_left = limits.as_ref().and_then(Limits::remaining) == Some(0);
         let is_denial = match status {
             StatusCode::TOO_MANY_REQUESTS => true,
-            // GitHub's way to say it. Others mean by it that waiting is of no use, and then do
-            // not say how long.
+            // GitHub denies with 403. Other servers send a 403 without `Retry-After` when no wait
+            // helps.
             StatusCode::FORBIDDEN => {
-                told.is_some() || (has_nothing_left && headers.contains_key(GITHUB))
+                retry_after.is_some() || (has_nothing_left && headers.contains_key(GITHUB))
             }
-            // Errors of gRPC are answered with 200; the eighth is that something is exhausted.
+            // gRPC errors have status 200; code 8 is RESOURCE_EXHAUSTED.
             StatusCode::OK => {
-                (told.is_some() || has_nothing_left)
+                (retry_after.is_some() || has_nothing_left)
                     && headers.get(GRPC).is_some_and(|status| status == "8")
             }
             _ => false,
@@ -58,14 +58,14 @@ impl ResponseOutcome {
             let reset_at = reset_at.filter(|_| is_denial && has_nothing_left);
             reset_at.map(|at| at.duration_since(now))
         };
-        let refusal = (is_denial || is_unavailable).then(|| Refusal {
+        let refused = (is_denial || is_unavailable).then(|| RefusedRequest {
             is_denial,
-            wait: told.or_else(until_reset),
-            // Whoever was denied was not served, so that any method may come again. Whoever was
-            // let in and met trouble may have been; unless the server asks for it again.
+            wait: retry_after.or_else(until_reset),
+            // A denied request was not served, so that every method can be retried. After a 503 it
+            // may have been served, unless `Retry-After` requests a retry.
             may_retry: headers.get(STRIPE).is_none_or(|value| value != "false")
-                && (is_denial || told.is_some() || method.is_idempotent()),
+                && (is_denial || retry_after.is_some() || method.is_idempotent()),
         });
-        Self { limits, refusal }
+        Self { limits, refused }
     }
 }

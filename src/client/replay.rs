@@ -1,4 +1,4 @@
-//! Bodies of requests that can be sent again, and those that cannot.
+//! Request bodies that can be sent again: [`ReplayBody`].
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,11 +10,11 @@ use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
 use http_body_util::{BodyExt as _, Either, Empty, Full};
 use pin_project_lite::pin_project;
 
-/// A body of requests that may be sent once more, if it is still all there.
+/// A request body that can be sent again.
 ///
-/// A request that was turned away is only sent again if its body can be: bytes can, a stream
-/// that has been read cannot, a boxed body can if it is empty. Implemented for the usual ones;
-/// for your own it is three lines, and [`SendOnce`] goes around those of others:
+/// A refused request is retried only if its body can be replayed: bytes can, a stream cannot, a
+/// boxed body can if it is empty. Implement it for your own types, and wrap types of other crates
+/// in [`SendOnce`]:
 ///
 /// ```
 /// use bytes::Bytes;
@@ -35,7 +35,7 @@ use pin_project_lite::pin_project;
 /// }
 /// ```
 pub trait ReplayBody: Sized {
-    /// The same body once more. Asked before the first is sent.
+    /// Returns a copy, or `None` if the body cannot be sent again. Called before the body is sent.
     fn replay(&self) -> Option<Self>;
 }
 
@@ -81,7 +81,7 @@ impl<L: ReplayBody, R: ReplayBody> ReplayBody for Either<L, R> {
     }
 }
 
-/// If it is empty.
+/// Can be replayed if it is empty.
 impl<E: 'static> ReplayBody for BoxBody<Bytes, E> {
     fn replay(&self) -> Option<Self> {
         let empty = || Empty::new().map_err(|never| match never {}).boxed();
@@ -89,7 +89,7 @@ impl<E: 'static> ReplayBody for BoxBody<Bytes, E> {
     }
 }
 
-/// If it is empty.
+/// Can be replayed if it is empty.
 impl<E: 'static> ReplayBody for UnsyncBoxBody<Bytes, E> {
     fn replay(&self) -> Option<Self> {
         let empty = || Empty::new().map_err(|never| match never {}).boxed_unsync();
@@ -97,7 +97,7 @@ impl<E: 'static> ReplayBody for UnsyncBoxBody<Bytes, E> {
     }
 }
 
-/// If it is empty.
+/// Can be replayed if it is empty.
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 impl ReplayBody for axum::body::Body {
@@ -106,7 +106,7 @@ impl ReplayBody for axum::body::Body {
     }
 }
 
-/// If it is empty.
+/// Can be replayed if it is empty.
 #[cfg(feature = "grpc")]
 #[cfg_attr(docsrs, doc(cfg(feature = "grpc")))]
 impl ReplayBody for tonic::body::Body {
@@ -116,8 +116,8 @@ impl ReplayBody for tonic::body::Body {
 }
 
 pin_project! {
-    /// A body that is never sent again: for types that have no [`ReplayBody`] of their own, such as
-    /// what a proxy has received.
+    /// A body that is never sent again: for types without [`ReplayBody`], such as the body that a proxy
+    /// receives.
     #[derive(Clone, Debug, Default)]
     pub struct SendOnce<B> {
         #[pin]
@@ -126,12 +126,12 @@ pin_project! {
 }
 
 impl<B> SendOnce<B> {
-    /// This body, once.
+    /// Wraps a body.
     pub const fn new(body: B) -> Self {
         Self { body }
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn into_inner(self) -> B {
         self.body
     }
@@ -163,7 +163,7 @@ impl<B: Body> Body for SendOnce<B> {
     }
 }
 
-/// The same request once more, if its body can be sent again.
+/// Returns a copy of a request, if its body can be replayed.
 pub(super) fn copy<B: ReplayBody>(request: &Request<B>) -> Option<Request<B>> {
     let mut copy = Request::new(request.body().replay()?);
     *copy.method_mut() = request.method().clone();

@@ -1,42 +1,41 @@
-//! How many requests may be sent again.
+//! Limit of retries per host.
 
-/// Retries are a share of requests, and a few to begin with: among `n` requests there are never
-/// more than `n × share + 10` retries. A server in trouble then gets little more than its usual
-/// load.
+/// Retries are a share of requests plus ten: among `n` requests there are at most `n × share + 10`
+/// retries, so that a failing server gets little more than its usual load.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     /// In millionths of a retry.
-    saved: u64,
+    balance: u64,
     per_request: u64,
 }
 
 impl RetryBudget {
     const RETRY: u64 = 1_000_000;
-    const MOST: u64 = 10 * Self::RETRY;
+    const MAX: u64 = 10 * Self::RETRY;
 
-    /// `share` is from 0 to 1. Without any, there is no retry at all.
+    /// `share` is from 0 to 1. With 0 there are no retries.
     pub(super) fn new(share: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "from 0 to a million"
+            reason = "from 0 to 1,000,000"
         )]
         let per_request = (share * 1e6).round() as u64;
         Self {
-            saved: if per_request == 0 { 0 } else { Self::MOST },
+            balance: if per_request == 0 { 0 } else { Self::MAX },
             per_request,
         }
     }
 
-    /// A request was sent for the first time.
+    /// Adds the share of a request that is sent for the first time.
     pub(super) fn deposit(&mut self) {
-        self.saved = (self.saved + self.per_request).min(Self::MOST);
+        self.balance = (self.balance + self.per_request).min(Self::MAX);
     }
 
-    /// Whether one may be sent again.
+    /// Takes one retry. Returns whether there was one.
     pub(super) fn withdraw(&mut self) -> bool {
-        let rest = self.saved.checked_sub(Self::RETRY);
-        self.saved = rest.unwrap_or(self.saved);
+        let rest = self.balance.checked_sub(Self::RETRY);
+        self.balance = rest.unwrap_or(self.balance);
         rest.is_some()
     }
 }
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retries_are_a_share_of_requests_and_ten() {
+    fn retries_are_a_share_of_requests_plus_ten() {
         let mut budget = RetryBudget::new(0.2);
         let mut retries = 0;
         for _ in 0..1_000 {
@@ -55,12 +54,12 @@ mod tests {
                 retries += 1;
             }
         }
-        // The first request finds a full purse.
+        // The first request finds a full budget.
         assert_eq!(retries, 10 + 199);
     }
 
     #[test]
-    fn quiet_times_are_not_saved_up() {
+    fn the_budget_is_capped() {
         let mut budget = RetryBudget::new(1.0);
         (0..1_000).for_each(|_| budget.deposit());
         let retries = (0..100).filter(|_| budget.withdraw()).count();

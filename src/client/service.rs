@@ -1,4 +1,4 @@
-//! The service: sends at once, or leaves it to the future.
+//! The service of [`PaceLayer`](super::PaceLayer).
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,28 +8,27 @@ use http::{Request, Response};
 use tower_service::Service;
 
 use super::future::PaceFuture;
-use super::layer::Shared;
+use super::layer::PaceState;
 use super::replay::ReplayBody;
 
-/// A service that sends requests politely: what [`PaceLayer`](super::PaceLayer) makes of
-/// one that just sends them.
+/// Service of a [`PaceLayer`](super::PaceLayer).
 #[derive(Clone)]
 pub struct PaceService<S> {
     inner: S,
-    shared: Arc<Shared>,
+    shared: Arc<PaceState>,
 }
 
 impl<S> PaceService<S> {
-    pub(super) const fn new(inner: S, shared: Arc<Shared>) -> Self {
+    pub(super) const fn new(inner: S, shared: Arc<PaceState>) -> Self {
         Self { inner, shared }
     }
 
-    /// The service within.
+    /// Returns the inner service.
     pub const fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The service within.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }

@@ -28,7 +28,7 @@ impl Config {
     pub fn into_layer(self) -> RateLimitLayerBuilder {
         let origin = PolicyFile::of(&self).map(|file| Arc::new(file) as Arc<dyn Origin>);
         let Change { policy, file } = self.into_change();
-        RateLimitLayer::builder(policy).said_by_file(file, origin)
+        RateLimitLayer::builder(policy).with_file_settings(file, origin)
     }
 
     /// What a layer takes from it.

@@ -151,14 +151,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! From then on the file is read again whenever it changes, and takes effect within a second:
-//! also if an editor or a rename puts another in its place, or a `ConfigMap` swaps the link to it.
-//! Without a watch, `limits.reload()` does the same once. No count is lost, since counters are
-//! found by the names of their rules, by window and by algorithm: raising a limit resets nothing,
-//! lowering it applies at once. A file that is wrong changes nothing; it is told of in the log
-//! (`rate_limit_policy_not_reloaded`), by
-//! [`policy_status`](crate::RateLimitLayer::policy_status) and as the metric
-//! `tollgate_policy_reloads_total`.
+//! The layer then reloads the file when it changes. Replace the file by a rename, or swap a
+//! symbolic link as a Kubernetes `ConfigMap` does: then it is loaded at once, and always complete.
+//! A file that is written in place is loaded once it was unchanged for one second. Without a watch,
+//! `limits.reload()` loads the file immediately.
+//!
+//! No count is lost, because counters are identified by the name of their rule, by window and by
+//! algorithm. Raising a limit resets nothing, lowering it applies at once. A file with problems
+//! changes nothing. It is logged (`rate_limit_policy_not_reloaded`), counted in
+//! `tollgate_policy_reloads_total`, and described by
+//! [`policy_status`](crate::RateLimitLayer::policy_status).
 //!
 //! What code says stays: headers that were chosen in code, and ways to know callers that were
 //! added to those of the file. Variables are those that the process was started with.
@@ -191,8 +193,8 @@
 //! 4 | pre = [\"ip\"]
 //!   | ^^^
 //!   |
-//!   = note: expected `route`, `name`, `category`, `limit`, `algorithm`, `per`, `scale`, `tiers`, \
-//!     `count`, `cost`, `message`, `suggestion`, `on_store_failure`, `mode` or `global`
+//!   = note: expected `route`, `name`, `category`, `global`, `limit`, `algorithm`, `per`, `scale`, \
+//!     `tiers`, `count`, `cost`, `message`, `suggestion`, `on_store_failure` or `mode`
 //!   = help: did you mean `per`?");
 //! ```
 //!

@@ -1,8 +1,7 @@
-//! Secrets that somebody has written into a file, where they do not belong, are not shown when
-//! the line they are on is.
+//! Hides secrets that were written into a policy file by mistake, in the lines that messages show.
 
-/// Whether a value of this key is nothing to show. Names of variables and files are no
-/// secrets, unless somebody mistook them for the place of one.
+/// Returns whether the value of a key is a secret. `secret_env` and `secret_file` name the place of
+/// a secret, and are none.
 pub(super) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let key = key.replace('-', "_");
@@ -20,8 +19,8 @@ pub(super) fn is_secret(key: &str) -> bool {
         .any(|end| key == *end || key.ends_with(&format!("_{end}")))
 }
 
-/// Whether a text is the name of a variable, as people write them: a secret that was put in
-/// its place hardly ever looks like this.
+/// Returns whether a text looks like the name of an environment variable. A secret in its place
+/// rarely does.
 pub(super) fn is_variable_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     text.len() <= 64
@@ -29,23 +28,23 @@ pub(super) fn is_variable_name(text: &str) -> bool {
         && text.starts_with(|first: char| first.is_ascii_uppercase() || first == '_')
 }
 
-/// The text with secrets painted over, byte by byte, so that all places stay where they are.
+/// Replaces the bytes of secrets by `*`, so that all positions stay the same.
 ///
-/// By lines and not by the tree, because it has to work for a text that cannot be read.
+/// Works on lines, not on the tree, because the text may not be parsable.
 pub(super) fn redact(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    // What a value that goes on over lines ends with.
-    let mut goes_on: Option<&str> = None;
+    // End of a value that continues on the next line.
+    let mut open_value: Option<&str> = None;
     for line in text.split_inclusive('\n') {
-        let from = goes_on.map_or_else(|| secret_in(line), |_| Some(0));
+        let from = open_value.map_or_else(|| secret_in(line), |_| Some(0));
         let Some(from) = from else {
             shown.push_str(line);
             continue;
         };
         let (open, secret) = line.split_at(from);
         shown.push_str(open);
-        paint(secret, &mut shown);
-        goes_on = match goes_on {
+        mask(secret, &mut shown);
+        open_value = match open_value {
             Some(end) if !secret.contains(end) => Some(end),
             Some(_) => None,
             // On the next line.
@@ -58,7 +57,7 @@ pub(super) fn redact(text: &str) -> String {
     shown
 }
 
-fn paint(secret: &str, shown: &mut String) {
+fn mask(secret: &str, shown: &mut String) {
     for letter in secret.chars() {
         if letter.is_ascii_whitespace() || letter == '"' || letter == '\'' {
             shown.push(letter);
@@ -68,7 +67,7 @@ fn paint(secret: &str, shown: &mut String) {
     }
 }
 
-/// Where on a line the value of a secret key begins.
+/// Returns where on a line the value of a secret key begins.
 fn secret_in(line: &str) -> Option<usize> {
     let mut separators = line.match_indices(['=', ':']);
     separators.find_map(|(at, _)| {
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_painted_over() {
+    fn secrets_are_masked() {
         for (text, shown) in [
             ("secret = \"hunter2\"\n", "secret = \"*******\"\n"),
             (
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_shown() {
+    fn other_text_is_unchanged() {
         for text in [
             "secret_env = \"JWT_SECRET\"\n",
             "secret_file = \"keys/jwt\"\n",

@@ -1,23 +1,24 @@
-//! A policy file that is read again.
+//! Reload of a policy file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use super::source::{fingerprint_of, read_bytes};
+use super::problem::ConfigProblem;
+use super::source::{describe, fingerprint_of, read_bytes};
 use super::{Config, ConfigError, Source};
 use crate::error::ReloadError;
 use crate::pipeline::{Change, Contents, Origin};
 use crate::sync::locked;
 
-/// The file of a policy, and the files with keys that it names.
+/// A policy file and the key files that it names.
 #[derive(Debug)]
 pub(super) struct PolicyFile {
     source: Source,
     read: Mutex<Read>,
 }
 
-/// What was read the last time.
+/// Files and contents of the last read.
 #[derive(Clone, Debug)]
 struct Read {
     files: Vec<PathBuf>,
@@ -25,14 +26,14 @@ struct Read {
 }
 
 impl PolicyFile {
-    /// What this was read from, unless that is a text, which stays what it is.
+    /// Returns the file of a configuration; `None` if it was read from a text.
     pub(super) fn of(config: &Config) -> Option<Self> {
         let path = config.source.path()?;
         let files = with_keys(path, &config.key_files);
         let mut contents = contents_of(&files);
-        // It may have been written since.
-        if let Some(Some(fingerprint)) = contents.0.first_mut() {
-            *fingerprint = config.fingerprint;
+        // The file may have been written since it was read.
+        if let Some(first) = contents.0.first_mut() {
+            *first = Ok(config.fingerprint);
         }
         Some(Self {
             source: config.source.clone(),
@@ -44,31 +45,28 @@ impl PolicyFile {
         locked(&self.read)
     }
 
-    /// A pipe that was put in the place of the file would be waited for, and everybody else
-    /// with it.
-    fn refuse_pipes(&self) -> Result<(), ReloadError> {
-        let about = self.source.path().and_then(|path| fs::metadata(path).ok());
-        match about {
-            Some(about) if !about.is_file() && !about.is_dir() => {
-                let name = self.source.name();
-                Err(ReloadError::new(format!(
-                    "{name} is no file any more, but a pipe or a device"
-                )))
-            }
-            _ => Ok(()),
+    /// Rejects a pipe in the place of the file. Reading it would block this thread, and with it
+    /// every other reload.
+    fn reject_special(&self) -> Result<(), ReloadError> {
+        let special = self.source.path().is_some_and(is_special);
+        if special {
+            let problem = ConfigProblem::new(SPECIAL).with_expected("a policy file");
+            let error = ConfigError::whole(&self.source.name(), problem);
+            return Err(ReloadError::new(error.to_string()));
         }
+        Ok(())
     }
 
     fn read_once(&self) -> Result<Config, ConfigError> {
-        // Before it is read, so that what is written in the meantime is another change.
+        // Taken before the file is read, so that a write in the meantime is another change.
         let contents = self.contents();
         self.last().contents = contents;
         self.source.read()
     }
 
-    /// Whether it names other files than before. Those count from now on, also if something is
-    /// wrong: a key that is not there yet is awaited.
-    fn names_others(&self, read: &Result<Config, ConfigError>) -> bool {
+    /// Stores the key files that the policy names, also if it has problems: a missing key file may
+    /// be created later. Returns whether they have changed.
+    fn update_files(&self, read: &Result<Config, ConfigError>) -> bool {
         let keys = match read {
             Ok(config) => Some(&*config.key_files),
             Err(error) => error.key_files(),
@@ -86,10 +84,13 @@ impl PolicyFile {
 
 impl Origin for PolicyFile {
     fn read(&self) -> Result<Change, ReloadError> {
-        self.refuse_pipes()?;
+        if let Err(special) = self.reject_special() {
+            self.last().contents = self.contents();
+            return Err(special);
+        }
         let mut read = self.read_once();
-        // What is in the others has to be known before they are read, too.
-        if self.names_others(&read) {
+        // The contents of new key files must be known before these are read.
+        if self.update_files(&read) {
             read = self.read_once();
         }
         let config = read.map_err(|error| ReloadError::new(error.to_string()))?;
@@ -115,13 +116,21 @@ fn with_keys(path: &Path, keys: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
-/// Of what is no file, but a pipe or a device, nothing: to look into it would be to take it away,
-/// or to wait for ever.
+const SPECIAL: &str = "the path is a pipe, a socket or a device";
+
+fn is_special(path: impl AsRef<Path>) -> bool {
+    fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
+}
+
+/// Reads the contents of files. Pipes and devices are not opened: that would block, or take the
+/// data from another reader.
 fn contents_of(files: &[PathBuf]) -> Contents {
     let contents = |path: &PathBuf| {
-        let is_file = fs::metadata(path).is_ok_and(|about| about.is_file());
-        let bytes = is_file.then(|| read_bytes(path).ok())??;
-        Some(fingerprint_of(&bytes))
+        if is_special(path) {
+            return Err(SPECIAL.to_owned());
+        }
+        let bytes = read_bytes(path).map_err(|error| describe(&error))?;
+        Ok(fingerprint_of(&bytes))
     };
     Contents(files.iter().map(contents).collect())
 }

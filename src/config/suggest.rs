@@ -1,9 +1,9 @@
-//! "Did you mean …?"
+//! Suggestions of similar names: "did you mean …?"
 
-/// Longer names are not compared: nobody mistypes those by hand.
+/// Longer names are not compared, because the cost grows with the square of the length.
 const LONGEST: usize = 64;
 
-/// The name that was most likely meant, if any is near enough.
+/// Returns the most similar name, if one is similar enough.
 pub(super) fn nearest<'a>(
     written: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -19,12 +19,12 @@ pub(super) fn nearest<'a>(
         let distance = strsim::damerau_levenshtein(&written, &plain(name));
         (distance <= most).then_some((distance, name))
     });
-    // Of several the first, so that the same file always gets the same answer.
+    // The first of several, so that the message is always the same.
     let best = near.min_by_key(|(distance, _)| *distance);
     best.map(|(_, name)| name)
 }
 
-/// `did you mean …?`, if any name is near enough.
+/// Returns `did you mean …?` if a name is similar enough.
 pub(super) fn did_you_mean<'a>(
     written: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -33,7 +33,7 @@ pub(super) fn did_you_mean<'a>(
     Some(format!("did you mean `{meant}`?"))
 }
 
-/// Without what people do not care about: case, and which line is between words.
+/// Normalizes a name: lower case, and `_` for everything but letters and digits.
 pub(super) fn plain(name: &str) -> String {
     let letters = name.chars().map(|letter| match letter {
         letter if letter.is_alphanumeric() => letter.to_ascii_lowercase(),
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_of_the_finger() {
+    fn typing_errors_are_recognized() {
         let keys = ["limit", "per", "scale", "on_store_failure"];
         for (written, meant) in [
             ("limt", Some("limit")),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_compared() {
+    fn long_names_are_not_compared() {
         assert_eq!(nearest(&"x".repeat(1 << 20), ["limit"]), None);
     }
 }

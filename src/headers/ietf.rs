@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{QuotaUsage, Report};
+use super::{QuotaUsage, Report, is_present};
 use crate::quota::Quota;
 
 pub(super) const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -87,7 +87,7 @@ fn limit(report: &Report<'_>) -> String {
 /// parsed.
 #[inline]
 pub(super) fn remaining(headers: &HeaderMap) -> Option<u64> {
-    headers.contains_key(LIMIT).then(|| least(headers))
+    is_present(headers, &LIMIT).then(|| least(headers))
 }
 
 #[cold]

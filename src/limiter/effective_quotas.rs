@@ -1,6 +1,7 @@
 //! The quotas of one call: the limiter's own, or others in their place.
 
 use std::borrow::Cow;
+use std::slice;
 
 use smallvec::SmallVec;
 
@@ -12,21 +13,22 @@ use crate::key::{Counter, Subject};
 use crate::quota::Quota;
 use crate::store::{OverrideStore, Overrides};
 
-/// The quotas of one call.
+/// Quotas of one call: some in place of the limiter's first, the limiter's own for the other counters.
 #[derive(Clone, Debug)]
-pub(super) enum EffectiveQuotas<'a> {
-    /// The limiter's own.
-    Own,
-    /// The limiter's own, except for the first.
-    First(Quota),
-    /// One for each counter.
-    Each(Cow<'a, [Quota]>),
-}
+pub(super) struct EffectiveQuotas<'a>(Cow<'a, [Quota]>);
 
 impl<'a> EffectiveQuotas<'a> {
-    /// Returns quotas with another amount of the first.
-    pub(super) fn amount(counters: &[Counter], amount: u64) -> Result<Self, ValidationError> {
-        Ok(Self::First(counters[0].quota().with_amount(amount)?))
+    /// The limiter's own.
+    pub(super) const OWN: Self = Self(Cow::Borrowed(&[]));
+
+    /// Returns quotas with another amount of the first, which is stored in `first`.
+    pub(super) fn amount(
+        counters: &[Counter],
+        amount: u64,
+        first: &'a mut Option<Quota>,
+    ) -> Result<Self, ValidationError> {
+        let quota = first.insert(counters[0].quota().with_amount(amount)?);
+        Ok(Self(Cow::Borrowed(slice::from_ref(quota))))
     }
 
     /// Returns quotas that a caller chose, one for each counter.
@@ -43,19 +45,16 @@ impl<'a> EffectiveQuotas<'a> {
         for (counter, quota) in counters.iter().zip(quotas) {
             Batch::new(&[Check::new(&all, counter).with_quota(quota)])?;
         }
-        Ok(Self::Each(Cow::Borrowed(quotas)))
+        Ok(Self(Cow::Borrowed(quotas)))
     }
 
     /// Returns the quota of each counter.
+    #[inline]
     pub(super) fn of<'q>(
         &'q self,
         counters: &'q [Counter],
     ) -> impl ExactSizeIterator<Item = (&'q Counter, &'q Quota)> {
-        let replaced = match self {
-            Self::Own => &[][..],
-            Self::First(quota) => std::slice::from_ref(quota),
-            Self::Each(quotas) => quotas,
-        };
+        let replaced = &*self.0;
         let counters = counters.iter().enumerate();
         counters.map(|(index, counter)| {
             let quota = replaced.get(index).unwrap_or_else(|| counter.quota());
@@ -64,18 +63,18 @@ impl<'a> EffectiveQuotas<'a> {
     }
 
     /// Returns the windows in microseconds, which rank usages with equally little left.
-    pub(super) fn windows(&self, counters: &[Counter]) -> SmallVec<[u64; MAX_CHECKS]> {
+    #[inline]
+    pub(super) fn windows<'q>(
+        &'q self,
+        counters: &'q [Counter],
+    ) -> impl ExactSizeIterator<Item = u64> {
         let quotas = self.of(counters);
-        quotas.map(|(_, quota)| quota.window_micros()).collect()
+        quotas.map(|(_, quota)| quota.window_micros())
     }
 
     /// Copies borrowed quotas.
     pub(super) fn into_owned(self) -> EffectiveQuotas<'static> {
-        match self {
-            Self::Own => EffectiveQuotas::Own,
-            Self::First(quota) => EffectiveQuotas::First(quota),
-            Self::Each(quotas) => EffectiveQuotas::Each(Cow::Owned(quotas.into_owned())),
-        }
+        EffectiveQuotas(Cow::Owned(self.0.into_owned()))
     }
 }
 
@@ -93,7 +92,7 @@ impl Limiter {
                 let wall = clock::wall_at(&*self.inner.clock, now);
                 self.overridden_quotas(overrides, subject, wall)
             }
-            None => EffectiveQuotas::Own,
+            None => EffectiveQuotas::OWN,
         }
     }
 
@@ -115,10 +114,10 @@ impl Limiter {
         let found: SmallVec<[Option<Quota>; MAX_CHECKS]> =
             self.counters().iter().map(set).collect();
         if found.iter().all(Option::is_none) {
-            return EffectiveQuotas::Own;
+            return EffectiveQuotas::OWN;
         }
         let own = self.counters().iter().map(|counter| *counter.quota());
         let each = found.into_iter().zip(own);
-        EffectiveQuotas::Each(each.map(|(set, own)| set.unwrap_or(own)).collect())
+        EffectiveQuotas(each.map(|(set, own)| set.unwrap_or(own)).collect())
     }
 }

@@ -39,7 +39,7 @@ impl Limiter {
             return StoreFuture::ready(Err(no_overrides().into()));
         };
         store.table().sweep(clock::wall_now(&*self.inner.clock));
-        let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
+        let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.expires_at());
         store.set(new).map(move |set| {
             set?;
             observe::overridden(&rule, Some(&quota), until);

@@ -80,7 +80,7 @@ impl Telemetry {
         let last_day = buckets(violations.quarters(now), Duration::from_mins(15));
         let denied = |buckets: &[TimeBucket]| buckets.iter().map(|bucket| bucket.denied).sum();
         let denied_last_day = denied(&last_day);
-        let knows_the_day_before = violations
+        let has_the_day_before = violations
             .the_day_before(now)
             .is_some_and(|from| self.since <= from);
         let mut endpoints: Vec<_> = endpoints
@@ -112,7 +112,7 @@ impl Telemetry {
             totals: self.totals(&endpoints, &policies),
             denied_last_hour: denied(&last_hour),
             denied_last_day,
-            denied_the_day_before: knows_the_day_before
+            denied_the_day_before: has_the_day_before
                 .then(|| violations.denied_the_day_before(now)),
             last_hour,
             last_day,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Extensions, Response};
+use http::{Extensions, HeaderMap, Response};
 
 use super::context::RequestContext;
 use super::tier::TierName;
@@ -57,13 +57,17 @@ pub(crate) struct PendingDecision {
 
 pub(super) enum WaitsFor {
     Tier(TierName),
+    /// The first load of the overrides.
+    Overrides(StoreFuture<()>),
     Store(StoreFuture<Usages>),
 }
 
 impl Admission {
-    /// Adds the rate-limit headers to a response. An error of the inner service has none.
-    #[inline]
-    pub(crate) fn annotate<B, E>(&self, response: &mut Result<Response<B>, E>) {
+    /// Adds the rate-limit headers to a response.
+    ///
+    /// Not generic over the response: a generic function is compiled in the crate of the user, where
+    /// the small functions that it calls are not inlined (150 instructions).
+    pub(crate) fn annotate(&self, headers: &mut HeaderMap) {
         let Self {
             snapshot,
             context,
@@ -72,9 +76,6 @@ impl Admission {
             ..
         } = self;
         let style = snapshot.style();
-        let Ok(response) = response else {
-            return;
-        };
         let binding = decision.binding().filter(|_| !style.is_none());
         let Some(Ok(name)) = binding.map(|index| context.quota_name(snapshot, index)) else {
             return;
@@ -83,7 +84,7 @@ impl Admission {
         let warn = snapshot.policy.warns(decision.usage());
         let report = Report::new(binding, decision.at()).with_warning(warn);
         let quotas = context.quota_usages(snapshot, usages, decision.wall_offset());
-        headers::annotate(style, response.headers_mut(), &report, quotas);
+        headers::annotate(style, headers, &report, quotas);
     }
 }
 

@@ -13,7 +13,7 @@ impl RequestPipeline {
     /// Evaluates alerts once a second and delivers them, until the pipeline is dropped.
     ///
     /// A future, so that the caller chooses the runtime.
-    pub(crate) fn tell_alerts<F, R>(
+    pub(crate) fn deliver_alerts<F, R>(
         self: &Arc<Self>,
         mut callback: F,
     ) -> impl Future<Output = ()> + Send + use<F, R>
@@ -23,7 +23,7 @@ impl RequestPipeline {
     {
         let (pipeline, clock) = (Arc::downgrade(self), self.clock.clone());
         // First the alerts that are firing, then every change.
-        let (mut alerts, mut known) = self.watch.alerts_firing();
+        let (mut alerts, mut known) = self.telemetry.alerts_firing();
         async move {
             loop {
                 for alert in alerts {
@@ -48,7 +48,7 @@ async fn next(
     clock.sleep_until(Telemetry::next_tick(clock.now())).await;
     let pipeline = pipeline.upgrade()?;
     pipeline.tick(clock::now(clock));
-    Some(pipeline.watch.alerts_after(known))
+    Some(pipeline.telemetry.alerts_after(known))
 }
 
 /// Calls the callback. If it panics, it is called again for the next alert.

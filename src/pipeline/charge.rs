@@ -13,8 +13,8 @@ use crate::policy::PlannedCheck;
 use crate::store::StoreFuture;
 use crate::usage::Usages;
 
-/// Charges a request more than on entry, once the handler knows the amount: the tokens of a language
-/// model, the rows of an export.
+/// Charges a request more than on entry, with an amount that is only known in the handler: the tokens of
+/// a language model, the rows of an export.
 ///
 /// An extractor for axum handlers, and an extension of every admitted request, if the layer was built
 /// with `insert_extensions`. The charge may exceed the limit; then the next requests are denied.
@@ -45,7 +45,7 @@ struct ChargedRequest {
     pipeline: Arc<RequestPipeline>,
     snapshot: Arc<Snapshot>,
     context: RequestContext,
-    /// Tell which dry runs were charged: the others are not charged later either.
+    /// Dry runs that were not charged on entry are not charged later either.
     usages: Usages,
 }
 

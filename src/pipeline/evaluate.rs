@@ -23,7 +23,7 @@ impl RequestPipeline {
         // A guard without a reference count: most requests need nothing of it afterwards.
         let snapshot = &self.snapshot.load();
         let now = self.now();
-        if self.watch.is_due(now) {
+        if self.telemetry.is_due(now) {
             self.tick(now);
         }
         // The context is large: it is lent, and moved only if the request needs it later.
@@ -51,6 +51,9 @@ impl RequestPipeline {
     ) -> Evaluation {
         // The local shares of a fallback include the overrides.
         if context.counted_in == CountedIn::Store {
+            if let Some(loading) = self.loading_overrides() {
+                return pending(snapshot, context, now, WaitsFor::Overrides(loading));
+            }
             self.apply_overrides(snapshot, context, now);
         }
         let store = self.store_of(context);
@@ -114,7 +117,7 @@ impl RequestPipeline {
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Evaluation {
-        self.watch.store_failed(error, now);
+        self.telemetry.store_failed(error, now);
         match context.on_store_failure(snapshot, error) {
             FailurePlan::Reject => Evaluation::Reject(self.reject_unavailable(snapshot, head, now)),
             FailurePlan::PassUncounted => self.pass_uncounted(),
@@ -139,9 +142,10 @@ impl RequestPipeline {
             let result = match &mut waiting.waits_for {
                 WaitsFor::Tier(name) => {
                     let name = ready!(name.as_mut().poll(cx));
-                    waiting.context.tier = waiting.snapshot.tier(name.as_deref(), &self.watch);
+                    waiting.context.tier = waiting.snapshot.tier(name.as_deref(), &self.telemetry);
                     None
                 }
+                WaitsFor::Overrides(loading) => ready!(Pin::new(loading).poll(cx)).err().map(Err),
                 WaitsFor::Store(future) => Some(ready!(Pin::new(future).poll(cx))),
             };
             let Some(waiting) = pending.take() else {
@@ -157,7 +161,7 @@ impl RequestPipeline {
                 None => self.decide(&snapshot, &mut context, head, now),
                 Some(result) => {
                     let took = now.duration_since(waiting.started_at);
-                    self.watch.record_duration(took, true);
+                    self.telemetry.record_duration(took, true);
                     self.conclude(&snapshot, &mut context, &result, head, now)
                 }
             };

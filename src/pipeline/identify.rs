@@ -80,7 +80,7 @@ impl RequestPipeline {
         address: Option<ClientAddress>,
         now: Timestamp,
     ) -> Result<(), Box<Response<Bytes>>> {
-        self.watch.invalid_credentials(reason.as_str());
+        self.telemetry.invalid_credentials(reason.as_str());
         let ip = address.map(|address| address.group());
         if reason.is_charged()
             && let Err(usage) = snapshot.failed_auth.charge(ip, now)

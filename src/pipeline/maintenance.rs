@@ -29,7 +29,7 @@ impl RequestPipeline {
 
     /// Switches the limits on again. Returns whether they were off.
     pub(crate) fn end_maintenance(&self) -> StoreFuture<bool, Error> {
-        let nobody = Override::nobody();
+        let nobody = Override::maintenance_subject();
         let Some(store) = self.store.overrides() else {
             return StoreFuture::ready(Ok(false));
         };
@@ -51,7 +51,7 @@ impl RequestPipeline {
         let said = snapshot.policy.overview().maintenance_until();
         let said = said.filter(|until| now < *until).map(|until| (until, true));
         let set = self.override_table();
-        let set = set.and_then(|known| known.rests_until(now));
+        let set = set.and_then(|known| known.maintenance_until(now));
         said.max(set.map(|until| (until, false)))
     }
 }

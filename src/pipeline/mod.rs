@@ -37,7 +37,7 @@ use crate::error::ValidationErrors;
 use crate::observe::{Telemetry, TelemetrySettings};
 use crate::policy::Policy;
 use crate::response::Render;
-use crate::store::{MemoryStore, OverrideStore, Overrides, Store, TimeSource};
+use crate::store::{MemoryStore, OverrideStore, Overrides, Store, StoreFuture, TimeSource};
 use crate::tier::TierResolver;
 
 pub(crate) use self::admission::{Admission, Evaluation, PendingDecision, Rejection};
@@ -63,7 +63,7 @@ pub(crate) struct RequestPipeline {
     renderer: Arc<dyn Render>,
     /// Whether decision and charge are inserted into the extensions of requests.
     inserts_extensions: bool,
-    watch: Arc<Telemetry>,
+    telemetry: Arc<Telemetry>,
     /// Settings from code. A reload keeps them.
     code: LayerOverrides,
     reloads: Reloads,
@@ -91,14 +91,14 @@ pub(crate) struct PipelineConfig {
     pub(crate) renderer: Arc<dyn Render>,
     pub(crate) inserts_extensions: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
-    pub(crate) watching: TelemetrySettings,
+    pub(crate) telemetry: TelemetrySettings,
 }
 
 impl RequestPipeline {
     pub(crate) fn new(config: PipelineConfig) -> Result<Self, ValidationErrors> {
         let now = clock::now(&*config.clock);
-        let watch = Arc::new(Telemetry::new(config.watching, now));
-        let snapshot = Snapshot::new(config.policy, &config.code, config.file, None, &watch)?;
+        let telemetry = Arc::new(Telemetry::new(config.telemetry, now));
+        let snapshot = Snapshot::new(config.policy, &config.code, config.file, None, &telemetry)?;
         snapshot.failed_auth.use_clock(&config.clock);
         Ok(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -111,7 +111,7 @@ impl RequestPipeline {
             resolver: config.resolver,
             renderer: config.renderer,
             inserts_extensions: config.inserts_extensions,
-            watch,
+            telemetry,
         })
     }
 
@@ -119,6 +119,13 @@ impl RequestPipeline {
     #[inline]
     fn override_table(&self) -> Option<&Overrides> {
         self.store.overrides().map(OverrideStore::table)
+    }
+
+    /// Returns the first load of the overrides if it is not done. No limit is known before.
+    #[inline]
+    fn loading_overrides(&self) -> Option<StoreFuture<()>> {
+        let overrides = self.store.overrides()?;
+        overrides.table().is_loading().then(|| overrides.loaded())
     }
 
     /// Returns the store that counts while the shared one cannot answer.

@@ -24,7 +24,7 @@ impl RequestPipeline {
         if let Some(known) = self.override_table() {
             known.sweep(self.wall_now());
         }
-        let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.ends());
+        let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.expires_at());
         let Some(store) = self.store.overrides() else {
             return StoreFuture::ready(Err(no_overrides().into()));
         };
@@ -175,7 +175,7 @@ pub(super) fn no_such_rule(policy: &Policy, name: &str) -> ValidationError {
 /// its audit event.
 fn is_for_callers(new: &Override) -> Result<(), ValidationError> {
     if new.is_maintenance() {
-        let expected = "somebody that a caller can be; to switch limits off there is maintenance";
+        let expected = "a subject of callers; use maintenance to switch limits off";
         return Err(ValidationError::new("subject", "@tollgate", expected));
     }
     Ok(())

@@ -19,7 +19,7 @@ pub(super) struct QuotaNames {
     users: QuotaNameSlot,
     quotas: usize,
     tiers: usize,
-    watch: Arc<Telemetry>,
+    telemetry: Arc<Telemetry>,
 }
 
 /// Name and statistics of one quota.
@@ -41,7 +41,7 @@ impl QuotaNames {
     /// Stands for key names that cannot be written in a header.
     pub(super) const UNNAMED: &str = "caller";
 
-    pub(super) fn new(policy: &Policy, watch: &Arc<Telemetry>) -> Self {
+    pub(super) fn new(policy: &Policy, telemetry: &Arc<Telemetry>) -> Self {
         let (quotas, tiers) = (policy.quotas().len(), policy.tiers().len());
         Self {
             slots: [const { OnceLock::new() }; SLOTS],
@@ -49,7 +49,7 @@ impl QuotaNames {
             users: QuotaNameSlot::new(Identity::USER, quotas * tiers),
             quotas,
             tiers,
-            watch: Arc::clone(watch),
+            telemetry: Arc::clone(telemetry),
         }
     }
 
@@ -81,7 +81,7 @@ impl QuotaNames {
         let name = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
         let metadata = &slot.metadata[quota * self.tiers + tier];
         Ok(metadata.get_or_init(|| {
-            let counters = self.watch.policy(name.as_str());
+            let counters = self.telemetry.policy(name.as_str());
             QuotaMetadata { name, counters }
         }))
     }

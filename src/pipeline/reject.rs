@@ -76,7 +76,7 @@ impl RequestPipeline {
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Rejection {
-        self.watch.unavailable();
+        self.telemetry.unavailable();
         let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.wall_at(now));
         self.render(&denial, snapshot.style()).into()
     }
@@ -116,7 +116,7 @@ impl RequestPipeline {
             identity: None,
             ip: client_ip,
         };
-        self.watch.rejected(&Rejected {
+        self.telemetry.rejected(&Rejected {
             reason,
             head: denial.head(),
             caller: caller.known_by(),
@@ -133,7 +133,7 @@ impl RequestPipeline {
         denied: &Denied<'_>,
         style: HeaderStyle,
     ) -> Response<Bytes> {
-        self.watch
+        self.telemetry
             .denied(denied, || exceeded(denial, denied.endpoint));
         self.render(denial, style)
     }
@@ -141,8 +141,8 @@ impl RequestPipeline {
     pub(super) fn render(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
         let rendered = catch_panic(|| self.renderer.respond(denial, style));
         let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, style));
-        // Over HTTP/2, hyper sends the body that it is given, and a client that has asked for none
-        // takes it for an error. The headers stay those of GET, the length too.
+        // Over HTTP/2, hyper sends the body also in response to HEAD, which clients treat as an
+        // error. The headers, including the length, are those of GET.
         if denial.head().method() == Method::HEAD {
             *response.body_mut() = Bytes::new();
         }

@@ -28,10 +28,10 @@ pub(crate) trait Origin: fmt::Debug + Send + Sync {
     fn contents_when_read(&self) -> Contents;
 }
 
-/// Hashes of the contents of files; `None` for one that cannot be read.
+/// Hashes of the contents of files; for a file that cannot be read, why.
 #[cfg(feature = "config")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Contents(pub(crate) Vec<Option<u64>>);
+pub(crate) struct Contents(pub(crate) Vec<Result<u64, String>>);
 
 /// A policy that was read, with the other settings of its file.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl RequestPipeline {
     /// Reads the policy again. If it is invalid, nothing changes.
     pub(crate) fn reload(&self) -> Result<PolicyStatus, ReloadError> {
         let origin = self.origin()?;
-        self.replaced(|| origin.read())
+        self.replace_with(|| origin.read())
     }
 
     /// Returns the source of the policy, unless it is watched already.
@@ -145,7 +145,7 @@ impl RequestPipeline {
         &self,
         policy: Result<Policy, ValidationErrors>,
     ) -> Result<PolicyStatus, ReloadError> {
-        self.replaced(|| {
+        self.replace_with(|| {
             Ok(Change {
                 policy: policy?,
                 file: self.snapshot.load().file.clone(),
@@ -161,23 +161,23 @@ impl RequestPipeline {
         locked(&self.reloads.status).version
     }
 
-    fn replaced(
+    fn replace_with(
         &self,
         read: impl FnOnce() -> Result<Change, ReloadError>,
     ) -> Result<PolicyStatus, ReloadError> {
         let _changing = locked(&self.reloads.changing);
-        let replaced = read().and_then(|change| Ok(self.put_in_place(change)?));
-        let status = self.noted(&replaced);
+        let replaced = read().and_then(|change| Ok(self.swap_snapshot(change)?));
+        let status = self.update_status(&replaced);
         // After the status has changed, since a subscriber may read it.
         match &replaced {
-            Ok(()) => self.watch.reloaded(status.version),
-            Err(error) => self.watch.reload_failed(error),
+            Ok(()) => self.telemetry.reloaded(status.version),
+            Err(error) => self.telemetry.reload_failed(error),
         }
         replaced.map(|()| status)
     }
 
     /// Updates the status after an attempt.
-    fn noted(&self, replaced: &Result<(), ReloadError>) -> PolicyStatus {
+    fn update_status(&self, replaced: &Result<(), ReloadError>) -> PolicyStatus {
         let mut status = locked(&self.reloads.status);
         match replaced {
             Ok(()) => {
@@ -194,13 +194,13 @@ impl RequestPipeline {
     }
 
     /// Swaps the snapshot. Requests in flight keep the one that they began with.
-    fn put_in_place(&self, change: Change) -> Result<(), ValidationErrors> {
+    fn swap_snapshot(&self, change: Change) -> Result<(), ValidationErrors> {
         let snapshot = Snapshot::new(
             change.policy,
             &self.code,
             change.file,
             Some(&self.snapshot.load().failed_auth),
-            &self.watch,
+            &self.telemetry,
         )?;
         self.snapshot.store(Arc::new(snapshot));
         Ok(())

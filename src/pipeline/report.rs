@@ -22,16 +22,18 @@ impl RequestPipeline {
         now: Timestamp,
     ) -> Evaluation {
         if reason == Exemption::Maintenance {
-            self.watch.exempt_by_maintenance(reason.name(), head, now);
+            self.telemetry
+                .exempt_by_maintenance(reason.name(), head, now);
         } else {
-            self.watch.exempt(reason.name(), reason.is_audited(), head);
+            self.telemetry
+                .exempt(reason.name(), reason.is_audited(), head);
         }
         Evaluation::Pass(None)
     }
 
     /// Admits a request that could not be counted.
     pub(super) fn pass_uncounted(&self) -> Evaluation {
-        self.watch.uncounted();
+        self.telemetry.uncounted();
         Evaluation::Pass(None)
     }
 
@@ -39,8 +41,8 @@ impl RequestPipeline {
     /// answered in its place.
     #[inline]
     pub(super) fn store_answered(&self, now: Timestamp) {
-        if self.watch.is_store_failing() && self.store.health().is_healthy() {
-            self.watch.store_recovered(now);
+        if self.telemetry.is_store_failing() && self.store.health().is_healthy() {
+            self.telemetry.store_recovered(now);
         }
     }
 
@@ -56,7 +58,7 @@ impl RequestPipeline {
     ) {
         let binding = decision.binding();
         let Some(Ok(metadata)) = binding.map(|index| context.metadata(snapshot, index)) else {
-            self.watch.uncounted();
+            self.telemetry.uncounted();
             return;
         };
         let allowed = Allowed {
@@ -66,14 +68,14 @@ impl RequestPipeline {
             warns: snapshot.policy.warns(decision.usage()),
             now,
         };
-        if self.watch.allowed(&allowed) {
-            self.watch
+        if self.telemetry.allowed(&allowed) {
+            self.telemetry
                 .record_duration(self.now().duration_since(now), false);
         }
-        if self.watch.tracks_retries() {
+        if self.telemetry.tracks_retries() {
             let caller = context.caller().known_by();
             let counts = |counter| context.counts_on(snapshot, counter);
-            self.watch.retried(&caller, counts, now);
+            self.telemetry.retried(&caller, counts, now);
         }
         if Telemetry::logs_allowed(allowed.warns) {
             self.log_allowed(&allowed, &metadata.name, context, head);
@@ -98,7 +100,7 @@ impl RequestPipeline {
             retry_after: None,
             request_id: "",
         };
-        self.watch
+        self.telemetry
             .log_allowed(allowed, &context.caller().known_by(), &exceeded);
     }
 
@@ -149,17 +151,18 @@ impl RequestPipeline {
         let usage = QuotaUsage::new(name, *decision.usage());
         let denial = Denial::limited(*head, usage, decision.at());
         let caller = context.caller().known_by();
-        self.watch.would_deny(&metadata.counters, &caller, now, || {
-            exceeded(&denial, context.endpoint(snapshot))
-        });
+        self.telemetry
+            .would_deny(&metadata.counters, &caller, now, || {
+                exceeded(&denial, context.endpoint(snapshot))
+            });
     }
 
     /// Updates statistics, alerts and gauges. Called about once a second.
     #[cold]
     pub(crate) fn tick(&self, now: Timestamp) {
-        self.watch.tick(now);
+        self.telemetry.tick(now);
         #[cfg(feature = "metrics")]
-        self.watch.publish(&self.collect_statistics(now));
+        self.telemetry.publish(&self.collect_statistics(now));
     }
 
     pub(crate) fn statistics(&self) -> Statistics {
@@ -183,7 +186,7 @@ impl RequestPipeline {
             (store.healthy, store.why, degraded_since) =
                 (false, Some(why.to_string()), Some(since));
         }
-        let statistics = self.watch.statistics(now, store, self.policy_version());
+        let statistics = self.telemetry.statistics(now, store, self.policy_version());
         let mut statistics = statistics.offset_by(self.clock.wall_offset());
         // The health of a store is in wall-clock time already.
         statistics.store.since = degraded_since.or(statistics.store.since);

@@ -39,13 +39,13 @@ impl RequestPipeline {
         };
         let endpoint = policy.endpoint_of(&resolved);
         let wall = self.wall_at(now);
-        let is_rest_set = |overrides: &Overrides| overrides.rests_until(wall).is_some();
+        let is_rest_set = |overrides: &Overrides| overrides.maintenance_until(wall).is_some();
         if policy.in_maintenance(wall) || self.override_table().is_some_and(is_rest_set) {
             return Resolution::Exempt(Exemption::Maintenance);
         }
         let address = snapshot.client_ip().locate(head);
         if address.is_none() {
-            self.watch.no_peer_address();
+            self.telemetry.no_peer_address();
         }
         // A proxy that does not name its client lends it no exemption.
         let client = address.filter(|address| !address.is_proxy());

@@ -131,7 +131,7 @@ impl RequestPipeline {
     /// Reports a failed refund or charge. The response is not affected.
     fn settled(&self, result: Result<(), StoreError>) {
         if let Err(error) = result {
-            self.watch.refund_failed(&error, self.now());
+            self.telemetry.refund_failed(&error, self.now());
         }
     }
 }

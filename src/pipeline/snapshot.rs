@@ -69,7 +69,7 @@ impl Snapshot {
         code: &LayerOverrides,
         file: LayerOverrides,
         failed_auth: Option<&FailedAuthLimiter>,
-        watch: &Arc<Telemetry>,
+        telemetry: &Arc<Telemetry>,
     ) -> Result<Self, ValidationErrors> {
         let quota = code.failed_auth_quota.or(file.failed_auth_quota);
         let quota = quota.map_or_else(|| Quota::per_minute(60), Ok)?;
@@ -91,13 +91,13 @@ impl Snapshot {
             .collect();
         let endpoints: Box<[Arc<DecisionCounters>]> = policy
             .endpoint_names()
-            .map(|name| watch.endpoint(name))
+            .map(|name| telemetry.endpoint(name))
             .collect();
         let settings = EffectiveSettings::new(code, &file);
         problems.or(Self {
-            names: QuotaNames::new(&policy, watch),
+            names: QuotaNames::new(&policy, telemetry),
             endpoints,
-            failed_auth_counters: watch.policy(failed_auth.name().as_str()),
+            failed_auth_counters: telemetry.policy(failed_auth.name().as_str()),
             policy,
             messages,
             failed_auth,

@@ -30,7 +30,7 @@ impl RequestPipeline {
         match snapshot.policy.tiers().of(identity.map(Arc::as_ref)) {
             TierOf::Assigned(tier) | TierOf::Said(tier) => return TierLookup::Known(tier),
             TierOf::Unknown(name) => {
-                self.watch.unknown_tier(name);
+                self.telemetry.unknown_tier(name);
                 return TierLookup::Known(TierTable::DEFAULT);
             }
             TierOf::Anonymous => return TierLookup::Known(TierTable::DEFAULT),
@@ -41,7 +41,7 @@ impl RequestPipeline {
         };
         match resolver.tier(identity, now) {
             TierFuture::Ready(name) => {
-                TierLookup::Known(snapshot.tier(name.as_deref(), &self.watch))
+                TierLookup::Known(snapshot.tier(name.as_deref(), &self.telemetry))
             }
             TierFuture::Pending(name) => TierLookup::Pending(name),
         }
@@ -50,12 +50,12 @@ impl RequestPipeline {
 
 impl Snapshot {
     /// Returns the index of a tier; the default tier for names that the policy does not have.
-    pub(super) fn tier(&self, name: Option<&str>, watch: &Telemetry) -> usize {
+    pub(super) fn tier(&self, name: Option<&str>, telemetry: &Telemetry) -> usize {
         let Some(name) = name else {
             return TierTable::DEFAULT;
         };
         self.policy.tiers().index(name).unwrap_or_else(|| {
-            watch.unknown_tier(name);
+            telemetry.unknown_tier(name);
             TierTable::DEFAULT
         })
     }

@@ -126,7 +126,7 @@ pub use self::exempt::Exemption;
 #[cfg(feature = "admin")]
 pub(crate) use self::explain::dimensions;
 pub use self::explain::{
-    CountedBy, Explanation, Inquiry, NotCountedBy, Scaling, TierSource, WhyNot,
+    AppliedRule, ExplainRequest, Explanation, Scaling, SkipReason, SkippedRule, TierSource,
 };
 pub use self::into_policy::IntoPolicy;
 pub(crate) use self::key_by::{Caller, KeyBy};

@@ -36,28 +36,32 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them, with the names that texts and files use.
-    const NAMES: [(Self, &'static str); 5] = [
-        (Self::SlidingWindow, "sliding-window"),
-        (Self::FixedWindow, "fixed-window"),
-        (Self::SlidingBuckets, "sliding-buckets"),
-        (Self::SlidingLog, "sliding-log"),
-        (Self::TokenBucket, "token-bucket"),
+    const ALL: [Self; 5] = [
+        Self::SlidingWindow,
+        Self::FixedWindow,
+        Self::SlidingBuckets,
+        Self::SlidingLog,
+        Self::TokenBucket,
     ];
 
     /// Whether its reset is the moment at which it is whole again, and not the end of a window.
     pub(crate) const fn is_whole_again(self) -> bool {
-        matches!(
-            self,
-            Self::SlidingBuckets | Self::SlidingLog | Self::TokenBucket
-        )
+        match self {
+            Self::SlidingBuckets | Self::SlidingLog | Self::TokenBucket => true,
+            Self::SlidingWindow | Self::FixedWindow => false,
+        }
     }
 
     /// The name in configuration: `sliding-window`, `token-bucket`, …
     #[must_use]
-    pub fn name(self) -> &'static str {
-        let known = Self::NAMES.iter().find(|(algorithm, _)| *algorithm == self);
-        known.map_or("", |(_, name)| name)
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SlidingWindow => "sliding-window",
+            Self::FixedWindow => "fixed-window",
+            Self::SlidingBuckets => "sliding-buckets",
+            Self::SlidingLog => "sliding-log",
+            Self::TokenBucket => "token-bucket",
+        }
     }
 }
 

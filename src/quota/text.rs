@@ -100,8 +100,10 @@ impl FromStr for Algorithm {
     type Err = ValidationError;
 
     fn from_str(text: &str) -> Result<Self, ValidationError> {
-        let known = Self::NAMES.iter().find(|(_, name)| *name == text);
-        known.map(|(algorithm, _)| *algorithm).ok_or_else(|| {
+        let known = Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == text);
+        known.ok_or_else(|| {
             ValidationError::new(
                 "quota algorithm",
                 text,

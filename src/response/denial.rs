@@ -61,7 +61,7 @@ impl<'a> Denial<'a> {
     ) -> Self {
         let usage = binding.usage();
         let retry_after = match usage.outcome() {
-            Outcome::Never => None,
+            Outcome::ExceedsCapacity => None,
             _ => Some(usage.reset_at().duration_since(at)),
         };
         Self {
@@ -263,7 +263,7 @@ impl<'a> Denial<'a> {
     #[must_use]
     pub fn can_never_succeed(&self) -> bool {
         let outcome = self.binding.map(|binding| binding.usage().outcome());
-        outcome == Some(Outcome::Never)
+        outcome == Some(Outcome::ExceedsCapacity)
     }
 
     /// Returns all quotas of the request except dry runs.

@@ -54,8 +54,8 @@ impl Grpc {
 
 impl Render for Grpc {
     fn render(&self, denial: &Denial<'_>) -> Response<Bytes> {
-        let asked_in = Dialect::of(denial.head().headers()).unwrap_or(Dialect::Grpc);
-        let content_type = asked_in.content_type();
+        let dialect = Dialect::of(denial.head().headers()).unwrap_or(Dialect::Grpc);
+        let content_type = dialect.content_type();
         let mut response = response_with_body(StatusCode::OK, content_type, Bytes::new());
         let headers = response.headers_mut();
         let status = match denial.kind() {

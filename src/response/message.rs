@@ -4,7 +4,7 @@ use super::template::{Piece, fill};
 use super::{Denial, DenialKind, Template};
 
 const TOO_COSTLY: &[Piece] = &[
-    Piece::literal("This request asks for more than the limit of "),
+    Piece::literal("This request costs more than the limit of "),
     Piece::Limit,
     Piece::literal(" allows at once. Trying again cannot help."),
 ];

@@ -96,8 +96,8 @@ impl<F> fmt::Debug for RenderFn<F> {
 /// use tollgate::{RequestHead, Timestamp};
 ///
 /// let auto = Auto::or(ProblemJson);
-/// let content_type = |asked: &str| {
-///     let request = Request::post("/").header("content-type", asked).body(()).unwrap();
+/// let content_type = |sent: &str| {
+///     let request = Request::post("/").header("content-type", sent).body(()).unwrap();
 ///     let denial = Denial::unauthorized(RequestHead::of(&request), Timestamp::EPOCH);
 ///     auto.render(&denial).headers()["content-type"].clone()
 /// };

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-static INCOMING: HeaderName = X_REQUEST_ID;
+static REQUEST_ID: HeaderName = X_REQUEST_ID;
 static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Id of a request: received, taken from its trace, or new.
@@ -27,10 +27,10 @@ static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// assert!(RequestId::of(hostile.headers()).as_str().starts_with("req_"));
 /// ```
 #[derive(Clone, Debug)]
-pub struct RequestId<'a>(Source<'a>);
+pub struct RequestId<'a>(RequestIdSource<'a>);
 
 #[derive(Clone, Debug)]
-enum Source<'a> {
+enum RequestIdSource<'a> {
     /// The header value and its text.
     Incoming(&'a HeaderValue, &'a str),
     Text(&'a str),
@@ -38,7 +38,7 @@ enum Source<'a> {
 }
 
 const NEW: usize = "req_".len() + 16;
-const LONGEST: usize = 128;
+const MAX_LEN: usize = 128;
 
 impl<'a> RequestId<'a> {
     /// Returns the id of the request with these headers.
@@ -60,35 +60,35 @@ impl<'a> RequestId<'a> {
         let mut name = [0; NEW];
         // Infallible: the buffer has the length of the text.
         let _ = write!(&mut name[..], "req_{number:016x}");
-        Self(Source::New(name))
+        Self(RequestIdSource::New(name))
     }
 
     /// Creates an id from a text. Returns `None` if it would not be accepted in a request.
     #[must_use]
     pub fn from_text(text: &'a str) -> Option<Self> {
-        is_plain(text.as_bytes()).then_some(Self(Source::Text(text)))
+        is_plain(text.as_bytes()).then_some(Self(RequestIdSource::Text(text)))
     }
 
     /// Returns the text of the id.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Source::Incoming(_, text) | Source::Text(text) => text,
+            RequestIdSource::Incoming(_, text) | RequestIdSource::Text(text) => text,
             // ASCII only.
-            Source::New(name) => str::from_utf8(name).unwrap_or_default(),
+            RequestIdSource::New(name) => str::from_utf8(name).unwrap_or_default(),
         }
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
-            Source::Incoming(_, text) | Source::Text(text) => text.as_bytes(),
-            Source::New(name) => name,
+            RequestIdSource::Incoming(_, text) | RequestIdSource::Text(text) => text.as_bytes(),
+            RequestIdSource::New(name) => name,
         }
     }
 
     pub(super) fn to_header_value(&self) -> Option<HeaderValue> {
         match &self.0 {
-            Source::Incoming(value, _) => Some((*value).clone()),
+            RequestIdSource::Incoming(value, _) => Some((*value).clone()),
             _ => HeaderValue::from_bytes(self.as_bytes()).ok(),
         }
     }
@@ -101,20 +101,20 @@ fn may_have_one(headers: &HeaderMap) -> bool {
     headers.len() > FEW
         || headers
             .keys()
-            .any(|name| *name == INCOMING || *name == TRACEPARENT)
+            .any(|name| *name == REQUEST_ID || *name == TRACEPARENT)
 }
 
 fn incoming(headers: &HeaderMap) -> Option<RequestId<'_>> {
-    let value = the_only(headers, &INCOMING)?;
+    let value = single_value(headers, &REQUEST_ID)?;
     if !is_plain(value.as_bytes()) {
         return None;
     }
     let text = value.to_str().ok()?;
-    Some(RequestId(Source::Incoming(value, text)))
+    Some(RequestId(RequestIdSource::Incoming(value, text)))
 }
 
 /// Returns the value of a header that occurs once. Of two values, the next hop may use either.
-fn the_only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let first = headers.get(name)?;
     let single = headers.get_all(name).iter().nth(1).is_none();
     single.then_some(first)
@@ -123,12 +123,12 @@ fn the_only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderV
 /// Returns whether the text is safe in headers, logs, JSON and shells.
 fn is_plain(name: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._:/+=@-".contains(byte);
-    !name.is_empty() && name.len() <= LONGEST && name.iter().all(plain)
+    !name.is_empty() && name.len() <= MAX_LEN && name.iter().all(plain)
 }
 
 /// `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`
 fn trace_id(headers: &HeaderMap) -> Option<RequestId<'_>> {
-    let text = the_only(headers, &TRACEPARENT)?.to_str().ok()?;
+    let text = single_value(headers, &TRACEPARENT)?.to_str().ok()?;
     let hex = |part: &str, length| {
         let digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         part.len() == length && part.bytes().all(digit)
@@ -141,5 +141,5 @@ fn trace_id(headers: &HeaderMap) -> Option<RequestId<'_>> {
     // Later versions may have more parts.
     let complete = version != "00" || parts.next().is_none();
     let valid = hex(trace, 32) && !zero(trace) && hex(parent, 16) && !zero(parent);
-    (known && complete && valid).then_some(RequestId(Source::Text(trace)))
+    (known && complete && valid).then_some(RequestId(RequestIdSource::Text(trace)))
 }

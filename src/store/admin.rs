@@ -8,7 +8,7 @@ use crate::key::Subject;
 /// Operations on the counters of a store that do not belong to a request.
 #[expect(
     clippy::len_without_is_empty,
-    reason = "`len` is a statistic; no caller asks whether a store is empty"
+    reason = "`len` is a statistic; no caller needs to find out whether a store is empty"
 )]
 pub trait StoreAdmin: Send + Sync {
     /// Removes the counters of these checks.
@@ -51,6 +51,13 @@ pub trait OverrideStore: Send + Sync {
     /// Returns this process's copy of the overrides. A change by another process is in it within a
     /// second.
     fn table(&self) -> &Overrides;
+
+    /// Waits until [`table`](Self::table) has been loaded for the first time. Called while
+    /// [`Overrides::is_loading`] returns `true`. An error leads to the failure mode of the rules of a
+    /// request. A store that keeps no copy needs no implementation.
+    fn loaded(&self) -> StoreFuture<()> {
+        StoreFuture::ready(Ok(()))
+    }
 
     /// Sets a limit for one subject under one rule.
     fn set(&self, new: Override) -> StoreFuture<()>;

@@ -1,11 +1,11 @@
-//! Whether a store can be relied on at present.
+//! Health of a store, as far as it is known without a call: [`StoreHealth`].
 
 use std::sync::Arc;
 
 use crate::clock::Timestamp;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// Whether a store answers, as far as is known without asking it.
+/// Health of a store, as far as it is known without a call.
 ///
 /// ```
 /// use tollgate::store::StoreHealth;
@@ -16,23 +16,23 @@ use crate::error::{StoreError, StoreErrorKind};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreHealth {
-    /// Nothing is known to be wrong.
+    /// No failure is known.
     #[default]
     Healthy,
-    /// It does not answer, and what it should decide is decided without it.
+    /// The store fails. The failure modes of the rules apply to the requests that need it.
     #[non_exhaustive]
     Degraded {
-        /// Since when, on the wall clock.
+        /// Wall-clock time of the first failure.
         since: Timestamp,
-        /// What is wrong, in words for people.
+        /// Last error. For Redis, it names each server that fails.
         why: Arc<str>,
-        /// Whether it helps to wait.
+        /// Kind of the error.
         kind: StoreErrorKind,
     },
 }
 
 impl StoreHealth {
-    /// Degraded since then, because of this.
+    /// Returns a degraded state since this time, because of this error.
     #[must_use]
     pub fn degraded(since: Timestamp, error: &StoreError) -> Self {
         Self::Degraded {
@@ -42,7 +42,7 @@ impl StoreHealth {
         }
     }
 
-    /// Whether nothing is known to be wrong.
+    /// Returns whether no failure is known.
     #[must_use]
     pub const fn is_healthy(&self) -> bool {
         matches!(self, Self::Healthy)

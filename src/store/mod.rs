@@ -66,8 +66,8 @@ pub use self::redis::{RedisStore, RedisStoreBuilder};
 ///
 /// The four methods without a default are enough: [`State`](crate::algorithm::State) has the
 /// arithmetic, and the contract suite (feature `test-util`) tests the promises. Stores that receive a
-/// [`Batch`] need not validate it. A decorator forwards the methods that it does not change, including
-/// [`admin`](Store::admin), [`overrides`](Store::overrides) and [`use_clock`](Store::use_clock).
+/// [`Batch`] need not validate it. A decorator implements [`inner`](Store::inner) as well: the methods
+/// with a default forward to it.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Charges each group of the batch whose checks all have room, as described under
     /// [groups](Store#groups).
@@ -95,25 +95,31 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// A store that decides at the `now` of its callers keeps the clock of the first call, and
     /// evaluates calendar windows at the wall-clock time ([`Clock::wall_offset`]). A store that
-    /// ignores it counts days and months from midnight UTC by the wall clock at program start. A
-    /// decorator forwards the call.
+    /// ignores it counts days and months from midnight UTC by the wall clock at program start.
     fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
-        let _ = clock;
-        TimeSource::Caller
+        self.inner()
+            .map_or(TimeSource::Caller, |inner| inner.use_clock(clock))
     }
 
-    /// Returns whether the store answers, as far as is known without a call.
+    /// Returns the health of the store, as far as it is known without a call.
     fn health(&self) -> StoreHealth {
-        StoreHealth::Healthy
+        self.inner()
+            .map_or(StoreHealth::Healthy, |inner| inner.health())
     }
 
     /// Returns the operations for operators; `None` if the store has none.
     fn admin(&self) -> Option<&dyn StoreAdmin> {
-        None
+        self.inner()?.admin()
     }
 
     /// Returns the overrides; `None` if the store keeps none.
     fn overrides(&self) -> Option<&dyn OverrideStore> {
+        self.inner()?.overrides()
+    }
+
+    /// Returns the store that a decorator wraps; `None` for any other store. The methods above forward
+    /// to it by default.
+    fn inner(&self) -> Option<&dyn Store> {
         None
     }
 }
@@ -148,19 +154,19 @@ pub(crate) fn expect_len(usages: &Usages, checks: usize) -> Result<(), StoreErro
     if answered == checks {
         return Ok(());
     }
-    Err(StoreError::refused(format!(
+    Err(StoreError::permanent(format!(
         "asked about {checks} counters, the store answered for {answered}"
     )))
 }
 
 /// Error of a store that keeps no overrides.
 pub(crate) fn no_overrides() -> StoreError {
-    StoreError::refused("this store keeps no overrides")
+    StoreError::permanent("this store keeps no overrides")
 }
 
 /// Error of a store without [`StoreAdmin`].
 pub(crate) fn no_admin() -> StoreError {
-    StoreError::refused("this store has no operations for operators")
+    StoreError::permanent("this store has no operations for operators")
 }
 
 /// Returns the epoch of a store; a constant if it has none. See [`StoreAdmin::epoch`].
@@ -201,5 +207,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn overrides(&self) -> Option<&dyn OverrideStore> {
         (**self).overrides()
+    }
+
+    fn inner(&self) -> Option<&dyn Store> {
+        (**self).inner()
     }
 }

@@ -4,13 +4,14 @@ mod entry;
 mod filter;
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{Entry, RandomState};
 use std::fmt;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
+use smallvec::SmallVec;
 
 pub use self::entry::Override;
 use self::filter::ValueFilter;
@@ -31,12 +32,15 @@ pub struct Overrides {
     len: AtomicUsize,
     filter: ValueFilter,
     /// End of maintenance, in microseconds. Copied from the table because each request reads it.
-    rests_until: AtomicU64,
+    maintenance_until: AtomicU64,
     /// The next instant at which an override ends, in microseconds; [`u64::MAX`] if none does.
     next_end: AtomicU64,
     table: ArcSwap<Table>,
     /// Number of changes of the table.
     version: AtomicU64,
+    /// Whether the first load is not done. Then `len` is [`usize::MAX`], so that one load
+    /// shows requests that they have to wait.
+    is_loading: AtomicBool,
     /// Held while the table is copied, changed and replaced.
     changing: Mutex<()>,
 }
@@ -45,7 +49,7 @@ pub struct Overrides {
 struct Table {
     hasher: RandomState,
     /// By the hash of subject and rule.
-    by_hash: HashMap<u64, Vec<Arc<Override>>>,
+    by_hash: HashMap<u64, SmallVec<[Arc<Override>; 1]>>,
 }
 
 impl Table {
@@ -55,7 +59,7 @@ impl Table {
 
     fn of(&self, subject: &Subject<'_>, rule: &str) -> impl Iterator<Item = &Arc<Override>> {
         let found = self.by_hash.get(&self.hash(subject, rule));
-        let found = found.map_or(&[][..], Vec::as_slice);
+        let found = found.map_or(&[][..], SmallVec::as_slice);
         found.iter().filter(|known| known.is_for(subject, rule))
     }
 
@@ -66,6 +70,21 @@ impl Table {
         place.push(Arc::new(new));
     }
 
+    /// Returns whether there were any.
+    fn remove(&mut self, subject: &Subject<'_>, rule: &str) -> bool {
+        let hash = self.hash(subject, rule);
+        let Entry::Occupied(mut place) = self.by_hash.entry(hash) else {
+            return false;
+        };
+        let before = place.get().len();
+        place.get_mut().retain(|known| !known.is_for(subject, rule));
+        let removed = place.get().len() < before;
+        if place.get().is_empty() {
+            place.remove();
+        }
+        removed
+    }
+
     fn retain(&mut self, mut keep: impl FnMut(&Override) -> bool) {
         self.by_hash.retain(|_, place| {
             place.retain(|known| keep(known));
@@ -74,7 +93,7 @@ impl Table {
     }
 
     fn len(&self) -> usize {
-        self.by_hash.values().map(Vec::len).sum()
+        self.by_hash.values().map(SmallVec::len).sum()
     }
 }
 
@@ -85,12 +104,40 @@ impl Overrides {
         Self {
             len: AtomicUsize::new(0),
             filter: ValueFilter::default(),
-            rests_until: AtomicU64::new(0),
+            maintenance_until: AtomicU64::new(0),
             next_end: AtomicU64::new(u64::MAX),
             table: ArcSwap::default(),
             version: AtomicU64::new(0),
+            is_loading: AtomicBool::new(false),
             changing: Mutex::new(()),
         }
+    }
+
+    /// Returns a table that is empty because it has not been loaded yet.
+    #[cfg(feature = "redis")]
+    pub(crate) fn loading() -> Self {
+        let table = Self::new();
+        table.is_loading.store(true, Ordering::Release);
+        table.len.store(usize::MAX, Ordering::Release);
+        table
+    }
+
+    /// Ends the first load.
+    #[cfg(feature = "redis")]
+    pub(crate) fn finish_loading(&self) {
+        let _changing = locked(&self.changing);
+        self.is_loading.store(false, Ordering::Release);
+        let len = self.table.load().len();
+        self.len.store(len, Ordering::Release);
+    }
+
+    /// Returns whether the table has not been loaded yet. See [`OverrideStore::loaded`].
+    ///
+    /// [`OverrideStore::loaded`]: super::OverrideStore::loaded
+    #[inline]
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        self.len.load(Ordering::Acquire) == usize::MAX
     }
 
     /// Returns whether there are no overrides.
@@ -102,8 +149,8 @@ impl Overrides {
 
     /// Returns until when maintenance lasts, if that is after `now`, which is wall-clock time.
     #[inline]
-    pub(crate) fn rests_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let until = Timestamp::from_micros(self.rests_until.load(Ordering::Acquire));
+    pub(crate) fn maintenance_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = Timestamp::from_micros(self.maintenance_until.load(Ordering::Acquire));
         (now < until).then_some(until)
     }
 
@@ -115,14 +162,19 @@ impl Overrides {
     /// Removes the overrides of a subject under a rule. Returns whether there were any.
     pub fn remove(&self, subject: &Subject<'_>, rule: &str) -> bool {
         let mut removed = false;
-        self.change(|table| {
-            table.retain(|known| {
-                let is_meant = known.is_for(subject, rule);
-                removed |= is_meant;
-                !is_meant
-            });
-        });
+        self.change(|table| removed = table.remove(subject, rule));
         removed
+    }
+
+    /// Replaces the overrides of subjects under a rule, each given by an override of them, by these.
+    #[cfg(feature = "redis")]
+    pub(crate) fn apply(&self, changes: impl Iterator<Item = (Override, Vec<Override>)>) {
+        self.change(|table| {
+            for (of, all) in changes {
+                table.remove(&of.subject(), of.rule());
+                all.into_iter().for_each(|new| table.insert(new));
+            }
+        });
     }
 
     /// Replaces all overrides by these.
@@ -146,7 +198,7 @@ impl Overrides {
     /// Drops the overrides that have ended at `now`, which is wall-clock time.
     pub(crate) fn sweep(&self, now: Timestamp) {
         if self.next_end.load(Ordering::Acquire) <= now.as_micros() {
-            self.change(|table| table.retain(|known| !known.is_over(now)));
+            self.change(|table| table.retain(|known| !known.is_expired(now)));
         }
     }
 
@@ -184,7 +236,9 @@ impl Overrides {
         now: Timestamp,
     ) -> Option<Quota> {
         let table = self.table.load();
-        let mut known = table.of(subject, rule).filter(|known| !known.is_over(now));
+        let mut known = table
+            .of(subject, rule)
+            .filter(|known| !known.is_expired(now));
         known.find_map(|known| known.applied_to(quota))
     }
 
@@ -192,13 +246,20 @@ impl Overrides {
         let _changing = locked(&self.changing);
         let mut table = Table::clone(&self.table.load());
         change(&mut table);
-        let len = table.len();
-        let nobody = Override::nobody();
-        let until = table.of(&nobody, Override::MAINTENANCE).next();
-        let until = until.and_then(|known| known.ends()).unwrap_or_default();
-        self.rests_until.store(until.as_micros(), Ordering::Release);
+        let len = if self.is_loading.load(Ordering::Acquire) {
+            usize::MAX
+        } else {
+            table.len()
+        };
+        let subject = Override::maintenance_subject();
+        let until = table.of(&subject, Override::MAINTENANCE).next();
+        let until = until
+            .and_then(|known| known.expires_at())
+            .unwrap_or_default();
+        self.maintenance_until
+            .store(until.as_micros(), Ordering::Release);
         let ends = table.by_hash.values().flatten();
-        let next_end = ends.filter_map(|known| known.ends()).min();
+        let next_end = ends.filter_map(|known| known.expires_at()).min();
         let next_end = next_end.map_or(u64::MAX, Timestamp::as_micros);
         self.next_end.store(next_end, Ordering::Release);
         let known = table.by_hash.values().flatten();

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 /// More than a busy machine needs, and less than a person waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Chromium takes what it is told from the third descriptor, and answers on the fourth.
+/// Chromium reads commands from descriptor 3 and replies on descriptor 4.
 const START: &str = r#"exec chromium --headless=new --no-sandbox --disable-gpu \
     --disable-dev-shm-usage --no-first-run --user-data-dir="$0" --remote-debugging-pipe \
     about:blank 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"#;
@@ -28,8 +28,8 @@ pub(super) struct Browser {
     profile: PathBuf,
     session: Option<String>,
     last: u64,
-    /// Events of the browser.
-    told: Vec<Value>,
+    /// Events without a command.
+    events: Vec<Value>,
 }
 
 impl Browser {
@@ -56,7 +56,7 @@ impl Browser {
             profile,
             session: None,
             last: 0,
-            told: Vec::new(),
+            events: Vec::new(),
         };
         let blank = json!({ "url": "about:blank" });
         let target = browser.call("Target.createTarget", blank).await;
@@ -109,7 +109,7 @@ impl Browser {
                 assert_eq!(answer.get("error"), None, "{method}");
                 return answer["result"].take();
             }
-            self.told.push(answer);
+            self.events.push(answer);
         }
     }
 
@@ -238,13 +238,15 @@ impl Browser {
 
     /// What the page has complained of: errors, warnings, what its policy forbids.
     pub(super) fn complaints(&self) -> Vec<String> {
-        let complaint = |told: &&Value| match told["method"].as_str() {
+        let complaint = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled") => true,
-            Some("Log.entryAdded") => told["params"]["entry"]["level"] != "info",
+            Some("Log.entryAdded") => event["params"]["entry"]["level"] != "info",
             _ => false,
         };
-        let complaints = self.told.iter().filter(complaint);
-        complaints.map(|told| told["params"].to_string()).collect()
+        let complaints = self.events.iter().filter(complaint);
+        complaints
+            .map(|event| event["params"].to_string())
+            .collect()
     }
 
     /// Ends it, with everything that it has started.

@@ -44,7 +44,7 @@ const LOWEST: [(&str, &[&str]); 15] = [
     ("network", &["error"]),
     ("sync", &[]),
     ("calendar", &[]),
-    ("clock", &["calendar", "sync"]),
+    ("clock", &["error", "sync"]),
     ("quota", &["error", "calendar"]),
     ("key", &["error", "quota"]),
     ("batch", &["error", "key", "quota"]),

@@ -195,7 +195,7 @@ fn what_is_given_back_is_what_was_charged() {
     clock.advance(Duration::from_mins(1));
     assert!(limiter.check("alice").wait().unwrap().is_allowed());
     limiter.refund("alice", charged).wait().unwrap();
-    let standing = limiter.standing("alice").wait().unwrap();
+    let standing = limiter.usages("alice").wait().unwrap();
     let left: Vec<u64> = standing
         .usages()
         .iter()

@@ -149,7 +149,7 @@ impl Reference {
             reset_at,
         };
         if cost > limit {
-            result(Outcome::Never, self, self.reset(quota, now))
+            result(Outcome::ExceedsCapacity, self, self.reset(quota, now))
         } else if self.weight(quota, now) <= room {
             let mut after = self.clone();
             after.charge(quota, now, cost);
@@ -353,7 +353,7 @@ fn the_model_says_what_a_person_would() {
     assert_eq!(assess(70, 1), (Outcome::Allowed, 6, 120));
     // The two of this window keep a cost of six waiting until less than one of them is left.
     assert_eq!(assess(70, 6), (Outcome::Denied, 6, 150));
-    assert_eq!(assess(70, 7), (Outcome::Never, 6, 120));
+    assert_eq!(assess(70, 7), (Outcome::ExceedsCapacity, 6, 120));
 
     let quota: Quota = "6/60s, sliding-buckets, buckets 6".parse().expect("valid");
     let mut reference = Reference::default();

@@ -32,7 +32,10 @@ fn denied(name: &QuotaName, reset_at: Timestamp) -> QuotaUsage<'_> {
 }
 
 fn oversized(name: &QuotaName) -> QuotaUsage<'_> {
-    QuotaUsage::new(name, Usage::new(name.limit(), 1, NOW, Outcome::Never))
+    QuotaUsage::new(
+        name,
+        Usage::new(name.limit(), 1, NOW, Outcome::ExceedsCapacity),
+    )
 }
 
 fn limited<'a>(request: &'a Request<()>, usage: QuotaUsage<'a>) -> Denial<'a> {
@@ -41,7 +44,7 @@ fn limited<'a>(request: &'a Request<()>, usage: QuotaUsage<'a>) -> Denial<'a> {
 }
 
 #[test]
-fn a_denial_tells_what_it_knows() {
+fn a_denial_returns_its_data() {
     let (request, name) = (request(), name("user", "secrets", "500/hour"));
     let binding = denied(&name, later(2_855_876_544));
     let denial = limited(&request, binding).with_tier("free");

@@ -11,9 +11,14 @@ mod extremes;
 #[path = "../it/reference.rs"]
 mod reference;
 
-#[path = "../it/support/mod.rs"]
+#[path = "../it/support/store_ext.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
-mod support;
+mod store_ext;
+
+/// Path of this helper in `tests/it`. The others need dependencies that this package does not have.
+mod support {
+    pub(crate) use crate::store_ext;
+}
 
 /// Where `tests/it` has it.
 mod properties {

@@ -1,5 +1,4 @@
-//! What layers add to a request that is let through: time and allocations beyond those of the
-//! bare router.
+//! Allowed requests: time and allocations beyond those of the bare router.
 
 use std::io;
 
@@ -10,7 +9,7 @@ use super::{REQUESTS, ROUNDS, row};
 use crate::drive::{Handled, Side};
 use crate::theirs::{axum_gcra, axum_governor, tower_governor};
 
-/// An id, our work, and with whom it is compared: peer, work, aim.
+/// Row: id, work, and the peers to compare with (name, work, target).
 struct Added {
     id: &'static str,
     work: &'static str,

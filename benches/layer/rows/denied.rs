@@ -1,4 +1,4 @@
-//! Denied requests: the whole cost.
+//! Denied requests: whole costs.
 
 use std::io;
 

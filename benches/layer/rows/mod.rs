@@ -1,4 +1,4 @@
-//! Which rows there are.
+//! Rows of the report.
 
 mod added;
 mod denied;
@@ -11,13 +11,13 @@ use tollgate_bench::{Args, Duel, Report, Row, Target};
 
 use crate::loopback;
 
-/// Every row is the median of so many rounds.
+/// Rounds per row. A row is their median.
 pub const ROUNDS: usize = 11;
 
-/// So many requests in each.
+/// Requests per round.
 pub const REQUESTS: usize = 20_000;
 
-/// Returns the selected rows.
+/// Measures the selected rows.
 pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     added::all(args, report)?;
     denied::all(args, report)?;
@@ -25,7 +25,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     loopback::all(args, report)
 }
 
-/// A row of costs, and what is meant to come of it.
+/// Creates a row of costs with its target.
 pub fn row(
     id: &str,
     peer: &'static str,

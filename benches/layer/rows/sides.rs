@@ -1,4 +1,4 @@
-//! Every side that there is, by name and by work.
+//! Services under test, by name and work.
 
 use tollgate::headers::HeaderSet;
 use tower::Layer as _;
@@ -16,25 +16,25 @@ pub const TOLLGATE: &str = "tollgate";
 pub const BARE_BEFORE: &str = "bare-0.7";
 pub const NO_OVERRIDE: &str = "no override";
 
-/// The side of this name for this work.
+/// Returns the service under test of this name for this work.
 ///
-/// | work | what |
+/// | work | description |
 /// |---|---|
 /// | `plain` | one quota per address, no headers |
-/// | `sliding` | the same with the default algorithm |
-/// | `headers` | the same, with headers |
-/// | `both` | the same, with two families of them |
+/// | `sliding` | `plain`, with the default algorithm |
+/// | `headers` | `plain`, with `X-RateLimit-*` headers |
+/// | `both` | `plain`, with both sets of headers |
 /// | `outside` | `plain`, around the router instead of within |
 /// | `route` | an endpoint rule and the global rule, in a policy of 20 endpoints |
 /// | `route-renamed` | `route`, with another name for the parameter than the router has |
 /// | `route-outside` | `route`, around the router |
 /// | `token` | three quotas of a caller known by a token, with headers |
-/// | `token-both` | the same, with two families of them |
+/// | `token-both` | `token`, with both sets of headers |
 /// | `override` | `headers`, with an override for another address |
 /// | `new` | `plain`, from an address that no request had before |
 /// | `new-outside` | `new`, around the router |
-/// | `denied` | all quotas are used up |
-/// | `denied-outside` | the same, around the router |
+/// | `denied` | all quotas are exhausted |
+/// | `denied-outside` | `denied`, around the router |
 pub fn named(side: &str, work: &str) -> Option<Side> {
     let router = bare();
     Some(match (side, work) {

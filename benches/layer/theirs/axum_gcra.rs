@@ -20,7 +20,7 @@ pub const NOTE: &str = "\
 axum_gcra is a layer for axum 0.7, and what it adds is what it adds there. It counts per route and \
 writes no headers.";
 
-/// Peer address as a key. The library's own key type reads headers that any client can set.
+/// Peer address as the key. The crate's own key reads headers that every client can set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Peer(IpAddr);
 
@@ -34,7 +34,7 @@ impl<S> FromRequestParts<S> for Peer {
     }
 }
 
-/// The router of the benchmark, for axum 0.7.
+/// Returns the bare router, for axum 0.7.
 pub fn bare() -> Router {
     Router::new()
         .route("/", get(|| async { "hello" }))

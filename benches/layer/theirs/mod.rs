@@ -1,4 +1,4 @@
-//! Other libraries, each set up as in its documentation.
+//! Peers, set up as their documentation shows.
 
 pub mod axum_gcra;
 pub mod axum_governor;

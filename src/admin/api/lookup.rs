@@ -1,14 +1,13 @@
-//! Every counter of somebody, and why they are blocked if they are.
+//! Look-up of a caller: all its counters, and why it is blocked.
 
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 
 use super::explain::{Explained, explained};
-use super::{Answer, Shared, overrides};
-use crate::admin::audit::Deed;
-use crate::admin::instant::Instant;
-use crate::admin::subject::Dimensions;
-use crate::admin::{body, reply};
+use super::{ApiResult, SharedState, overrides};
+use crate::admin::audit::AuditAction;
+use crate::admin::subject_body::SubjectBody;
+use crate::admin::{body, json, rounded_up};
 use crate::clock::Timestamp;
 use crate::error::ValidationError;
 use crate::head::RequestHead;
@@ -20,8 +19,8 @@ use crate::response::words;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Whom {
-    subject: Dimensions,
+struct LookupRequest {
+    subject: SubjectBody,
     #[serde(default)]
     tier: Option<String>,
     #[serde(default)]
@@ -30,7 +29,7 @@ struct Whom {
     request: Option<String>,
 }
 
-impl Whom {
+impl LookupRequest {
     fn identity(&self, pipeline: &RequestPipeline) -> Result<Option<Identity>, ValidationError> {
         let Some(mut identity) = self.subject.identity() else {
             return Ok(None);
@@ -55,60 +54,60 @@ impl Whom {
 }
 
 #[derive(Serialize)]
-struct Told {
-    subject: Dimensions,
+struct LookupResponse {
+    subject: SubjectBody,
     known_by: String,
     tier: String,
-    /// Whether it is theirs for sure. Callers may say theirs with each request, in a token.
+    /// Whether the tier is certain. A token of the caller may name another one.
     tier_known: bool,
-    /// Whether nothing is counted, and by what.
+    /// Why the caller is exempt.
     exempt: Option<&'static str>,
     blocked: bool,
-    /// For people: one sentence for each limit that is in the way.
+    /// One sentence per limit that blocks the caller.
     because: Vec<String>,
     degraded: bool,
-    limits: Vec<ToldLimit>,
-    overrides: Vec<overrides::Told>,
+    limits: Vec<LookupLimit>,
+    overrides: Vec<overrides::OverrideResponse>,
     explanation: Option<Explained>,
-    timestamp: Instant,
+    timestamp: Timestamp,
 }
 
 #[derive(Serialize)]
-struct ToldLimit {
+struct LookupLimit {
     kind: &'static str,
     rule: String,
     policy: String,
     counter: String,
-    /// As rules say it: `500/1h`.
+    /// As written in rules: `500/1h`.
     quota: String,
-    /// `null` if there is none.
+    /// `null` if unlimited.
     limit: Option<u64>,
     used: u64,
     remaining: Option<u64>,
-    reset_at: Option<Instant>,
+    reset_at: Option<Timestamp>,
     retry_after: Option<u64>,
     blocked: bool,
     overridden: bool,
     mode: &'static str,
 }
 
-pub(super) async fn look_up(State(desk): State<Shared>, request: Request) -> Answer {
-    let (head, whom): (_, Whom) = body::read(request).await?;
-    whom.subject.require_somebody()?;
-    let pipeline = desk.pipeline();
-    let (identity, ip) = (whom.identity(pipeline)?, whom.subject.ip()?);
-    let explanation = whom.request.as_deref();
+pub(super) async fn look_up(State(state): State<SharedState>, request: Request) -> ApiResult {
+    let (head, lookup): (_, LookupRequest) = body::read(request).await?;
+    lookup.subject.require_dimension()?;
+    let pipeline = state.pipeline();
+    let (identity, ip) = (lookup.identity(pipeline)?, lookup.subject.ip()?);
+    let explanation = lookup.request.as_deref();
     let explanation = explanation.map(|request| explained(pipeline, request, identity.clone(), ip));
     let explanation = explanation.transpose()?;
-    let asker = InspectedCaller::new(identity, ip, pipeline);
-    let inspected = pipeline.inspect(&asker).await;
-    let overrides = desk.layer.overrides();
-    let of_them = overrides.iter().filter(|of| asker.is_meant_by(of));
-    desk.note(&RequestHead::of(&head), &Deed::LookUp);
+    let caller = InspectedCaller::new(identity, ip, pipeline);
+    let inspected = pipeline.inspect(&caller).await;
+    let overrides = state.layer.overrides();
+    let matching = overrides.iter().filter(|of| caller.is_overridden_by(of));
+    state.audit(&RequestHead::of(&head), &AuditAction::LookUp);
     let limits = inspected.limits.iter();
-    Ok(reply::ok(&Told {
-        subject: whom.subject,
-        known_by: asker.known_by().to_owned(),
+    Ok(json::ok(&LookupResponse {
+        subject: lookup.subject,
+        known_by: caller.known_by().to_owned(),
         tier: inspected.tier.clone(),
         tier_known: inspected.tier_known,
         exempt: inspected.exemption.map(Exemption::name),
@@ -116,15 +115,15 @@ pub(super) async fn look_up(State(desk): State<Shared>, request: Request) -> Ans
         because: because(&inspected),
         degraded: inspected.degraded,
         limits: limits
-            .map(|limit| ToldLimit::new(limit, inspected.at))
+            .map(|limit| LookupLimit::new(limit, inspected.at))
             .collect(),
-        overrides: of_them.map(Into::into).collect(),
+        overrides: matching.map(Into::into).collect(),
         explanation,
-        timestamp: Instant(inspected.at),
+        timestamp: inspected.at,
     }))
 }
 
-impl ToldLimit {
+impl LookupLimit {
     fn new(limit: &LimitStatus, at: Timestamp) -> Self {
         let reset_at = limit.reset_at();
         let wait = limit.is_used_up().then_some(reset_at).flatten();
@@ -138,7 +137,7 @@ impl ToldLimit {
             limit: is_limit.then(|| limit.usage.limit()),
             used: limit.usage.used(),
             remaining: is_limit.then(|| limit.usage.remaining()),
-            reset_at: reset_at.map(Instant::rounded_up),
+            reset_at: reset_at.map(rounded_up),
             retry_after: wait.map(|reset_at| retry_after_secs(reset_at.duration_since(at))),
             blocked: limit.is_used_up() && !limit.dry_run,
             overridden: limit.overridden,
@@ -147,20 +146,23 @@ impl ToldLimit {
     }
 }
 
-/// Why somebody is blocked, or that they are not, in whole sentences.
+/// Returns sentences that say why the caller is blocked, or that it is not.
 fn because(inspected: &Inspection) -> Vec<String> {
     if let Some(why) = inspected.exemption {
         return vec![match why {
             Exemption::Maintenance => {
-                "All limits are off for the time being, so nothing is counted.".to_owned()
+                "All limits are off for maintenance, so nothing is counted.".to_owned()
             }
-            why => format!("Nothing is counted: they are exempt by {}.", why.name()),
+            why => format!(
+                "Nothing is counted: the caller is exempt by {}.",
+                why.name()
+            ),
         }];
     }
     let sentences = inspected.blocking().map(|limit| sentence(limit, inspected));
     let mut sentences: Vec<String> = sentences.collect();
     if sentences.is_empty() {
-        sentences.push("Nothing is used up: the next request is admitted.".to_owned());
+        sentences.push("No limit is used up: the next request is admitted.".to_owned());
     }
     sentences
 }
@@ -173,7 +175,7 @@ fn sentence(limit: &LimitStatus, inspected: &Inspection) -> String {
         "The policy"
     };
     let Some(reset_at) = limit.reset_at() else {
-        return format!("{whose} lets nothing through ({policy}), however long they wait.");
+        return format!("{whose} blocks all requests ({policy}). No wait helps.");
     };
     let wait = retry_after_secs(reset_at.duration_since(inspected.at));
     format!(

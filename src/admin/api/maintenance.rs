@@ -1,64 +1,64 @@
-//! The switch for all limits.
+//! Maintenance: switches all limits off and on.
 
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Shared};
-use crate::admin::audit::Deed;
-use crate::admin::instant::Instant;
-use crate::admin::operator::Desk;
-use crate::admin::refusal::Refusal;
-use crate::admin::{body, reply};
+use super::{ApiResult, SharedState};
+use crate::admin::api_error::ApiError;
+use crate::admin::audit::AuditAction;
+use crate::admin::builder::AdminState;
+use crate::admin::{body, json};
+use crate::clock::Timestamp;
 use crate::head::RequestHead;
 
-/// Whether all limits are off, until when, and by whom.
+/// Whether all limits are off, and until when.
 #[derive(Serialize)]
-pub(super) struct Told {
+pub(super) struct MaintenanceResponse {
     active: bool,
-    until: Option<Instant>,
-    /// `policy` if the file says it, `operator` if it was said at run time.
+    until: Option<Timestamp>,
+    /// `policy` if it is set in the policy, `operator` if it was set at run time.
     by: Option<&'static str>,
 }
 
-impl Told {
-    pub(super) fn of(desk: &Desk) -> Self {
-        let until = desk.pipeline().maintenance_until();
+impl MaintenanceResponse {
+    pub(super) fn of(state: &AdminState) -> Self {
+        let until = state.pipeline().maintenance_until();
         Self {
             active: until.is_some(),
-            until: until.map(|(until, _)| Instant(until)),
+            until: until.map(|(until, _)| until),
             by: until.map(|(_, by_policy)| if by_policy { "policy" } else { "operator" }),
         }
     }
 }
 
-pub(super) async fn show(State(desk): State<Shared>) -> Answer {
-    Ok(reply::ok(&Told::of(&desk)))
+pub(super) async fn show(State(state): State<SharedState>) -> ApiResult {
+    Ok(json::ok(&MaintenanceResponse::of(&state)))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
-    /// It has to be said, if only that it is nothing: else `{}` would switch limits on.
+struct MaintenanceRequest {
+    /// Required, also if `null`: otherwise `{}` would switch the limits on.
     #[serde(deserialize_with = "Option::deserialize")]
-    until: Option<Instant>,
+    until: Option<Timestamp>,
 }
 
-pub(super) async fn set(State(desk): State<Shared>, request: Request) -> Answer {
-    let (head, wanted): (_, Wanted) = body::read(request).await?;
-    if let Some(Instant(until)) = wanted.until {
-        desk.layer.start_maintenance(until).await?;
-        desk.note(&RequestHead::of(&head), &Deed::Maintenance);
-        return Ok(reply::ok(&Told::of(&desk)));
+pub(super) async fn set(State(state): State<SharedState>, request: Request) -> ApiResult {
+    let (head, request_body): (_, MaintenanceRequest) = body::read(request).await?;
+    if let Some(until) = request_body.until {
+        state.layer.start_maintenance(until).await?;
+        state.audit(&RequestHead::of(&head), &AuditAction::Maintenance);
+        return Ok(json::ok(&MaintenanceResponse::of(&state)));
     }
-    if desk.layer.end_maintenance().await? {
-        desk.note(&RequestHead::of(&head), &Deed::EndedMaintenance);
+    if state.layer.end_maintenance().await? {
+        state.audit(&RequestHead::of(&head), &AuditAction::EndedMaintenance);
     }
-    match desk.pipeline().maintenance_until() {
-        Some((until, true)) => Err(Refusal::conflict(format!(
-            "Limits are off until {} because the policy says so (`maintenance.disabled_until`). \
+    match state.pipeline().maintenance_until() {
+        Some((until, true)) => Err(ApiError::conflict(format!(
+            "Limits are off until {} because of `maintenance.disabled_until` in the policy. \
              Change it there, and reload.",
-            Instant(until)
+            until
         ))),
-        _ => Ok(reply::ok(&Told::of(&desk))),
+        _ => Ok(json::ok(&MaintenanceResponse::of(&state))),
     }
 }

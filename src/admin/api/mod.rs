@@ -14,13 +14,13 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 
-use super::operator::Desk;
-use super::refusal::Refusal;
+use super::api_error::ApiError;
+use super::builder::AdminState;
 
-type Shared = Arc<Desk>;
-type Answer = Result<Response, Refusal>;
+type SharedState = Arc<AdminState>;
+type ApiResult = Result<Response, ApiError>;
 
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<SharedState> {
     Router::new()
         .route("/statistics", only_get(get(statistics::show)))
         .route("/policy", only_get(get(policy::show)))
@@ -29,24 +29,24 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/reset", only_post(post(reset::reset)))
         .route(
             "/overrides",
-            both(get(overrides::list).post(overrides::set)),
+            get_and_post(get(overrides::list).post(overrides::set)),
         )
         .route("/overrides/remove", only_post(post(overrides::remove)))
         .route(
             "/maintenance",
-            both(get(maintenance::show).post(maintenance::set)),
+            get_and_post(get(maintenance::show).post(maintenance::set)),
         )
-        .fallback(async || Refusal::not_found())
+        .fallback(async || ApiError::not_found())
 }
 
-fn only_get(methods: MethodRouter<Shared>) -> MethodRouter<Shared> {
-    methods.fallback(async || Refusal::wrong_method("GET, HEAD"))
+fn only_get(methods: MethodRouter<SharedState>) -> MethodRouter<SharedState> {
+    methods.fallback(async || ApiError::wrong_method("GET, HEAD"))
 }
 
-fn only_post(methods: MethodRouter<Shared>) -> MethodRouter<Shared> {
-    methods.fallback(async || Refusal::wrong_method("POST"))
+fn only_post(methods: MethodRouter<SharedState>) -> MethodRouter<SharedState> {
+    methods.fallback(async || ApiError::wrong_method("POST"))
 }
 
-fn both(methods: MethodRouter<Shared>) -> MethodRouter<Shared> {
-    methods.fallback(async || Refusal::wrong_method("GET, HEAD, POST"))
+fn get_and_post(methods: MethodRouter<SharedState>) -> MethodRouter<SharedState> {
+    methods.fallback(async || ApiError::wrong_method("GET, HEAD, POST"))
 }

@@ -1,100 +1,108 @@
-//! Limits that are set at run time: what there is, one more, one less.
+//! Overrides: list, set, remove.
 
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Shared};
-use crate::admin::audit::Deed;
-use crate::admin::instant::Instant;
-use crate::admin::subject::Dimensions;
-use crate::admin::{body, reply};
+use super::{ApiResult, SharedState};
+use crate::admin::audit::AuditAction;
+use crate::admin::subject_body::SubjectBody;
+use crate::admin::{body, json};
+use crate::clock::Timestamp;
 use crate::error::ValidationError;
 use crate::head::RequestHead;
 use crate::policy::dimensions;
 use crate::store::Override;
 
 #[derive(Serialize)]
-pub(super) struct Told {
-    subject: Dimensions,
+pub(super) struct OverrideResponse {
+    subject: SubjectBody,
     counter: String,
     rule: String,
     limit: String,
-    until: Option<Instant>,
+    until: Option<Timestamp>,
 }
 
-impl From<&Override> for Told {
+impl From<&Override> for OverrideResponse {
     fn from(of: &Override) -> Self {
         Self {
             subject: (&of.subject()).into(),
             counter: dimensions(&of.subject()),
             rule: of.rule().to_owned(),
             limit: of.quota().to_string(),
-            until: of.ends().map(Instant),
+            until: of.expires_at(),
         }
     }
 }
 
 #[derive(Serialize)]
-struct List {
-    overrides: Vec<Told>,
+struct OverridesResponse {
+    overrides: Vec<OverrideResponse>,
 }
 
-pub(super) async fn list(State(desk): State<Shared>) -> Answer {
-    let mut overrides: Vec<Told> = desk.layer.overrides().iter().map(Told::from).collect();
+pub(super) async fn list(State(state): State<SharedState>) -> ApiResult {
+    let mut overrides: Vec<OverrideResponse> = state
+        .layer
+        .overrides()
+        .iter()
+        .map(OverrideResponse::from)
+        .collect();
     overrides.sort_by(|one, other| (&one.counter, &one.rule).cmp(&(&other.counter, &other.rule)));
-    Ok(reply::ok(&List { overrides }))
+    Ok(json::ok(&OverridesResponse { overrides }))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct New {
-    subject: Dimensions,
+struct SetOverrideRequest {
+    subject: SubjectBody,
     rule: String,
     limit: String,
     #[serde(default)]
-    until: Option<Instant>,
+    until: Option<Timestamp>,
 }
 
-pub(super) async fn set(State(desk): State<Shared>, request: Request) -> Answer {
-    let (head, new): (_, New) = body::read(request).await?;
-    // One that is no address would be for nobody.
+pub(super) async fn set(State(state): State<SharedState>, request: Request) -> ApiResult {
+    let (head, new): (_, SetOverrideRequest) = body::read(request).await?;
+    // An override for a malformed address would apply to no caller.
     new.subject.ip()?;
     let limit = Override::new(new.subject.subject(), &*new.rule, &*new.limit)?;
     let limit = match new.until {
-        Some(Instant(until)) if until <= desk.pipeline().wall_now() => {
-            let expected = "an instant that is to come, or nothing";
+        Some(until) if until <= state.pipeline().wall_now() => {
+            let expected = "an instant in the future, or nothing";
             return Err(ValidationError::new("end", until, expected).into());
         }
-        Some(Instant(until)) => limit.until(until),
+        Some(until) => limit.until(until),
         None => limit,
     };
-    let told = Told::from(&limit);
-    desk.layer.set_override(limit).await?;
-    desk.note(&RequestHead::of(&head), &Deed::Override { rule: &new.rule });
-    Ok(reply::ok(&told))
+    let response = OverrideResponse::from(&limit);
+    state.layer.set_override(limit).await?;
+    state.audit(
+        &RequestHead::of(&head),
+        &AuditAction::Override { rule: &new.rule },
+    );
+    Ok(json::ok(&response))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which {
-    subject: Dimensions,
+struct RemoveOverrideRequest {
+    subject: SubjectBody,
     rule: String,
 }
 
 #[derive(Serialize)]
-struct Removed {
+struct RemoveOverrideResponse {
     removed: bool,
 }
 
-pub(super) async fn remove(State(desk): State<Shared>, request: Request) -> Answer {
-    let (head, which): (_, Which) = body::read(request).await?;
-    let answer = desk
+pub(super) async fn remove(State(state): State<SharedState>, request: Request) -> ApiResult {
+    let (head, which): (_, RemoveOverrideRequest) = body::read(request).await?;
+    let answer = state
         .layer
         .remove_override(which.subject.subject(), &which.rule);
     let removed = answer.await?;
     if removed {
-        let deed = Deed::RemovedOverride { rule: &which.rule };
-        desk.note(&RequestHead::of(&head), &deed);
+        let deed = AuditAction::RemovedOverride { rule: &which.rule };
+        state.audit(&RequestHead::of(&head), &deed);
     }
-    Ok(reply::ok(&Removed { removed }))
+    Ok(json::ok(&RemoveOverrideResponse { removed }))
 }

@@ -1,33 +1,32 @@
-//! The policy that is in force, as it is understood, and how it came there.
+//! The current policy, its status and its reload.
 
 use axum::extract::{Request, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Shared, maintenance};
-use crate::admin::audit::Deed;
-use crate::admin::instant::Instant;
-use crate::admin::operator::Desk;
-use crate::admin::refusal::Refusal;
-use crate::admin::{body, reply};
+use super::{ApiResult, SharedState, maintenance};
+use crate::admin::api_error::ApiError;
+use crate::admin::audit::AuditAction;
+use crate::admin::builder::AdminState;
+use crate::admin::{body, json};
+use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::pipeline::PolicyStatus;
-use crate::policy::Policy;
 
-/// Which policy is in force, and whether the last attempt to replace it failed.
+/// Version of the policy, and the error of the last reload.
 #[derive(Serialize)]
-pub(super) struct InForce {
+pub(super) struct PolicyStatusResponse {
     version: u64,
-    since: Instant,
+    since: Timestamp,
     failures: u64,
     problem: Option<String>,
 }
 
-impl From<&PolicyStatus> for InForce {
+impl From<&PolicyStatus> for PolicyStatusResponse {
     fn from(status: &PolicyStatus) -> Self {
         Self {
             version: status.version(),
-            since: Instant(status.since()),
+            since: status.since(),
             failures: status.failures(),
             problem: status.problem().map(str::to_owned),
         }
@@ -35,54 +34,39 @@ impl From<&PolicyStatus> for InForce {
 }
 
 #[derive(Serialize)]
-struct Told {
-    status: InForce,
-    maintenance: maintenance::Told,
+struct PolicyResponse {
+    status: PolicyStatusResponse,
+    maintenance: maintenance::MaintenanceResponse,
     policy: Value,
 }
 
-impl Told {
-    fn of(desk: &Desk) -> Self {
+impl PolicyResponse {
+    fn of(state: &AdminState) -> Self {
         Self {
-            status: (&desk.layer.policy_status()).into(),
-            maintenance: maintenance::Told::of(desk),
-            policy: desk.pipeline().with_policy(summary),
+            status: (&state.layer.policy_status()).into(),
+            maintenance: maintenance::MaintenanceResponse::of(state),
+            policy: state
+                .pipeline()
+                .with_policy(|policy| json!(policy.overview())),
         }
     }
 }
 
-pub(super) async fn show(State(desk): State<Shared>) -> Answer {
-    Ok(reply::ok(&Told::of(&desk)))
+pub(super) async fn show(State(state): State<SharedState>) -> ApiResult {
+    Ok(json::ok(&PolicyResponse::of(&state)))
 }
 
-/// Nothing has to be said.
+/// An empty body.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct ReloadRequest {}
 
-pub(super) async fn reload(State(desk): State<Shared>, request: Request) -> Answer {
-    let (head, Nothing {}) = body::read(request).await?;
-    desk.note(&RequestHead::of(&head), &Deed::Reload);
-    let layer = desk.layer.clone();
-    // It reads a disk, and waits for whoever does so already.
+pub(super) async fn reload(State(state): State<SharedState>, request: Request) -> ApiResult {
+    let (head, ReloadRequest {}) = body::read(request).await?;
+    state.audit(&RequestHead::of(&head), &AuditAction::Reload);
+    let layer = state.layer.clone();
+    // Reads a file, and blocks while another reload runs.
     let reloaded = tokio::task::spawn_blocking(move || layer.reload()).await;
-    let status = reloaded.map_err(|_| Refusal::broken("Reading the policy ended early."))?;
-    Ok(reply::ok(&InForce::from(&status?)))
-}
-
-/// All that the policy says, in the words of `tollgate check --format json`.
-fn summary(policy: &Policy) -> Value {
-    let overview = policy.overview();
-    json!({
-        "tiers": overview.tiers().collect::<Vec<_>>(),
-        "rules": overview.rules().collect::<Vec<_>>(),
-        "endpoints": overview.endpoints().collect::<Vec<_>>(),
-        "exempt": {
-            "roles": overview.exempt_roles().collect::<Vec<_>>(),
-            "networks": overview.exempt_networks().collect::<Vec<_>>(),
-            "routes": overview.exempt_routes().collect::<Vec<_>>(),
-            "subjects": overview.exempt_subjects().len(),
-        },
-        "warnings": overview.warnings(),
-    })
+    let status = reloaded.map_err(|_| ApiError::broken("The reload was aborted."))?;
+    Ok(json::ok(&PolicyStatusResponse::from(&status?)))
 }

@@ -1,36 +1,36 @@
-//! Forgets what was counted for somebody.
+//! Resets the counters of a subject.
 
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Shared};
-use crate::admin::audit::Deed;
-use crate::admin::subject::Dimensions;
-use crate::admin::{body, reply};
+use super::{ApiResult, SharedState};
+use crate::admin::audit::AuditAction;
+use crate::admin::subject_body::SubjectBody;
+use crate::admin::{body, json};
 use crate::head::RequestHead;
 use crate::pipeline::InspectedCaller;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Whose {
-    subject: Dimensions,
+struct ResetRequest {
+    subject: SubjectBody,
     #[serde(default)]
     rule: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Done {
+struct ResetResponse {
     reset: bool,
 }
 
-pub(super) async fn reset(State(desk): State<Shared>, request: Request) -> Answer {
-    let (head, whose): (_, Whose) = body::read(request).await?;
-    whose.subject.require_somebody()?;
-    let (identity, ip) = (whose.subject.identity(), whose.subject.ip()?);
-    let asker = InspectedCaller::new(identity, ip, desk.pipeline());
-    let rule = whose.rule.as_deref();
-    let forgotten = desk.pipeline().forget(&asker, rule);
-    forgotten.await?;
-    desk.note(&RequestHead::of(&head), &Deed::Reset { rule });
-    Ok(reply::ok(&Done { reset: true }))
+pub(super) async fn reset(State(state): State<SharedState>, request: Request) -> ApiResult {
+    let (head, reset): (_, ResetRequest) = body::read(request).await?;
+    reset.subject.require_dimension()?;
+    let (identity, ip) = (reset.subject.identity(), reset.subject.ip()?);
+    let caller = InspectedCaller::new(identity, ip, state.pipeline());
+    let rule = reset.rule.as_deref();
+    let cleared = state.pipeline().reset(&caller, rule);
+    cleared.await?;
+    state.audit(&RequestHead::of(&head), &AuditAction::Reset { rule });
+    Ok(json::ok(&ResetResponse { reset: true }))
 }

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use serde::Serialize;
 
-use super::{Answer, Shared, maintenance, policy};
-use crate::admin::reply;
+use super::{ApiResult, SharedState, maintenance, policy};
+use crate::admin::json;
 use crate::observe::Statistics;
 
 /// Endpoints and policies that are listed.
@@ -14,17 +14,17 @@ const MAX_LISTED: usize = 100;
 struct StatisticsResponse {
     #[serde(flatten)]
     statistics: Statistics,
-    maintenance: maintenance::Told,
-    policy: policy::InForce,
+    maintenance: maintenance::MaintenanceResponse,
+    policy: policy::PolicyStatusResponse,
 }
 
-pub(super) async fn show(State(desk): State<Shared>) -> Answer {
-    let mut statistics = desk.layer.statistics();
+pub(super) async fn show(State(state): State<SharedState>) -> ApiResult {
+    let mut statistics = state.layer.statistics();
     statistics.endpoints.truncate(MAX_LISTED);
     statistics.policies.truncate(MAX_LISTED);
-    Ok(reply::ok(&StatisticsResponse {
+    Ok(json::ok(&StatisticsResponse {
         statistics,
-        maintenance: maintenance::Told::of(&desk),
-        policy: (&desk.layer.policy_status()).into(),
+        maintenance: maintenance::MaintenanceResponse::of(&state),
+        policy: (&state.layer.policy_status()).into(),
     }))
 }

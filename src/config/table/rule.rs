@@ -229,16 +229,17 @@ impl PolicyReader<'_> {
             Some("failure") => return Some(Count::failure()),
             _ => {}
         }
-        let statuses: Option<Vec<String>> = value
+        let statuses: Vec<String> = value
             .one_or_more()
             .iter()
             .map(|item| match &item.node.value {
-                ConfigValue::Text(text) => Some(text.clone()),
-                ConfigValue::Whole(code) => Some(code.to_string()),
-                _ => None,
+                ConfigValue::Text(text) => text.clone(),
+                ConfigValue::Whole(code) => code.to_string(),
+                // Reported by the check.
+                _ => String::new(),
             })
             .collect();
-        let count = Count::statuses(statuses?.iter().map(String::as_str));
+        let count = Count::statuses(statuses.iter().map(String::as_str));
         self.report
             .check_all_with(value, count, |error, _| did_you_mean(error.value(), COUNTS))
     }

@@ -56,9 +56,14 @@ fn described_keys(
             }
             return;
         }
-        ValueKind::RuleOrQuotas if is_quota_table(setting) => &QUOTA,
+        ValueKind::Quota | ValueKind::RuleOrQuotas if is_quota_table(setting) => &QUOTA,
         ValueKind::RuleOrQuotas if setting.table().is_some() => &RULE,
         _ => return,
+    };
+    let spec_name = if is_quota_table(setting) {
+        "quota"
+    } else {
+        spec_name
     };
     for (key, value) in setting.entries() {
         let Some(kind) = spec.kind_of(&key.name) else {
@@ -98,7 +103,6 @@ fn all_names(spec: &'static TableSpec, spec_name: &str, names: &mut BTreeSet<Str
         let name = format!("{spec_name}.{key}");
         match kind {
             ValueKind::Table(spec) | ValueKind::Tables(spec) => all_names(spec, &name, names),
-            ValueKind::RuleOrQuotas if key == "anonymous" => all_names(&QUOTA, &name, names),
             ValueKind::RuleOrQuotas => all_names(&RULE, &name, names),
             _ => {}
         }
@@ -126,6 +130,7 @@ fn removing_any_described_key_changes_the_settings() {
     // The file has all of them, so none is left out above. Editors read `$schema`.
     let mut names = BTreeSet::new();
     all_names(&FILE, "", &mut names);
+    all_names(&QUOTA, "quota", &mut names);
     names.remove(".$schema");
     let tested: BTreeSet<String> = keys.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, tested);

@@ -1,4 +1,4 @@
-//! What a server has told about a limit.
+//! The limit of a response: [`Limits`].
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use super::time::Present;
 use super::{counted, structured};
 use crate::clock::Timestamp;
 
-/// What a response says about the limit that its request was counted against: the tightest, if
-/// it tells of several.
+/// The limit in the headers of a response. If there are several, the one with the least remaining.
 ///
 /// ```
 /// use http::HeaderMap;
@@ -28,22 +27,22 @@ use crate::clock::Timestamp;
 /// assert_eq!(limits.reset_at(), Some(Timestamp::from_secs(1_730_336_400)));
 /// ```
 ///
-/// # What is read
+/// # Headers
 ///
 /// | family | fields |
 /// |---|---|
-/// | legacy, GitHub | `X-RateLimit-Limit`, `-Remaining`, `-Reset`, `-Policy`, and `-Used`, `-Resource`, `-Reset-After` where they are |
-/// | others of the kind | `X-Rate-Limit-*`; `RateLimit-Limit`, `-Remaining`, `-Reset` (IETF drafts up to 6) |
+/// | legacy, GitHub | `X-RateLimit-Limit`, `-Remaining`, `-Reset`, `-Policy`, `-Used`, `-Resource`, `-Reset-After` |
+/// | similar | `X-Rate-Limit-*`; `RateLimit-Limit`, `-Remaining`, `-Reset` (IETF drafts up to 6) |
 /// | IETF draft 7 | `RateLimit: limit=100, remaining=50, reset=5`, `RateLimit-Policy: 100;w=60` |
 /// | IETF drafts 8 to 11 | `RateLimit: "default";r=50;t=5`, `RateLimit-Policy: "default";q=100;w=60`; names may be tokens |
 /// | Stripe | `Stripe-Rate-Limited-Reason`, on denials |
 ///
-/// Several lines of a field are one. If families disagree, that with the least remaining counts.
-/// What cannot be read is not there.
+/// Several lines of a field are joined. If families disagree, the one with the least remaining
+/// counts. Malformed fields are ignored. At most 32 members of a structured field are read.
 ///
-/// # When it resets
+/// # Reset
 ///
-/// `X-RateLimit-Reset` is a number in three dialects, which are told apart by its size:
+/// `X-RateLimit-Reset` has three forms, which differ in size:
 ///
 /// | number | is | because otherwise |
 /// |---|---|---|
@@ -51,8 +50,8 @@ use crate::clock::Timestamp;
 /// | below 1,000,000,000,000 | seconds since 1970 | it would be 31 years from now, or before 2001 |
 /// | from there on | milliseconds since 1970 | it would be past the year 33658 |
 ///
-/// HTTP dates are understood as well. Where the `Date` of the response says that the server's
-/// clock differs from ours by more than two seconds, instants are taken by its clock.
+/// HTTP dates are read as well. If the `Date` of the response differs from the local clock by more
+/// than two seconds, instants are relative to `Date`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub struct Limits {
@@ -64,13 +63,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What the headers of a response say that came at `at`. `None`, if they say nothing, or
-    /// nothing that can be understood.
+    /// Reads the headers of a response that arrived at `at`. Returns `None` if they have no limit.
     #[must_use]
     pub fn read(headers: &HeaderMap, at: Timestamp) -> Option<Self> {
         let present = Present::new(headers, at);
         let structured = structured::read(headers, present);
-        // Where they say the same, one that says when it resets, and the first: it knows most.
+        // Of equal ones, the first with a reset.
         let all = structured
             .into_iter()
             .chain(counted::read(headers, present));
@@ -80,38 +78,33 @@ impl Limits {
         })
     }
 
-    /// How much there is in all: per window, or at once.
+    /// Returns the limit per window.
     #[must_use]
     pub const fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// How much was left after the request.
+    /// Returns what remained after the request.
     #[must_use]
     pub const fn remaining(&self) -> Option<u64> {
         self.remaining
     }
 
-    /// When there will be more, on our clock. May lie in the past.
+    /// Returns the reset, by the local clock. May be in the past.
     #[must_use]
     pub const fn reset_at(&self) -> Option<Timestamp> {
         self.reset_at
     }
 
-    /// How long the window is.
+    /// Returns the length of the window.
     #[must_use]
     pub const fn window(&self) -> Option<Duration> {
         self.window
     }
 
-    /// What the limit is called.
+    /// Returns the name of the limit.
     #[must_use]
     pub fn policy(&self) -> Option<&str> {
         self.policy.as_deref()
-    }
-
-    /// Whether this is about the same limit as `other`, as far as they say.
-    pub(crate) fn is_about_the_same(&self, other: &Self) -> bool {
-        self.policy == other.policy && self.limit == other.limit
     }
 }

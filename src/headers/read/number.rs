@@ -1,14 +1,14 @@
-//! Numbers as servers write them.
+//! Numbers in headers.
 
-/// A whole number. Signs, fractions and everything else are no number.
+/// Parses a whole number, without sign or fraction.
 pub(super) fn whole(text: &str) -> Option<u64> {
     let text = text.trim();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // More digits than fit are as good as the largest number: there is plenty.
+    // A number that does not fit is as good as the largest.
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// A number that may have a fraction, in millionths, rounded up: `1.5` is 1,500,000.
+/// Parses a number with an optional fraction, in millionths, rounded up: `1.5` is 1,500,000.
 pub(super) fn millionths(text: &str) -> Option<u64> {
     const DIGITS: usize = 6;
     let text = text.trim();
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_none() {
+    fn malformed_numbers_are_none() {
         for wrong in [
             "", " ", "-1", "+1", ".5", "1.", "1.5.2", "1e3", "0x10", "soon", "٣",
         ] {

@@ -1,4 +1,4 @@
-//! `Retry-After`, in seconds or as a date.
+//! Reads `Retry-After`.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::number::millionths;
 use super::time::{Present, http_date};
 use crate::clock::Timestamp;
 
-/// How long to wait according to `Retry-After`, if the response came at `at`.
+/// Returns the wait of `Retry-After` in a response that arrived at `at`.
 ///
-/// Seconds, also with a fraction, or a date in any of the three forms of HTTP. A date is
-/// measured against the `Date` of the response where that differs from our clock by more than
-/// two seconds. Of several lines the longest wait counts. What is neither is not there.
+/// Reads seconds, also with a fraction, and dates in the three forms of HTTP. A date is relative to
+/// the `Date` of the response if that differs from the local clock by more than two seconds. Of
+/// several lines the longest wait counts. Malformed lines are ignored.
 ///
 /// ```
 /// use std::time::Duration;

@@ -196,12 +196,13 @@ impl JwtBuilder {
         let mut errors = ValidationErrors::default();
         self.check_claims(&mut errors);
         self.check_numbers(&mut errors);
+        let key_set = self.take_keys(&mut errors);
         if self.algorithms.is_empty() {
             let expected = "the algorithms to accept, such as RS256";
             let error = ValidationError::new("JWT algorithms", "none", expected);
             errors.push(error.at("algorithms"));
         }
-        let Some(key_set) = self.take_keys(&mut errors) else {
+        let Some(key_set) = key_set else {
             return Err(errors);
         };
         let known = key_set.current();

@@ -1,4 +1,4 @@
-//! What is counted of each endpoint and of each quota.
+//! Counters of decisions, for each endpoint and each quota.
 
 mod striped;
 
@@ -11,7 +11,7 @@ use self::striped::StripedCounters;
 use crate::sync::locked;
 use crate::usage::Usage;
 
-/// One endpoint or one quota.
+/// Counters of one endpoint or one quota. Kept while the process runs.
 #[derive(Debug)]
 pub(crate) struct DecisionCounters {
     name: Arc<str>,
@@ -27,7 +27,7 @@ const ALLOWED: usize = 0;
 const WARNED: usize = 1;
 const REMAINING: usize = 2;
 
-/// A quota of which everything is left has this much of it.
+/// Remaining share of an unused quota: shares are counted in parts of this.
 const WHOLE: u64 = 1_024;
 
 impl DecisionCounters {
@@ -47,7 +47,7 @@ impl DecisionCounters {
         &self.name
     }
 
-    /// Its place among those of its kind.
+    /// Returns the index in the registry.
     pub(super) const fn number(&self) -> usize {
         self.number
     }
@@ -92,28 +92,34 @@ impl DecisionCounters {
         self.would_deny.load(Ordering::Relaxed)
     }
 
-    /// What all that were allowed had left, together.
-    #[expect(clippy::cast_precision_loss, reason = "of a sum of shares")]
+    /// Returns the sum of the remaining shares of all allowed requests.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a sum of shares needs no more precision"
+    )]
     pub(super) fn remaining(&self) -> f64 {
         self.allowed.sum(REMAINING) as f64 / WHOLE as f64
     }
 }
 
-/// How much of a quota is left, in parts of [`WHOLE`].
+/// Returns the remaining share of a quota in parts of [`WHOLE`].
 #[inline]
 fn remaining_parts(usage: &Usage) -> u64 {
     const COUNTABLE: u64 = u64::MAX / WHOLE;
     match usage.limit() {
         0 => 0,
         limit if limit <= COUNTABLE => usage.remaining() * WHOLE / limit,
-        // Nothing is limited to as much.
+        // Larger limits are unlimited.
         _ => WHOLE,
     }
 }
 
-/// How much of a quota is left, from 0 to 1.
+/// Returns the remaining share of a quota, from 0 to 1.
 #[inline]
-#[expect(clippy::cast_precision_loss, reason = "it is a share")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share needs no more precision"
+)]
 pub(super) fn remaining_share(usage: &Usage) -> f32 {
     match usage.limit() {
         0 => 0.0,
@@ -121,7 +127,7 @@ pub(super) fn remaining_share(usage: &Usage) -> f32 {
     }
 }
 
-/// Counter of an event that every request can cause.
+/// One counter that every request can increment.
 #[derive(Debug, Default)]
 pub(super) struct StripedCounter(StripedCounters<1>);
 
@@ -136,29 +142,31 @@ impl StripedCounter {
     }
 }
 
-/// All counters of a kind, by name: what a reload brings back goes on counting.
+/// Counters of all endpoints or of all quotas, by name. A name that a reload removes and a later one
+/// brings back continues to count.
 #[derive(Debug, Default)]
 pub(crate) struct CounterRegistry {
-    known: Mutex<Known>,
+    known: Mutex<RegisteredCounters>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct RegisteredCounters {
     by_name: HashMap<Arc<str>, Arc<DecisionCounters>>,
     all: Vec<Arc<DecisionCounters>>,
 }
 
 impl CounterRegistry {
-    /// More names than this are counted together: they may come from ever new policies.
-    pub(crate) const MOST: usize = 1_024;
+    /// Bounds the memory of a process that reloads policies with new names. Further names are counted
+    /// together.
+    pub(crate) const MAX_NAMES: usize = 1_024;
 
-    /// Stands for all that are too many. No route and no quota is called so.
+    /// Name of the counters for further names. No route and no quota can have it.
     const OTHERS: &'static str = "(others)";
 
-    /// The one of this name.
+    /// Returns the counters of a name, which are created if they are missing.
     pub(crate) fn of(&self, name: &str) -> Arc<DecisionCounters> {
         let mut known = self.known();
-        let name = if known.by_name.contains_key(name) || known.all.len() < Self::MOST {
+        let name = if known.by_name.contains_key(name) || known.all.len() < Self::MAX_NAMES {
             name
         } else {
             Self::OTHERS
@@ -174,17 +182,17 @@ impl CounterRegistry {
         counters
     }
 
-    /// Looks at all of them, by number.
-    pub(super) fn with_all<T>(&self, look: impl FnOnce(&[Arc<DecisionCounters>]) -> T) -> T {
-        look(&self.known().all)
+    /// Calls `read` with all counters, ordered by number.
+    pub(super) fn with_all<T>(&self, read: impl FnOnce(&[Arc<DecisionCounters>]) -> T) -> T {
+        read(&self.known().all)
     }
 
-    /// All of them, by number.
+    /// Returns all counters, ordered by number.
     pub(super) fn all(&self) -> Vec<Arc<DecisionCounters>> {
         self.known().all.clone()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, RegisteredCounters> {
         locked(&self.known)
     }
 }
@@ -196,9 +204,9 @@ mod tests {
     use crate::usage::Outcome;
 
     #[test]
-    fn too_many_names_are_counted_together() {
+    fn names_beyond_the_maximum_are_counted_together() {
         let counters = CounterRegistry::default();
-        for number in 0..CounterRegistry::MOST {
+        for number in 0..CounterRegistry::MAX_NAMES {
             counters.of(&format!("GET /{number}"));
         }
         counters.of("GET /one/more").deny();
@@ -206,15 +214,15 @@ mod tests {
         counters.of("GET /7").deny();
         assert_eq!(counters.of("GET /7").denied(), 1);
         let all = counters.all();
-        assert_eq!(all.len(), CounterRegistry::MOST + 1);
-        assert_eq!(&**all[CounterRegistry::MOST].name(), "(others)");
-        assert_eq!(all[CounterRegistry::MOST].denied(), 2);
+        assert_eq!(all.len(), CounterRegistry::MAX_NAMES + 1);
+        assert_eq!(&**all[CounterRegistry::MAX_NAMES].name(), "(others)");
+        assert_eq!(all[CounterRegistry::MAX_NAMES].denied(), 2);
         let numbers = all.iter().map(|counters| counters.number());
-        assert!(numbers.eq(0..=CounterRegistry::MOST));
+        assert!(numbers.eq(0..=CounterRegistry::MAX_NAMES));
     }
 
     #[test]
-    fn shares_are_shares_at_both_ends() {
+    fn remaining_share_is_between_0_and_1() {
         let share = |limit, used| {
             remaining_share(&Usage::new(limit, used, Timestamp::EPOCH, Outcome::Allowed))
         };

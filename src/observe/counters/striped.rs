@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// More threads than this share stripes.
+/// Number of stripes. More threads than this share them.
 const STRIPES: usize = 16;
 
 /// The stripe that a thread adds to.
@@ -10,7 +10,7 @@ const STRIPES: usize = 16;
 pub(in crate::observe) struct Stripe(usize);
 
 impl Stripe {
-    /// Returns the stripe of this thread. Threads get them in turn.
+    /// Returns the stripe of this thread. Stripes are assigned round robin.
     #[inline]
     pub(in crate::observe) fn current() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);

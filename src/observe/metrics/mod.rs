@@ -6,13 +6,18 @@
 
 #[cfg(feature = "metrics")]
 mod handles;
+
 #[cfg(feature = "metrics")]
-mod publish;
+use std::collections::HashMap;
+#[cfg(feature = "metrics")]
+use std::sync::atomic::Ordering;
 
 #[cfg(feature = "metrics")]
 pub(super) use self::handles::NamedHandles;
 #[cfg(feature = "metrics")]
 use self::handles::Series;
+#[cfg(feature = "metrics")]
+use super::{AlertKind, Statistics, Telemetry};
 
 /// Kind of a [`Metric`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,5 +163,68 @@ define_metrics! {
             "Reloads of the policy: ok, or failed if the new policy was rejected.";
         policy_version: Gauge "tollgate_policy_version" {}
             "Version of the current policy.";
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Telemetry {
+    /// Returns the metrics of this layer. They are registered by the first call.
+    pub(in crate::observe) fn metrics(&self) -> &LayerMetrics {
+        self.metrics
+            .get_or_init(LayerMetrics::describe_and_register)
+    }
+
+    /// Sets all gauges. Called about once a second. No lock is held while the recorder is called: it
+    /// may read the statistics.
+    #[expect(clippy::cast_precision_loss, reason = "gauges are floating-point")]
+    pub(crate) fn publish(&self, statistics: &Statistics) {
+        if !self.enabled {
+            return;
+        }
+        let metrics = self.metrics();
+        metrics.violators.set("", statistics.violators.count as f64);
+        metrics
+            .violating_addresses
+            .set("", statistics.violating_addresses.count as f64);
+        metrics
+            .worst_offender
+            .set("", statistics.worst_offender_denials as f64);
+        metrics
+            .ordinary_denied
+            .set("", statistics.ordinary_denied.unwrap_or_default());
+        for kind in AlertKind::ALL {
+            let firing = statistics.alerts.iter().filter(|alert| alert.kind == kind);
+            metrics.alerts.set(kind.name(), firing.count() as f64);
+        }
+        let store = &statistics.store;
+        metrics
+            .store_healthy
+            .set("", f64::from(u8::from(store.healthy)));
+        metrics
+            .store_keys
+            .set("", store.keys.unwrap_or_default() as f64);
+        let evictions = store.evictions.unwrap_or_default();
+        let before = self.evictions.swap(evictions, Ordering::Relaxed);
+        metrics
+            .store_evictions
+            .add("", evictions.saturating_sub(before));
+        metrics
+            .policy_version
+            .set("", statistics.policy_version as f64);
+        let known = statistics.endpoints.iter();
+        let remaining: HashMap<&str, Option<f64>> = known
+            .map(|endpoint| (&*endpoint.name, endpoint.average_remaining))
+            .collect();
+        for endpoint in self.endpoints.all() {
+            let remaining = remaining.get(&**endpoint.name()).copied().flatten();
+            endpoint
+                .metrics
+                .endpoint(endpoint.name())
+                .remaining
+                .set("", remaining.unwrap_or(f64::NAN));
+        }
+        for policy in self.policies.all() {
+            policy.metrics.policy(policy.name());
+        }
     }
 }

@@ -153,7 +153,7 @@ pub struct StoreStatistics {
     pub healthy: bool,
     /// Since when it has not answered.
     pub since: Option<Timestamp>,
-    /// Why it does not answer, if the store knows.
+    /// Why it does not answer, if the store reports it.
     pub why: Option<String>,
     /// Counters in memory, if the store has some there.
     pub keys: Option<u64>,

@@ -17,7 +17,7 @@ pub(super) use self::offender::{counter_text, serialized_subject};
 /// What a layer has decided so far, as of one instant.
 ///
 /// [`RateLimitLayer::statistics`](crate::RateLimitLayer::statistics) returns a copy. The admin API
-/// serialises the same type. The [guide](crate::docs::operations) says what to do about each value.
+/// serialises the same type. The [guide](crate::docs::operations) explains each value.
 ///
 /// ```
 /// use tollgate::RateLimitLayer;

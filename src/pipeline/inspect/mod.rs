@@ -94,7 +94,7 @@ impl InspectedCaller {
     }
 
     /// Returns whether an override is for this caller, or for one of its dimensions.
-    pub(crate) fn is_meant_by(&self, of: &Override) -> bool {
+    pub(crate) fn is_overridden_by(&self, of: &Override) -> bool {
         let caller = self.caller();
         let named = of.subject();
         let mut known = caller.subjects();
@@ -125,7 +125,8 @@ impl LimitStatus {
     /// When the window ends or the quota is whole again; if it is used up, when the next request
     /// is admitted. `None` if that is never.
     pub(crate) fn reset_at(&self) -> Option<Timestamp> {
-        let helps = self.usage.outcome() != Outcome::Never && !self.quota.counts_nothing();
+        let helps =
+            self.usage.outcome() != Outcome::ExceedsCapacity && !self.quota.counts_nothing();
         helps.then(|| self.usage.reset_at())
     }
 }
@@ -142,19 +143,19 @@ impl RequestPipeline {
 
     /// Renders the denial of a request to the status endpoint. No limit of the policy was reached, so
     /// that nothing is reported.
-    pub(crate) fn denied_to_ask(
+    pub(crate) fn reject_status_request(
         &self,
         head: &RequestHead<'_>,
-        asker: &InspectedCaller,
+        caller: &InspectedCaller,
         counter: &Counter,
         decision: &Decision,
     ) -> Response<Bytes> {
-        let who = Some(asker.known_by()).filter(|who| QuotaName::can_name(who));
+        let who = Some(caller.known_by()).filter(|who| QuotaName::can_name(who));
         let name = QuotaName::new(who.unwrap_or(QuotaNames::UNNAMED), counter, counter.quota());
         let denial = match &name {
             Ok(name) => {
-                let standing = QuotaUsage::new(name, *decision.usage());
-                Denial::limited(*head, standing, decision.at())
+                let usage = QuotaUsage::new(name, *decision.usage());
+                Denial::limited(*head, usage, decision.at())
             }
             // The counter has a valid name, so that this does not happen.
             Err(_) => Denial::unavailable(*head, Duration::from_secs(1), decision.at()),
@@ -180,14 +181,14 @@ impl RequestPipeline {
     }
 
     /// Returns the caller of a request, or the response if its credentials are rejected.
-    pub(crate) fn asker(
+    pub(crate) fn inspected_caller(
         &self,
         head: &RequestHead<'_>,
     ) -> Result<InspectedCaller, Box<Response<Bytes>>> {
         let (snapshot, now) = (self.snapshot.load(), self.now());
         let address = snapshot.client_ip().locate(head);
         if address.is_none() {
-            self.watch.no_peer_address();
+            self.telemetry.no_peer_address();
         }
         // The status endpoint is no endpoint of the policy.
         let elsewhere = snapshot.endpoints.len() - 1;
@@ -206,31 +207,31 @@ impl RequestPipeline {
     }
 
     /// Returns the usage of all limits of a caller.
-    pub(crate) async fn inspect(&self, asker: &InspectedCaller) -> Inspection {
+    pub(crate) async fn inspect(&self, caller: &InspectedCaller) -> Inspection {
         let snapshot = self.snapshot.load_full();
         let now = self.now();
-        let tier = match self.look_up_tier(&snapshot, asker.identity.as_ref(), now) {
+        let tier = match self.look_up_tier(&snapshot, caller.identity.as_ref(), now) {
             TierLookup::Known(tier) => tier,
-            TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.watch),
+            TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.telemetry),
         };
         let mut found = Inspector {
             pipeline: self,
             snapshot: &snapshot,
-            caller: asker.caller(),
+            caller: caller.caller(),
             tier,
             now,
             degraded: false,
         };
-        let (answers, mut told) = (found.peek(&*self.store), found.told());
-        let verdicts = match all(answers).await {
-            Ok(verdicts) => {
+        let (answers, mut limits) = (found.peek(&*self.store), found.limits());
+        let results = match all(answers).await {
+            Ok(results) => {
                 self.store_answered(now);
-                verdicts
+                results
             }
             Err(error) => {
-                self.watch.store_failed(&error, now);
+                self.telemetry.store_failed(&error, now);
                 found.degraded = true;
-                told = found.told();
+                limits = found.limits();
                 // Memory does not fail; if it did, no limits would be listed.
                 all(found.peek(self.local())).await.unwrap_or_default()
             }
@@ -240,11 +241,9 @@ impl RequestPipeline {
         } else {
             CountedIn::Store
         });
-        let at = verdicts
-            .first()
-            .map(|verdict| verdict.at().offset_by(offset));
-        let usages = verdicts.iter().flat_map(Usages::usages);
-        let limits = told
+        let at = results.first().map(|usages| usages.at().offset_by(offset));
+        let usages = results.iter().flat_map(Usages::usages);
+        let limits = limits
             .into_iter()
             .zip(usages)
             .map(|(limit, usage)| LimitStatus {
@@ -254,14 +253,14 @@ impl RequestPipeline {
         Inspection {
             at: at.unwrap_or_else(|| self.wall_at(now)),
             tier: snapshot.policy.tiers().name(tier).to_owned(),
-            tier_known: self.knows_tier(&snapshot, asker.identity.as_deref()),
-            exemption: asker.exemption,
+            tier_known: self.is_tier_known(&snapshot, caller.identity.as_deref()),
+            exemption: caller.exemption,
             degraded: found.degraded,
             limits: limits.collect(),
         }
     }
 
-    fn knows_tier(&self, snapshot: &Snapshot, identity: Option<&Identity>) -> bool {
+    fn is_tier_known(&self, snapshot: &Snapshot, identity: Option<&Identity>) -> bool {
         let tiers = snapshot.policy.tiers();
         let is_unsaid = matches!(tiers.of(identity), TierOf::Unsaid) && self.resolver.is_none();
         !is_unsaid || tiers.len() == 1
@@ -307,7 +306,7 @@ impl Inspector<'_> {
     }
 
     /// Returns every limit, without its usage.
-    fn told(&self) -> Vec<LimitStatus> {
+    fn limits(&self) -> Vec<LimitStatus> {
         let limit = |of: CounterOf<'_>| {
             let (quota, overridden) = self.quota(&of);
             LimitStatus {

@@ -8,9 +8,9 @@ use crate::error::{Error, ValidationError};
 use crate::store::{StoreAdmin, StoreFuture, no_admin};
 
 impl RequestPipeline {
-    /// Forgets what was counted for somebody: under one rule, or all that is theirs alone. What
-    /// they share with others, a tenant or everybody, stays.
-    pub(crate) fn forget(
+    /// Resets the counters of a caller: those of one rule, or all that are its own. Counters that it
+    /// shares, for example with its tenant, are kept.
+    pub(crate) fn reset(
         &self,
         inspected: &InspectedCaller,
         rule: Option<&str>,
@@ -23,7 +23,7 @@ impl RequestPipeline {
         };
         let local = self.local.get().map(|local| local as &dyn StoreAdmin);
         let stores = std::iter::once(admin).chain(local);
-        let mut answers = Vec::new();
+        let mut pending = Vec::new();
         if let Some(rule) = rule {
             let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
             if counters.is_empty() {
@@ -34,21 +34,21 @@ impl RequestPipeline {
                 .map(|of| Check::new(&of.subject, &of.quota.counter));
             let checks: Vec<_> = checks.collect();
             for store in stores {
-                answers.extend(batches(&checks, |batch| store.reset(batch)));
+                pending.extend(batches(&checks, |batch| store.reset(batch)));
             }
         } else {
-            let whose = caller.known_by();
-            let mut subjects = vec![whose];
+            let subject = caller.known_by();
+            let mut subjects = vec![subject];
             for of in counters {
-                if is_counter_of(&of.subject, &whose) && !subjects.contains(&of.subject) {
+                if is_counter_of(&of.subject, &subject) && !subjects.contains(&of.subject) {
                     subjects.push(of.subject);
                 }
             }
             for store in stores {
-                answers.extend(subjects.iter().map(|subject| store.reset_subject(subject)));
+                pending.extend(subjects.iter().map(|subject| store.reset_subject(subject)));
             }
         }
-        StoreFuture::all(answers).map(|forgotten| Ok(forgotten?))
+        StoreFuture::all(pending).map(|done| Ok(done?))
     }
 }
 

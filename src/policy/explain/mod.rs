@@ -3,9 +3,11 @@
 //! Nothing here decides. Which endpoint, which plan, whose counter, how much: all is asked of
 //! the functions that requests are put to.
 
-mod answer;
-mod because;
-mod inquiry;
+mod exemption;
+mod explanation;
+mod request;
+#[cfg(any(feature = "admin", feature = "config"))]
+mod serial;
 mod text;
 
 use super::about::{EndpointAbout, RuleAbout, RuleKind};
@@ -16,8 +18,10 @@ use super::{Caller, PlanKind, PlannedCheck, Policy, RequestChecks};
 use crate::head::RequestHead;
 use crate::key::{MAX_WHO, Subject, is_plain, policy_name};
 
-pub use self::answer::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
-pub use self::inquiry::Inquiry;
+pub use self::explanation::{
+    AppliedRule, Explanation, Scaling, SkipReason, SkippedRule, TierSource,
+};
+pub use self::request::ExplainRequest;
 
 impl Policy {
     /// Says which rules count a request, in which order, with which numbers and on whose
@@ -27,7 +31,7 @@ impl Policy {
     ///
     /// ```
     /// use tollgate::Identity;
-    /// use tollgate::policy::{Inquiry, Policy, Rule, Tiers};
+    /// use tollgate::policy::{ExplainRequest, Policy, Rule, Tiers};
     ///
     /// let policy = Policy::builder()
     ///     .tiers(Tiers::new("free").tier("team", 5))
@@ -36,7 +40,7 @@ impl Policy {
     ///     .build()?;
     ///
     /// let alice = Identity::user("alice").tier("team");
-    /// let explanation = policy.explain(&Inquiry::new("GET /v1/secrets/42")?.identity(alice));
+    /// let explanation = policy.explain(&ExplainRequest::new("GET /v1/secrets/42")?.identity(alice));
     ///
     /// assert_eq!(explanation.endpoint(), Some("GET /v1/secrets/{id}"));
     /// let first = explanation.counted_by().next().unwrap();
@@ -51,8 +55,8 @@ impl Policy {
     /// and whether a token is a good one. For a layer inside a router, paths that other layers
     /// rewrite are another matter.
     #[must_use]
-    pub fn explain(&self, inquiry: &Inquiry) -> Explanation {
-        Explainer::new(self, inquiry).answer()
+    pub fn explain(&self, explain_request: &ExplainRequest) -> Explanation {
+        Explainer::new(self, explain_request).answer()
     }
 
     /// What a tier makes of the quotas of a rule.
@@ -67,10 +71,10 @@ impl Policy {
     }
 }
 
-/// An inquiry that a policy looks into.
+/// State while a request is explained.
 struct Explainer<'a> {
     policy: &'a Policy,
-    inquiry: &'a Inquiry,
+    explain_request: &'a ExplainRequest,
     head: RequestHead<'a>,
     taken: RoutedPath<'a>,
     caller: Caller<'a>,
@@ -78,23 +82,23 @@ struct Explainer<'a> {
 }
 
 impl<'a> Explainer<'a> {
-    fn new(policy: &'a Policy, inquiry: &'a Inquiry) -> Self {
-        let head = RequestHead::of(&inquiry.request);
-        let tier = match policy.tiers.of(inquiry.identity.as_ref()) {
+    fn new(policy: &'a Policy, explain_request: &'a ExplainRequest) -> Self {
+        let head = RequestHead::of(&explain_request.request);
+        let tier = match policy.tiers.of(explain_request.identity.as_ref()) {
             TierOf::Assigned(tier) | TierOf::Said(tier) => tier,
             TierOf::Unknown(_) | TierOf::Unsaid | TierOf::Anonymous => TierTable::DEFAULT,
         };
         Self {
             policy,
-            inquiry,
+            explain_request,
             head,
             taken: RoutedPath {
                 path: head.path(),
                 ..RoutedPath::default()
             },
             caller: Caller {
-                identity: inquiry.identity.as_ref(),
-                ip: inquiry.counted_as.or(inquiry.ip),
+                identity: explain_request.identity.as_ref(),
+                ip: explain_request.counted_as.or(explain_request.ip),
             },
             tier,
         }
@@ -104,7 +108,7 @@ impl<'a> Explainer<'a> {
         let mut answer = Explanation {
             request: format!("{} {}", self.head.method(), self.head.uri()),
             caller: dimensions(&self.caller.known_by()),
-            at: self.inquiry.at,
+            at: self.explain_request.at,
             tier: self.policy.tiers.name(self.tier).to_owned(),
             multiplier: self.policy.tiers.multiplier(self.tier),
             tier_source: self.tier_source(),
@@ -121,7 +125,7 @@ impl<'a> Explainer<'a> {
         };
         answer.exemption = exemption.map(|why| (why, self.because(why)));
         let Ok(resolved) = resolved else {
-            self.skip_all(&[], &WhyNot::Exempt, &mut answer);
+            self.skip_all(&[], &SkipReason::Exempt, &mut answer);
             return answer;
         };
         let endpoints = self.policy.endpoints_of(&resolved);
@@ -129,13 +133,13 @@ impl<'a> Explainer<'a> {
         let about: Vec<&EndpointAbout> = endpoints.iter().filter_map(|at| all.get(*at)).collect();
         answer.endpoints = about.iter().map(|about| about.route.to_string()).collect();
         if exemption.is_some() {
-            self.skip_all(&about, &WhyNot::Exempt, &mut answer);
+            self.skip_all(&about, &SkipReason::Exempt, &mut answer);
             return answer;
         }
         match self.policy.checks_of(&resolved, self.kind()) {
             Err(rejection) => {
                 answer.rejection = Some(rejection);
-                self.skip_all(&about, &WhyNot::Rejected, &mut answer);
+                self.skip_all(&about, &SkipReason::Rejected, &mut answer);
             }
             Ok(planned) => {
                 let is_matched = about.len() == endpoints.len();
@@ -151,16 +155,21 @@ impl<'a> Explainer<'a> {
     /// Why the caller is exempt, asked in the order in which requests are.
     fn exemption(&self) -> Option<Exemption> {
         let Self {
-            policy, inquiry, ..
+            policy,
+            explain_request,
+            ..
         } = self;
-        if inquiry.at.is_some_and(|now| policy.in_maintenance(now)) {
+        if explain_request
+            .at
+            .is_some_and(|now| policy.in_maintenance(now))
+        {
             return Some(Exemption::Maintenance);
         }
-        let by_head = policy.exempts(&self.head, inquiry.ip);
+        let by_head = policy.exempts(&self.head, explain_request.ip);
         by_head.or_else(|| policy.exempts_identity(self.caller.identity))
     }
 
-    fn skip_all(&self, about: &[&EndpointAbout], why: &WhyNot, answer: &mut Explanation) {
+    fn skip_all(&self, about: &[&EndpointAbout], why: &SkipReason, answer: &mut Explanation) {
         for rule in self.thinkable(about) {
             answer.not_counted_by.push(self.skip(rule, why.clone()));
         }
@@ -206,7 +215,7 @@ impl<'a> Explainer<'a> {
             is_there = true;
             let Some(counted) = self.counted(about, check, planned) else {
                 let lacking = about.key_by.lacking(&self.caller).unwrap_or_default();
-                let lacks = WhyNot::Lacks(lacking.to_owned());
+                let lacks = SkipReason::Lacks(lacking.to_owned());
                 answer.not_counted_by.push(self.skip(rule, lacks));
                 return;
             };
@@ -215,11 +224,11 @@ impl<'a> Explainer<'a> {
         if !is_there {
             let is_for_caller = planned.recorded.iter().any(|check| is_its(&check));
             let why = match about.kind {
-                RuleKind::Global if without_global => WhyNot::WithoutGlobal,
-                RuleKind::Global if is_for_caller => WhyNot::Preflight,
-                RuleKind::Global if self.caller.is_authenticated() => WhyNot::OnlyAnonymous,
-                RuleKind::Global => WhyNot::OnlyAuthenticated,
-                _ => WhyNot::Replaced,
+                RuleKind::Global if without_global => SkipReason::WithoutGlobal,
+                RuleKind::Global if is_for_caller => SkipReason::Preflight,
+                RuleKind::Global if self.caller.is_authenticated() => SkipReason::OnlyAnonymous,
+                RuleKind::Global => SkipReason::OnlyAuthenticated,
+                _ => SkipReason::Replaced,
             };
             answer.not_counted_by.push(self.skip(rule, why));
         }
@@ -240,7 +249,7 @@ impl<'a> Explainer<'a> {
         about: &RuleAbout,
         check: &PlannedCheck,
         planned: &RequestChecks,
-    ) -> Option<CountedBy> {
+    ) -> Option<AppliedRule> {
         let key_by = self.policy.key_by(check);
         if !key_by.applies(&self.caller) {
             return None;
@@ -254,7 +263,7 @@ impl<'a> Explainer<'a> {
         };
         let (compiled, settings) = (self.policy.quota(check), self.policy.rule(check));
         let (quota, base) = (compiled.quota(self.tier), compiled.counter.quota());
-        Some(CountedBy {
+        Some(AppliedRule {
             kind: about.kind,
             rule: settings.name.to_string(),
             policy: policy_name(who, compiled.counter.rule(), quota),
@@ -271,9 +280,9 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    fn skip(&self, rule: usize, why: WhyNot) -> NotCountedBy {
+    fn skip(&self, rule: usize, why: SkipReason) -> SkippedRule {
         let about = &self.policy.about.rules[rule];
-        NotCountedBy {
+        SkippedRule {
             kind: about.kind,
             rule: self.policy.rules[about.settings].name.to_string(),
             why,

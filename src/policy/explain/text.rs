@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::answer::{CountedBy, Explanation, NotCountedBy, Scaling, TierSource, WhyNot};
+use super::explanation::{AppliedRule, Explanation, Scaling, SkipReason, SkippedRule, TierSource};
 use crate::policy::OnStoreFailure;
 
 /// Several lines, for people.
@@ -114,7 +114,7 @@ impl Display for Tier<'_> {
 }
 
 /// The lines below the name of the quota.
-impl Display for CountedBy {
+impl Display for AppliedRule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "     rule        {} ({})", self.rule, self.kind)?;
         writeln!(f, "     counter     {}", self.counter)?;
@@ -151,13 +151,13 @@ impl Display for CountedBy {
 }
 
 /// `tenant (always-on): the caller has no tenant`.
-impl Display for NotCountedBy {
+impl Display for SkippedRule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}): {}", self.rule, self.kind, self.why)
     }
 }
 
-impl Display for WhyNot {
+impl Display for SkipReason {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exempt => f.write_str("the request is exempt"),

@@ -1,10 +1,46 @@
-//! What a policy says, for programs: the words of `tollgate check --format json` and of the admin
-//! API.
+//! JSON form of an overview, for `tollgate check --format json` and the admin API.
 
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
-use super::{EndpointView, RuleView, TierView, Warning};
+use super::{EndpointView, Overview, RuleView, TierView, Warning};
+use crate::clock::Timestamp;
 use crate::policy::RuleKind;
+
+impl Serialize for Overview<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Overview", 6)?;
+        fields.serialize_field("tiers", &self.tiers().collect::<Vec<_>>())?;
+        fields.serialize_field("rules", &self.rules().collect::<Vec<_>>())?;
+        fields.serialize_field("endpoints", &self.endpoints().collect::<Vec<_>>())?;
+        let exempt = ExemptionsObject {
+            roles: self.exempt_roles().collect(),
+            networks: self.exempt_networks().collect(),
+            routes: self.exempt_routes().collect(),
+            subjects: self.exempt_subjects().len(),
+        };
+        fields.serialize_field("exempt", &exempt)?;
+        let maintenance = MaintenanceObject {
+            disabled_until: self.maintenance_until(),
+        };
+        fields.serialize_field("maintenance", &maintenance)?;
+        fields.serialize_field("warnings", &self.warnings())?;
+        fields.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct ExemptionsObject<'p> {
+    roles: Vec<&'p str>,
+    networks: Vec<String>,
+    routes: Vec<&'p str>,
+    /// The number of subjects. Their names are not for everyone who may read a policy.
+    subjects: usize,
+}
+
+#[derive(serde::Serialize)]
+struct MaintenanceObject {
+    disabled_until: Option<Timestamp>,
+}
 
 impl Serialize for TierView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

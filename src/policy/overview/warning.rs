@@ -36,6 +36,12 @@ impl fmt::Display for Warning {
 pub(super) fn all(overview: Overview<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(uncounted(overview));
+    let endpoints = overview.endpoints().map(|endpoint| endpoint.route());
+    let endpoints = endpoints.enumerate();
+    let endpoints = endpoints.map(|(index, route)| (format!("endpoints[{index}].route"), route));
+    let exempt = overview.exempt_routes().enumerate();
+    let exempt = exempt.map(|(index, route)| (format!("exempt.routes[{index}]"), route));
+    warnings.extend(endpoints.chain(exempt).filter_map(not_ascii));
     for rule in overview.rules() {
         let found = match rule.kind() {
             RuleKind::Category => idle(overview, rule).or_else(|| out_of_reach(overview, rule)),
@@ -53,6 +59,19 @@ pub(super) fn all(overview: Overview<'_>) -> Vec<Warning> {
         }));
     }
     warnings
+}
+
+/// A route with a letter outside ASCII, which may only look like the one that is meant.
+fn not_ascii((path, route): (String, &str)) -> Option<Warning> {
+    let letter = route.chars().find(|c| !c.is_ascii())?;
+    let code = u32::from(letter);
+    Some(Warning {
+        path,
+        text: format!(
+            "the route has the letter `{letter}` (U+{code:04X}), which is not ASCII: make sure that it \
+             is not a look-alike of another one"
+        ),
+    })
 }
 
 /// Requests that nothing counts.

@@ -47,6 +47,11 @@ impl Route {
         if path.contains(|c: char| c.is_whitespace() || c == '?' || c == '#') {
             return Err(refuse("a path without spaces, query or fragment"));
         }
+        if let Some(hidden) = path.chars().find(|c| is_invisible(*c)) {
+            let code = u32::from(hidden);
+            let expected = format!("a path without invisible characters, such as U+{code:04X}");
+            return Err(ValidationError::new("route", text.escape_debug(), expected));
+        }
         if let Some(old) = path.split('/').find(|segment| segment.starts_with(':')) {
             let name = &old[1..];
             return Err(refuse(&format!("`{{{name}}}` instead of `{old}`")));
@@ -99,6 +104,65 @@ impl std::fmt::Display for Route {
         match &self.method {
             Some(method) => write!(f, "{method} {}", self.path),
             None => f.write_str(&self.path),
+        }
+    }
+}
+
+/// Returns whether a character is not visible, or changes the direction of text: two routes that
+/// differ only in such characters look the same.
+const fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\0'..='\u{1f}'
+            | '\u{7f}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{600}'..='\u{605}'
+            | '\u{61c}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{8e2}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_with_invisible_or_bidirectional_characters_are_rejected() {
+        for c in [
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{ad}',
+            '\u{feff}',
+            '\u{e0041}',
+            '\u{1}',
+        ] {
+            let error = Route::parse(&format!("GET /lo{c}gin")).unwrap_err();
+            assert!(error.expected().contains("invisible"), "{error}");
+            assert!(!error.to_string().contains(c), "the message is escaped");
+        }
+        for route in ["GET /login", "/größe/{id}", "/\u{4e2d}"] {
+            assert!(Route::parse(route).is_ok(), "{route}");
         }
     }
 }

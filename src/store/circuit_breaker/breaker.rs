@@ -21,7 +21,7 @@ pub(super) struct Breaker {
     /// is held.
     is_open: AtomicBool,
     /// Pending calls that the store has answered.
-    answers: AtomicU64,
+    replies: AtomicU64,
     state: Mutex<BreakerState<StoreError>>,
 }
 
@@ -35,7 +35,7 @@ impl Breaker {
             clock,
             is_failing: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
-            answers: AtomicU64::new(0),
+            replies: AtomicU64::new(0),
             state: Mutex::new(BreakerState::new(failure_threshold, probe_interval)),
         }
     }
@@ -55,9 +55,9 @@ impl Breaker {
         })
     }
 
-    /// Counts a call that the store has answered before its deadline, be it with an error.
-    pub(super) fn count_answer(&self) {
-        self.answers.fetch_add(1, Ordering::Relaxed);
+    /// Counts a call that the store has replied to before its deadline, be it with an error.
+    pub(super) fn count_reply(&self) {
+        self.replies.fetch_add(1, Ordering::Relaxed);
     }
 
     #[cold]
@@ -113,8 +113,8 @@ impl fmt::Debug for Breaker {
     }
 }
 
-/// Error of a call without an answer.
-pub(super) fn no_answer(deadline: Duration) -> StoreError {
+/// Error of a call without a reply.
+pub(super) fn no_reply(deadline: Duration) -> StoreError {
     StoreError::new(format!("the store has not answered within {deadline:?}"))
 }
 
@@ -123,32 +123,32 @@ pub(super) fn no_answer(deadline: Duration) -> StoreError {
 pub(in crate::store) struct AdmittedCall {
     breaker: Arc<Breaker>,
     is_probe: bool,
-    /// Set while the call waits for an answer with a deadline.
-    pending: Option<PendingCall>,
+    /// Set while the call waits for a reply with a deadline.
+    pending: Option<WatchedCall>,
 }
 
-struct PendingCall {
+struct WatchedCall {
     since: Timestamp,
     deadline: Duration,
-    /// [`Breaker::answers`] when the call was started.
-    answers: u64,
+    /// [`Breaker::replies`] when the call was started.
+    replies: u64,
 }
 
-impl PendingCall {
+impl WatchedCall {
     /// Returns whether a call that is dropped now counts as a failure.
     fn is_failure(&self, breaker: &Breaker) -> bool {
         let waited = breaker.clock.now().duration_since(self.since);
-        waited >= self.deadline / 2 && breaker.answers.load(Ordering::Relaxed) == self.answers
+        waited >= self.deadline / 2 && breaker.replies.load(Ordering::Relaxed) == self.replies
     }
 }
 
 impl AdmittedCall {
-    /// Counts the call as a failure if it is dropped without an answer, after half of the deadline.
+    /// Counts the call as a failure if it is dropped without a reply, after half of the deadline.
     pub(super) fn watch(&mut self, now: Timestamp, deadline: Duration) {
-        self.pending = Some(PendingCall {
+        self.pending = Some(WatchedCall {
             since: now,
             deadline,
-            answers: self.breaker.answers.load(Ordering::Relaxed),
+            replies: self.breaker.replies.load(Ordering::Relaxed),
         });
     }
 
@@ -168,7 +168,7 @@ impl Drop for AdmittedCall {
         if let Some(call) = self.pending.take()
             && call.is_failure(&self.breaker)
         {
-            self.breaker.failed(&no_answer(call.deadline / 2));
+            self.breaker.failed(&no_reply(call.deadline / 2));
         }
         if self.is_probe {
             lock(&self.breaker.state).end_probe();

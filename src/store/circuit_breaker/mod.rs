@@ -11,7 +11,7 @@ use futures_util::future::{Either, select};
 pub(super) use self::breaker::AdmittedCall;
 use self::breaker::Breaker;
 use super::hook::{CompletionHook, StoreReply};
-use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
+use super::{Store, StoreFuture, StoreHealth};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::ValidationError;
@@ -48,7 +48,7 @@ use crate::usage::Usages;
 /// Calls return a [`StoreError`]. The rules of the policy decide what happens to the request
 /// ([`OnStoreFailure`](crate::policy::OnStoreFailure)). Default: requests are counted in the memory
 /// of each process, with [a share](crate::policy::PolicyBuilder::local_share) of the limits. A
-/// permanent error ([`StoreErrorKind::Refused`](crate::StoreErrorKind::Refused)), such as a wrong
+/// permanent error ([`StoreErrorKind::Permanent`](crate::StoreErrorKind::Permanent)), such as a wrong
 /// password, never lets a request pass uncounted.
 ///
 /// Deadline and breaker apply to `decide`, `peek`, `record` and `refund`. The operations of
@@ -123,10 +123,10 @@ impl CircuitBreaker {
         StoreFuture::pending(async move {
             match select(call, expired).await {
                 Either::Left((result, _)) => {
-                    breaker.count_answer();
+                    breaker.count_reply();
                     result
                 }
-                Either::Right(_) => Err(breaker::no_answer(deadline)),
+                Either::Right(_) => Err(breaker::no_reply(deadline)),
             }
         })
     }
@@ -156,17 +156,9 @@ impl Store for CircuitBreaker {
         }
     }
 
-    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
-        self.store.use_clock(clock)
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        self.store.admin()
-    }
-
     #[inline]
-    fn overrides(&self) -> Option<&dyn OverrideStore> {
-        self.store.overrides()
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.store)
     }
 }
 

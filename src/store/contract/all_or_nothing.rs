@@ -93,7 +93,7 @@ pub(super) async fn peek_changes_nothing(harness: &Harness) {
             let outcome = match cost {
                 0..=1 => Outcome::Allowed,
                 2..=5 => Outcome::Denied,
-                _ => Outcome::Never,
+                _ => Outcome::ExceedsCapacity,
             };
             harness.same(text, (usage.outcome(), usage.used()), (outcome, 4));
         }

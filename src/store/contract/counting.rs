@@ -52,14 +52,22 @@ pub(super) async fn reports_a_cost_that_exceeds_the_capacity(harness: &Harness) 
         let counter = counter("never", text);
         let check = Check::new(&alice, &counter);
         let usage = harness.take(check.with_cost(6), start).await;
-        harness.same(text, (usage.outcome(), usage.used()), (Outcome::Never, 0));
+        harness.same(
+            text,
+            (usage.outcome(), usage.used()),
+            (Outcome::ExceedsCapacity, 0),
+        );
         let usage = harness.take(check.with_cost(5), start).await;
         harness.same(text, (usage.outcome(), usage.used()), (Outcome::Allowed, 5));
         let blocked = quota("blocked");
         let usage = harness
             .take(check.with_quota(&blocked), start + 10 * MINUTE)
             .await;
-        harness.same(text, (usage.outcome(), usage.limit()), (Outcome::Never, 0));
+        harness.same(
+            text,
+            (usage.outcome(), usage.limit()),
+            (Outcome::ExceedsCapacity, 0),
+        );
     }
 }
 

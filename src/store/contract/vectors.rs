@@ -116,7 +116,7 @@ impl Case {
             let outcome = match wanted.outcome {
                 Answered::Allowed => Outcome::Allowed,
                 Answered::Denied => Outcome::Denied,
-                Answered::Never => Outcome::Never,
+                Answered::Never => Outcome::ExceedsCapacity,
             };
             harness.same(
                 &format!("step {number}, {:?} {} at {}", step.op, step.cost, step.at),

@@ -74,7 +74,7 @@ impl Stability {
     fn is_stable(self, usage: &Usage) -> bool {
         match self {
             Self::Always => true,
-            // `Outcome::Never` is denied at any value of `used`.
+            // `Outcome::ExceedsCapacity` is denied at any value of `used`.
             Self::WhenUsed(used) => usage.outcome() == Outcome::Denied && usage.used() == used,
         }
     }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use self::table::DenialTable;
 pub(super) use self::table::{CacheMiss, InvalidationGuard};
 use super::hook::CompletionHook;
-use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource, epoch_of};
+use super::{Store, StoreFuture, epoch_of};
 use crate::batch::Batch;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Timestamp;
 use crate::error::ValidationError;
 use crate::usage::Usages;
 
-/// Decorator that caches denials, so that a blocked caller who keeps sending causes no store calls.
+/// Decorator that caches denials, so that a blocked caller that keeps sending causes no store calls.
 ///
 /// ```
 /// use tollgate::store::DenyCache;
@@ -129,21 +129,9 @@ impl Store for DenyCache {
             .with_hook(CompletionHook::Invalidate(guard))
     }
 
-    fn health(&self) -> StoreHealth {
-        self.store.health()
-    }
-
-    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
-        self.store.use_clock(clock)
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        self.store.admin()
-    }
-
     #[inline]
-    fn overrides(&self) -> Option<&dyn OverrideStore> {
-        self.store.overrides()
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.store)
     }
 }
 

@@ -25,9 +25,9 @@ use self::registry::LeaseRegistry;
 use self::request::LeaseRequest;
 use self::state::NextStep;
 use super::hook::CompletionHook;
-use super::{OverrideStore, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
+use super::{Store, StoreFuture};
 use crate::batch::Batch;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Timestamp;
 use crate::error::StoreError;
 use crate::usage::Usages;
 
@@ -185,21 +185,9 @@ impl Store for Leased {
         self.registry.store.refund(batch, charged_at, now)
     }
 
-    fn health(&self) -> StoreHealth {
-        self.registry.store.health()
-    }
-
-    fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
-        self.registry.store.use_clock(clock)
-    }
-
-    fn admin(&self) -> Option<&dyn StoreAdmin> {
-        self.registry.store.admin()
-    }
-
     #[inline]
-    fn overrides(&self) -> Option<&dyn OverrideStore> {
-        self.registry.store.overrides()
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.registry.store)
     }
 }
 

@@ -87,7 +87,7 @@ impl LeaseRequest {
             .collect();
         match Batch::new(&checks) {
             Ok(batch) => call(&batch),
-            Err(invalid) => StoreFuture::ready(Err(StoreError::refused(invalid.to_string()))),
+            Err(invalid) => StoreFuture::ready(Err(StoreError::permanent(invalid.to_string()))),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::shards::LockedShards;
 use super::table::Table;
 use crate::batch::{Batch, Check, Group, MAX_BATCH};
 use crate::clock::Timestamp;
+use crate::store::StoreFuture;
 use crate::store::subject_hash::Fingerprint;
 use crate::sync::Ordering;
 use crate::usage::Usages;
@@ -15,7 +16,12 @@ const SWEEP_DEBT_OF_NEW: u32 = 16;
 
 impl MemoryStore {
     #[inline(always)]
-    pub(super) fn apply(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Usages {
+    pub(super) fn apply(
+        &self,
+        batch: &Batch<'_>,
+        now: Timestamp,
+        mode: Mode,
+    ) -> StoreFuture<Usages> {
         match batch.checks().len() {
             0..=1 => self.apply_up_to::<1>(batch, now, mode),
             2..=4 => self.apply_up_to::<4>(batch, now, mode),
@@ -27,9 +33,14 @@ impl MemoryStore {
     ///
     /// Cells are written only after the last check was evaluated and each new counter has a place, so
     /// a group is charged whole or not at all. Between the last look-up and the first insertion no cell
-    /// moves. Not inlined, so that the caller passes the place for the large result.
+    /// moves.
     #[inline(never)]
-    fn apply_up_to<const N: usize>(&self, batch: &Batch<'_>, now: Timestamp, mode: Mode) -> Usages {
+    fn apply_up_to<const N: usize>(
+        &self,
+        batch: &Batch<'_>,
+        now: Timestamp,
+        mode: Mode,
+    ) -> StoreFuture<Usages> {
         let checks = batch.checks();
         debug_assert!(checks.len() <= N);
         let checks = &checks[..checks.len().min(N)];
@@ -70,11 +81,11 @@ impl MemoryStore {
             self.sweep_due(&mut locked, checks.len());
         }
         drop(locked);
-        let mut usages = Usages::new(batch, Timestamp::again(now));
-        for (check, step) in checks.iter().zip(&*steps) {
-            usages.push(step.usage(check, now, mode));
-        }
-        usages
+        let usages = checks.iter().zip(&*steps);
+        let usages = usages.map(|(check, step)| step.usage(check, now, mode));
+        let at = Timestamp::again(now);
+        // Returned as a future because moving usages into one takes longer than computing one.
+        StoreFuture::ready(Ok(Usages::collect(batch.live_len(), at, usages)))
     }
 
     /// Inserts the new counters of charged groups. Returns whether a sweep is due.
@@ -168,14 +179,14 @@ fn look_up<const N: usize>(
 /// in which each check has room. A dry run also needs an admitted live group.
 #[inline(always)]
 fn decide_groups(batch: &Batch<'_>, steps: &mut [Step], mode: Mode) {
-    let live = batch.live_len();
     let is_admitted = |steps: &[Step]| match mode {
         Mode::Decide => steps.iter().all(|step| step.has_room),
         Mode::Peek => false,
         Mode::Record => true,
     };
+    let live = batch.live_len().min(steps.len());
     let is_live_admitted = is_admitted(&steps[..live]);
-    for step in &mut steps[..live] {
+    for step in &mut *steps {
         step.is_charged = is_live_admitted;
     }
     if live == steps.len() || !is_live_admitted {
@@ -201,7 +212,9 @@ fn charge(table: &mut Table, step: &mut Step, check: &Check<'_>, now: u64, mode:
 
 /// Protects a counter that denies its check. Evaluates a check that has room without its cost, because
 /// its group is not charged.
-#[inline(always)]
+///
+/// Not inlined: with a second copy of the evaluation, the registers do not suffice for the first.
+#[inline(never)]
 fn leave_uncharged(table: &mut Table, step: &mut Step, check: &Check<'_>, now: u64, mode: Mode) {
     if step.has_room {
         if check.cost() > 0 {

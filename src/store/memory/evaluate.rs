@@ -50,15 +50,11 @@ impl From<Probe> for Target {
 
 /// One check of a batch on its way through the store.
 #[derive(Clone, Copy, Default)]
-#[repr(C)]
 pub(super) struct Step {
-    /// The two words of the packed state after the charge, with `weight` between them: adjacent words
-    /// would be copied as 16 bytes, and the processor cannot forward two fresh 8-byte stores to one
-    /// 16-byte load without a stall.
-    first: u64,
+    /// State after the charge; unused for states in the heap.
+    after: PackedState,
     /// What is used after the charge, in the unit of the algorithm.
     weight: u64,
-    second: u64,
     /// Microseconds that the wall clock is ahead of `now`; 0 unless the quota is a calendar window.
     wall_offset: i64,
     /// Usage of a log, of buckets, and of quotas that count nothing.
@@ -103,6 +99,7 @@ impl Step {
         }
     }
 
+    #[cold]
     fn skip_counting(&mut self, quota: &Quota, now: u64) {
         self.usage = Usage::without_counting(quota, now).unwrap_or_default();
         self.has_room = self.usage.is_allowed();
@@ -117,19 +114,19 @@ impl Step {
         now: u64,
         mode: Mode,
     ) {
-        let mut state = S::unpack_or_fresh(before, quota);
-        let mut attempted = cost;
-        if mode == Mode::Record {
-            state.charge(quota, now, cost);
-            attempted = 0;
-        }
-        let after = match state.attempt(quota, now, attempted) {
+        let (before, attempted) = match mode {
+            Mode::Decide | Mode::Peek => (before, cost),
+            // Charged first and evaluated afterwards.
+            Mode::Record => (record::<S>(before, quota, now, cost), 0),
+        };
+        let state = S::unpack_or_fresh(before, quota);
+        self.after = match state.attempt(quota, now, attempted) {
             Ok((after, weight)) => {
                 self.has_room = true;
                 self.weight = weight;
                 let permit = S::permit_weight(quota);
                 let protected =
-                    is_protected_after(is_protected(&before), weight, permit, cost, quota);
+                    is_protected_after(is_protected(before), weight, permit, cost, quota);
                 after.pack(quota, protected)
             }
             Err(at_now) => {
@@ -137,9 +134,9 @@ impl Step {
                 at_now.pack(quota, true)
             }
         };
-        [self.first, self.second] = after;
     }
 
+    #[inline(never)]
     fn assess_heap(&mut self, table: &Table, quota: &Quota, cost: u64, now: u64, mode: Mode) {
         let now = Timestamp::from_micros(now);
         let index = match self.target {
@@ -168,10 +165,11 @@ impl Step {
             Algorithm::SlidingBuckets | Algorithm::SlidingLog => {
                 self.charge_heap(table, check, now, mode)
             }
-            _ => [self.first, self.second],
+            _ => self.after,
         }
     }
 
+    #[inline(never)]
     fn charge_heap(
         &mut self,
         table: &mut Table,
@@ -223,13 +221,23 @@ impl Step {
 
     #[inline(always)]
     fn inline_usage<S: InlineState>(&self, quota: &Quota, attempted: u64, now: u64) -> Usage {
-        let state = S::unpack([self.first, self.second], quota);
+        let state = S::unpack(self.after, quota);
         if self.has_room {
             state.granted(quota, now, S::used_of(self.weight, quota))
         } else {
             state.refused(quota, now, attempted, state.used(quota, now))
         }
     }
+}
+
+/// Returns the state after a charge of `cost`, whether there is room or not.
+///
+/// Not inlined: a state whose address is taken would be kept in memory by all modes.
+#[inline(never)]
+fn record<S: InlineState>(before: PackedState, quota: &Quota, now: u64, cost: u64) -> PackedState {
+    let mut state = S::unpack_or_fresh(before, quota);
+    state.charge(quota, now, cost);
+    state.pack(quota, is_protected(before))
 }
 
 /// Returns the microseconds that the time at which a quota is counted is ahead of `now`: those of the

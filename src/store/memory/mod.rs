@@ -166,15 +166,15 @@ impl fmt::Debug for MemoryStore {
 
 impl Store for MemoryStore {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        StoreFuture::ready(Ok(self.apply(batch, now, Mode::Decide)))
+        self.apply(batch, now, Mode::Decide)
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        StoreFuture::ready(Ok(self.apply(batch, now, Mode::Peek)))
+        self.apply(batch, now, Mode::Peek)
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        StoreFuture::ready(Ok(self.apply(batch, now, Mode::Record)))
+        self.apply(batch, now, Mode::Record)
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {

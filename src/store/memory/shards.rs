@@ -28,20 +28,28 @@ impl<'s, const N: usize> LockedShards<'s, N> {
             guards: [const { None }; N],
             guard_of: [0; N],
         };
-        let shards = prints.iter().map(|print| store.shard_of(*print));
-        let mut next = shards.clone().min();
+        // No shard has the number `usize::MAX`.
+        let mut shards = [usize::MAX; N];
+        for (shard, print) in shards.iter_mut().zip(prints) {
+            *shard = store.shard_of(*print);
+        }
+        let mut next = shards
+            .iter()
+            .fold(usize::MAX, |least, shard| least.min(*shard));
         for (number, guard) in (0_u8..).zip(&mut locked.guards) {
-            let Some(shard) = next else { break };
-            *guard = Some(lock(&store.shards[shard].0));
-            if prints.len() == 1 {
+            let Some(shard) = store.shards.get(next) else {
                 break;
-            }
-            for (guard_of, other) in locked.guard_of.iter_mut().zip(shards.clone()) {
-                if other == shard {
+            };
+            *guard = Some(lock(&shard.0));
+            let mut following = usize::MAX;
+            for (guard_of, other) in locked.guard_of.iter_mut().zip(shards) {
+                if other == next {
                     *guard_of = number;
+                } else if other > next {
+                    following = following.min(other);
                 }
             }
-            next = shards.clone().filter(|other| *other > shard).min();
+            next = following;
         }
         locked
     }

@@ -84,7 +84,7 @@ impl Override {
     pub(crate) fn maintenance(until: Timestamp) -> Self {
         Self {
             until: Some(until),
-            ..Self::of(Self::nobody(), Self::MAINTENANCE)
+            ..Self::of(Self::maintenance_subject(), Self::MAINTENANCE)
         }
     }
 
@@ -92,12 +92,12 @@ impl Override {
     pub(crate) const MAINTENANCE: &str = "maintenance";
 
     /// The subject of [`maintenance`](Self::maintenance). Rules cannot name this dimension.
-    pub(crate) const fn nobody() -> Subject<'static> {
+    pub(crate) const fn maintenance_subject() -> Subject<'static> {
         Subject::named(("@tollgate", Value::Text(Self::MAINTENANCE)))
     }
 
     pub(crate) fn is_maintenance(&self) -> bool {
-        self.is_for(&Self::nobody(), Self::MAINTENANCE)
+        self.is_for(&Self::maintenance_subject(), Self::MAINTENANCE)
     }
 
     /// Replaces addresses by the networks that they are counted by.
@@ -130,15 +130,15 @@ impl Override {
         &self.quota
     }
 
-    /// Returns the instant at which it ends.
+    /// Returns the instant at which it expires.
     #[must_use]
-    pub const fn ends(&self) -> Option<Timestamp> {
+    pub const fn expires_at(&self) -> Option<Timestamp> {
         self.until
     }
 
-    /// Returns whether it has ended at `now`, which is wall-clock time.
+    /// Returns whether it has expired at `now`, which is wall-clock time.
     #[must_use]
-    pub fn is_over(&self, now: Timestamp) -> bool {
+    pub fn is_expired(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 

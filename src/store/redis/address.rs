@@ -74,7 +74,7 @@ impl Endpoint {
     }
 
     /// Resolves an address that this server has announced. A server that does not know its own host
-    /// announces an empty one: then it is the host that was asked.
+    /// announces an empty one: then it is the host of this server.
     pub(super) fn resolve(&self, host: &str, port: u16) -> Self {
         let host = match (host, self) {
             ("" | "?", Self::Tcp { host, .. }) => host.clone(),
@@ -158,11 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_host_means_the_server_that_was_asked() {
-        let asked = Endpoint::tcp("h", 7).expect("a host");
-        assert_eq!(Some(asked.resolve("", 8)), Endpoint::tcp("h:8", 0));
+    fn empty_host_means_the_announcing_server() {
+        let announcing = Endpoint::tcp("h", 7).expect("a host");
+        assert_eq!(Some(announcing.resolve("", 8)), Endpoint::tcp("h:8", 0));
         assert_eq!(
-            Some(asked.resolve("10.0.0.1", 8)),
+            Some(announcing.resolve("10.0.0.1", 8)),
             Endpoint::tcp("10.0.0.1:8", 0)
         );
     }

@@ -10,25 +10,25 @@ use crate::store::{Override, OverrideStore, Overrides, StoreAdmin, StoreFuture};
 
 impl StoreAdmin for RedisStore {
     fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
-        self.forget(batch)
+        self.reset_checks(batch)
     }
 
     fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
-        self.forget_subject(subject)
+        self.reset_all_of(subject)
     }
 
     fn clear(&self) -> StoreFuture<()> {
-        self.forget_everything()
+        self.clear_all()
     }
 
     fn len(&self) -> StoreFuture<usize> {
-        self.count()
+        self.count_all()
     }
 
     /// Redis removes expired counters itself, except under the caller's clock.
     fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
-        if self.shared.by_callers_clock {
-            self.drop_expired(self.shared.wall.at(now))
+        if self.shared.use_client_clock {
+            self.sweep_expired(self.shared.wall.at(now))
         } else {
             StoreFuture::ready(Ok(0))
         }
@@ -43,6 +43,11 @@ impl StoreAdmin for RedisStore {
 impl OverrideStore for RedisStore {
     fn table(&self) -> &Overrides {
         &self.shared.overrides
+    }
+
+    fn loaded(&self) -> StoreFuture<()> {
+        let shared = Arc::clone(&self.shared);
+        self.spawn(async move { shared.wait_for_overrides(shared.deadline).await })
     }
 
     fn set(&self, new: Override) -> StoreFuture<()> {

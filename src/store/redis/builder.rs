@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::key::Prefix;
-use super::overrides::Seen;
+use super::overrides::OverrideCopy;
 use super::queue::QueueSettings;
 use super::servers::Servers;
 use super::slot_queues::CoalescingLimits;
 use super::tls::Tls;
 use super::url::Target;
 use super::{RedisStore, Shared};
-use crate::clock::SystemClock;
+use crate::clock::{Clock as _, SystemClock};
 use crate::error::ValidationError;
 use crate::store::Overrides;
 use crate::store::chance::chance;
@@ -27,8 +27,9 @@ pub struct RedisStoreBuilder {
     url: String,
     prefix: String,
     deadline: Duration,
-    by_callers_clock: bool,
+    use_client_clock: bool,
     coalescing: bool,
+    max_overrides: usize,
     #[cfg(feature = "redis-tls")]
     roots: Option<Vec<u8>>,
 }
@@ -60,8 +61,9 @@ impl RedisStoreBuilder {
             url: url.to_owned(),
             prefix: "tollgate".to_owned(),
             deadline: Duration::from_millis(50),
-            by_callers_clock: false,
+            use_client_clock: false,
             coalescing: true,
+            max_overrides: 100_000,
             #[cfg(feature = "redis-tls")]
             roots: None,
         }
@@ -75,7 +77,7 @@ impl RedisStoreBuilder {
     }
 
     /// Sets the deadline of a decision. Default: 50 ms. After that the result is an error, and it is
-    /// unknown whether the decision was charged, unless the message says that it was not sent.
+    /// unknown whether the decision was charged, unless the message states that it was not sent.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
@@ -88,8 +90,8 @@ impl RedisStoreBuilder {
     /// clocks of the processes, because monotonic time cannot be compared between machines. The
     /// clocks of the processes have to agree: a counter uses the one that is furthest ahead, and a
     /// key is deleted a minute after its last window ends.
-    pub fn by_callers_clock(mut self) -> Self {
-        self.by_callers_clock = true;
+    pub fn use_client_clock(mut self) -> Self {
+        self.use_client_clock = true;
         self
     }
 
@@ -102,6 +104,16 @@ impl RedisStoreBuilder {
     /// for scripts of a quarter of a millisecond.
     pub fn coalescing(mut self, on: bool) -> Self {
         self.coalescing = on;
+        self
+    }
+
+    /// Sets the maximum number of [overrides](crate::Override). Default: 100,000. Another one is
+    /// rejected with an error. Every process keeps a copy, of about 300 bytes each.
+    ///
+    /// A process that finds more at its start cannot tell which callers are blocked. Its requests
+    /// follow the failure mode of their rules, and [`Store::health`](crate::Store::health) is degraded.
+    pub fn max_overrides(mut self, max: usize) -> Self {
+        self.max_overrides = max;
         self
     }
 
@@ -157,16 +169,17 @@ impl RedisStoreBuilder {
             clock: clock.clone(),
             random: chance,
         };
+        let started_at = clock.now();
         let shared = Arc::new(Shared {
             servers: Servers::start(target, settings),
             clock,
             prefix,
             deadline: self.deadline,
-            by_callers_clock: self.by_callers_clock,
+            use_client_clock: self.use_client_clock,
             wall: WallTime::default(),
-            overrides: Overrides::new(),
+            overrides: Overrides::loading(),
             epoch: Epoch::default(),
-            seen: Seen::default(),
+            copy: OverrideCopy::new(started_at, self.max_overrides),
         });
         runtime.spawn(Shared::follow_overrides(Arc::downgrade(&shared)));
         Ok(RedisStore { shared, runtime })
@@ -179,7 +192,7 @@ impl std::fmt::Debug for RedisStoreBuilder {
         f.debug_struct("RedisStoreBuilder")
             .field("prefix", &self.prefix)
             .field("deadline", &self.deadline)
-            .field("by_callers_clock", &self.by_callers_clock)
+            .field("use_client_clock", &self.use_client_clock)
             .field("coalescing", &self.coalescing)
             .finish_non_exhaustive()
     }

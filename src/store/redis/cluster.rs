@@ -1,6 +1,6 @@
 //! A cluster: a request queue per primary, and a map from slots to primaries.
 //!
-//! The map may be outdated. A server that is asked for a slot of another server runs nothing, and
+//! The map may be outdated. A server that receives a request for a slot of another server runs nothing, and
 //! names the other one; following such a redirect charges nothing twice. When a server redirects or
 //! fails, the map is reloaded in the background.
 
@@ -145,7 +145,7 @@ impl Cluster {
 
     /// Sends a decision about one key to the primary of its slot. It is sent even if the future is
     /// dropped.
-    pub(super) fn ask(
+    pub(super) fn decision(
         &self,
         request: Request,
         due: Timestamp,
@@ -169,6 +169,26 @@ impl Cluster {
 
     pub(super) fn due(&self, within: Duration) -> Timestamp {
         self.now().saturating_add(within)
+    }
+
+    /// Returns the queue of the primary of the slot of `key`.
+    pub(super) async fn queue(
+        &self,
+        key: &str,
+        within: Duration,
+    ) -> Result<RequestQueue, RedisStoreError> {
+        Ok(self.owner(slot_of(key), within).await?.queue.clone())
+    }
+
+    /// Opens another connection to the primary of the slot of `key`. It follows no redirects.
+    pub(super) async fn dedicated(
+        &self,
+        key: &str,
+        within: Duration,
+    ) -> Result<RequestQueue, RedisStoreError> {
+        let node = self.owner(slot_of(key), within).await?;
+        let address = self.seeds[0].with_endpoint(node.endpoint.clone());
+        Ok(self.settings.start(Source::server(address), None))
     }
 
     fn send(&self, command: Command, slot: u16, due: (Timestamp, Duration)) -> PendingReply {

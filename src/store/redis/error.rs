@@ -62,6 +62,10 @@ enum Cause {
     Failed(RedisError),
     /// The reply has a form that no script of this crate returns.
     UnexpectedReply,
+    /// There are more overrides than this.
+    TooManyOverrides(usize),
+    /// The first load of the overrides is not done. Nothing was sent.
+    OverridesNotLoaded,
     /// The runtime of the store has ended.
     NoRuntime,
 }
@@ -144,6 +148,14 @@ impl RedisStoreError {
         Self::new(place, Cause::UnexpectedReply)
     }
 
+    pub(super) fn too_many_overrides(place: &Arc<str>, max: usize) -> Self {
+        Self::new(place, Cause::TooManyOverrides(max))
+    }
+
+    pub(super) fn overrides_not_loaded(place: &Arc<str>) -> Self {
+        Self::new(place, Cause::OverridesNotLoaded)
+    }
+
     pub(super) fn no_runtime(place: &Arc<str>) -> Self {
         Self::new(place, Cause::NoRuntime)
     }
@@ -164,8 +176,9 @@ impl RedisStoreError {
             | Cause::Forbidden(_)
             | Cause::UnknownPrimary(_)
             | Cause::UnexpectedReply
-            | Cause::NoRuntime => StoreErrorKind::Refused,
-            Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Refused,
+            | Cause::TooManyOverrides(_)
+            | Cause::NoRuntime => StoreErrorKind::Permanent,
+            Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Permanent,
             Cause::QueueFull | Cause::OutOfMemory(_) | Cause::NotPersisted(_) => {
                 StoreErrorKind::Exhausted
             }
@@ -179,6 +192,7 @@ impl RedisStoreError {
             | Cause::Demoted
             | Cause::Redirected(..)
             | Cause::NoOwner(_)
+            | Cause::OverridesNotLoaded
             | Cause::Failed(_) => StoreErrorKind::Unavailable,
         }
     }
@@ -217,6 +231,8 @@ impl RedisStoreError {
             | Cause::Forbidden(_)
             | Cause::UnknownPrimary(_)
             | Cause::UnexpectedReply
+            | Cause::TooManyOverrides(_)
+            | Cause::OverridesNotLoaded
             | Cause::NoRuntime => false,
         }
     }
@@ -315,6 +331,8 @@ impl From<RedisStoreError> for StoreError {
             | Cause::UnknownPrimary(_)
             | Cause::NoOwner(_)
             | Cause::UnexpectedReply
+            | Cause::TooManyOverrides(_)
+            | Cause::OverridesNotLoaded
             | Cause::NoRuntime => store_error,
         }
     }

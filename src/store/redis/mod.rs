@@ -43,7 +43,7 @@ use tokio::runtime::Handle;
 
 use self::error::RedisStoreError;
 use self::key::Prefix;
-use self::overrides::Seen;
+use self::overrides::OverrideCopy;
 use self::request::{Reading, Request};
 use self::script::Verb;
 use self::servers::Servers;
@@ -78,7 +78,11 @@ pub use self::builder::RedisStoreBuilder;
 /// - **One key per subject**, `prefix:v2:{tag}`, with all its counters, and one per sliding log or
 ///   sliding-bucket counter, `prefix:v2:{tag}:id`. Every key has a time to live that covers its
 ///   counters; a key that lost it gets it back with the next decision. Keys of version 1 are ignored.
-///   [Overrides](crate::Override) have a key of their own, which every process polls twice a second.
+/// - **Overrides.** [Overrides](crate::Override) have a key of their own, whose version every process
+///   polls twice a second. Changes are read from a log; a process that has missed more than 1,000
+///   reads all overrides in pages, over another connection. Until the first load is done, requests
+///   wait up to the deadline and then follow the failure mode of their rules. At most 100,000:
+///   [`max_overrides`](RedisStoreBuilder::max_overrides).
 /// - **Never twice.** A call whose reply is lost may have been charged. It is not repeated.
 /// - **Coalesced.** Up to 64 decisions that wait at the same time share one call. Each is decided on
 ///   its own, in the order of arrival. See [`coalescing`](RedisStoreBuilder::coalescing).
@@ -118,11 +122,11 @@ pub use self::builder::RedisStoreBuilder;
 /// `valkey://localhost:6379` or `valkeys+cluster://host,host`. The characters `/ ? # @ : %` in a
 /// password are written as `%2F %3F %23 %40 %3A %25`.
 ///
-/// **Sentinel.** The sentinels are asked for the primary of this name, and once a second whether it
-/// has changed. The primary must also report that role itself. User and password are for the primary,
+/// **Sentinel.** The store queries the sentinels for the primary of this name, and once a second whether
+/// it has changed. The primary must also report that role itself. User and password are for the primary,
 /// and for sentinels that require them.
 ///
-/// **Cluster.** The hosts are asked first. All other nodes are discovered, also after a failover.
+/// **Cluster.** The hosts are queried first. All other nodes are discovered, also after a failover.
 /// Nodes are addressed as they announce themselves: these addresses must be reachable, and for TLS in
 /// their certificates.
 ///
@@ -150,7 +154,7 @@ pub use self::builder::RedisStoreBuilder;
 /// Under a `maxmemory` with an eviction policy, counters are lost when the server is full, and their
 /// callers start again at zero. A failover may lose writes that were not replicated.
 ///
-/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hset +hdel +hgetall +pttl
+/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hmget +hset +hdel +hgetall +hscan +pttl
 /// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for
 /// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len); in a cluster `+cluster|slots +asking`,
 /// behind sentinels `+role`.
@@ -170,12 +174,12 @@ struct Shared {
     clock: SystemClock,
     prefix: Prefix,
     deadline: Duration,
-    by_callers_clock: bool,
-    /// Wall-clock time of the callers, for `by_callers_clock`.
+    use_client_clock: bool,
+    /// Wall-clock time of the callers, for `use_client_clock`.
     wall: WallTime,
     overrides: Overrides,
     epoch: Epoch,
-    seen: Seen,
+    copy: OverrideCopy,
 }
 
 impl RedisStore {
@@ -191,28 +195,28 @@ impl RedisStore {
     }
 
     /// Sends a batch, and reads the reply with `read`. It is sent even if the future is dropped.
-    /// `unasked` is the result if no check of the batch has a counter.
-    fn ask<T: Send + 'static>(
+    /// `unsent` is the result if no check of the batch has a counter.
+    fn send<T: Send + 'static>(
         &self,
         verb: Verb,
         batch: &Batch<'_>,
         (now, charged_at): (Timestamp, Timestamp),
         read: impl FnOnce(&Reading, &[u8]) -> Option<T> + Send + 'static,
-        unasked: impl FnOnce(&Reading) -> T,
+        unsent: impl FnOnce(&Reading) -> T,
     ) -> StoreFuture<T> {
         let shared = &self.shared;
         // Monotonic clocks of different machines cannot be compared, wall clocks can.
         let now = shared.wall.at(now);
-        let clock = shared.by_callers_clock.then_some(now);
+        let clock = shared.use_client_clock.then_some(now);
         let (request, reading) = Request::new(verb, batch, clock, charged_at, &shared.prefix);
         if request.keys.is_empty() {
-            return StoreFuture::ready(Ok(unasked(&reading)));
+            return StoreFuture::ready(Ok(unsent(&reading)));
         }
         let read = move |reply: &Bytes| read(&reading, reply);
         match &shared.servers {
             Servers::Cluster(cluster) if request.keys.len() > 1 => {
                 let due = cluster.now().saturating_add(shared.deadline);
-                let reply = multi_slot::ask(cluster, request, due);
+                let reply = multi_slot::decide(cluster, request, due);
                 let place = Arc::clone(cluster.place());
                 // In a task: a dropped future must not leave a part charged.
                 self.spawn(async move {
@@ -227,15 +231,15 @@ impl RedisStore {
         }
     }
 
-    fn ask_verdict(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+    fn send_usages(&self, verb: Verb, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let at = self.shared.wall.at(now);
-        let unasked = move |reading: &Reading| reading.without_asking(at);
-        self.ask(
+        let unsent = move |reading: &Reading| reading.usages_without_counters(at);
+        self.send(
             verb,
             batch,
             (now, Timestamp::EPOCH),
-            Reading::verdict,
-            unasked,
+            Reading::usages,
+            unsent,
         )
     }
 
@@ -271,19 +275,19 @@ impl RedisStore {
 
 impl Store for RedisStore {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask_verdict(Verb::Decide, batch, now)
+        self.send_usages(Verb::Decide, batch, now)
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask_verdict(Verb::Peek, batch, now)
+        self.send_usages(Verb::Peek, batch, now)
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.ask_verdict(Verb::Record, batch, now)
+        self.send_usages(Verb::Record, batch, now)
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.ask(
+        self.send(
             Verb::Refund,
             batch,
             (now, charged_at),
@@ -294,7 +298,10 @@ impl Store for RedisStore {
 
     /// Degraded while a server of the store fails; the message names each of them.
     fn health(&self) -> StoreHealth {
-        let failing = self.shared.servers.failing();
+        let mut failing = self.shared.servers.failing();
+        if failing.is_empty() {
+            failing.extend(self.shared.failing_load());
+        }
         let Some(since) = failing.iter().map(|(since, _)| *since).min() else {
             return StoreHealth::Healthy;
         };

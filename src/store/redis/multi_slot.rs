@@ -23,13 +23,13 @@ use crate::clock::Timestamp;
 const REFUND_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Sends a request of any number of subjects. If it has one, it is queued when this returns.
-pub(super) fn ask(
+pub(super) fn decide(
     cluster: &Arc<Cluster>,
     request: Request,
     due: Timestamp,
 ) -> impl Future<Output = Reply> + Send + use<> {
     let whole = if request.subjects() == 1 {
-        Ok(cluster.ask(request, due))
+        Ok(cluster.decision(request, due))
     } else {
         Err(Parts {
             cluster: Arc::clone(cluster),
@@ -41,7 +41,7 @@ pub(super) fn ask(
     async move {
         match whole {
             Ok(reply) => reply.await,
-            Err(parts) => parts.ask().await,
+            Err(parts) => parts.run().await,
         }
     }
 }
@@ -75,13 +75,13 @@ impl DeniedGroups {
 }
 
 impl Parts {
-    async fn ask(self) -> Reply {
+    async fn run(self) -> Reply {
         let replies = match self.verb {
             Verb::Decide => self.charge().await?,
             // Independent of each other: an error of one is no reason to leave out the others.
             Verb::Peek | Verb::Record | Verb::Refund => {
                 let parts = self.requests.iter();
-                let sent = parts.map(|part| self.cluster.ask(part.clone(), self.due));
+                let sent = parts.map(|part| self.cluster.decision(part.clone(), self.due));
                 let replies = join_all(sent).await;
                 replies.into_iter().collect::<Result<Vec<_>, _>>()?
             }
@@ -104,7 +104,7 @@ impl Parts {
             // A dry run that an earlier part denied is not charged by the later ones.
             request.set_uncharged(|group| denied.contains(group));
             let (earlier, later) = (&order[..turn], &order[turn + 1..]);
-            match self.cluster.ask(request.clone(), self.due).await {
+            match self.cluster.decision(request.clone(), self.due).await {
                 Ok(reply) => {
                     at = at.or_else(|| reply::instant(&reply));
                     denied.add(&request, &reply);
@@ -203,7 +203,7 @@ impl Parts {
 
     fn peek(&self, place: usize) -> impl Future<Output = (usize, Reply)> + Send + use<> {
         let request = self.requests[place].with_verb(Verb::Peek);
-        let sent = self.cluster.ask(request, self.due);
+        let sent = self.cluster.decision(request, self.due);
         async move { (place, sent.await) }
     }
 
@@ -217,6 +217,6 @@ impl Parts {
         let charged_at = reply::instant(reply).unwrap_or(Timestamp::EPOCH);
         let request = self.requests[place].to_refund(charged_at, is_charged);
         let due = self.cluster.now().saturating_add(REFUND_DEADLINE);
-        self.cluster.ask(request, due)
+        self.cluster.decision(request, due)
     }
 }

@@ -1,33 +1,66 @@
-//! Overrides in Redis: one key for all of them, and a copy in every process.
+//! Overrides in Redis: one hash for all of them, with a log of changes, and a copy in every process.
+//!
+//! Every process polls the version of the hash. It reads the changes since its own version from the
+//! log. If the log no longer has them, it reads the whole hash in pages, over a connection of its own:
+//! no decision waits for them.
 
-use std::collections::HashMap;
+mod codec;
+mod load;
+
 use std::collections::hash_map::RandomState;
-use std::fmt::Write as _;
 use std::hash::BuildHasher as _;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use tokio::sync::Mutex;
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::time::timeout;
 
+use self::codec::written;
+use self::load::CopyState;
 use super::Shared;
 use super::call::ScriptCall;
 use super::error::RedisStoreError;
 use super::key::Prefix;
 use super::script;
-use crate::clock::Timestamp;
-use crate::key::{Subject, Value};
+use crate::clock::{Clock as _, Timestamp};
+use crate::error::StoreErrorKind;
 use crate::store::Override;
 
-/// Interval of polls. A change is known to all processes within a second.
-const POLL_INTERVAL: Duration = Duration::from_millis(400);
-/// Field with the version of the overrides.
-const VERSION: &str = "version";
+/// Number of changes that the log keeps. A process that has missed more reads all overrides.
+const LOG_LEN: u64 = 1_000;
 
-/// Version of the copy in this process: `None` if unknown, `Some(None)` if there was none to copy.
-/// Locked while the copy changes, so that no older one replaces it.
-pub(super) type Seen = Mutex<Option<Option<String>>>;
+/// State of the copy.
+#[derive(Clone, Debug)]
+enum LoadState {
+    /// The first load runs.
+    Loading,
+    /// Attempts of the first load fail since this time.
+    Failing(Timestamp, RedisStoreError),
+    Loaded,
+    /// It was loaded, and updates fail since this time. The last copy stays valid.
+    Outdated(Timestamp, RedisStoreError),
+}
+
+/// Copy of the overrides in this process: what is known of it outside of the task that keeps it.
+#[derive(Debug)]
+pub(super) struct OverrideCopy {
+    /// Version of the copy. Locked while the copy changes, so that no older one replaces it.
+    state: tokio::sync::Mutex<CopyState>,
+    load: watch::Sender<LoadState>,
+    started_at: Timestamp,
+    max: usize,
+}
+
+impl OverrideCopy {
+    pub(super) fn new(started_at: Timestamp, max: usize) -> Self {
+        Self {
+            state: tokio::sync::Mutex::default(),
+            load: watch::Sender::new(LoadState::Loading),
+            started_at,
+            max,
+        }
+    }
+}
 
 impl Shared {
     /// Sets an override for all processes.
@@ -40,11 +73,15 @@ impl Shared {
         } else {
             new.quota().window().to_string()
         };
-        let whose = Prefix::hash_of(&new.subject(), new.rule());
-        let mut seen = self.seen.lock().await;
-        self.change("set", &whose, &window, &written(&new)).await?;
+        // Locked, so that the poll does not replace the copy by an older one in between.
+        let mut state = self.copy.state.lock().await;
+        let removed = self.change("set", &new, &window).await?;
+        if removed < 0 {
+            let place = self.servers.place();
+            return Err(RedisStoreError::too_many_overrides(place, self.copy.max));
+        }
         self.overrides.set(new);
-        *seen = None;
+        state.has_own_changes = true;
         Ok(())
     }
 
@@ -53,168 +90,65 @@ impl Shared {
         self: Arc<Self>,
         of: Override,
     ) -> Result<bool, RedisStoreError> {
-        let whose = Prefix::hash_of(&of.subject(), of.rule());
-        let mut seen = self.seen.lock().await;
-        let removed = self.change("remove", &whose, "", "").await?;
+        let mut state = self.copy.state.lock().await;
+        let removed = self.change("remove", &of, "").await?;
         self.overrides.remove(&of.subject(), of.rule());
-        *seen = None;
+        state.has_own_changes |= removed > 0;
         Ok(removed > 0)
     }
 
     async fn change(
         &self,
         verb: &str,
-        whose: &str,
+        new: &Override,
         window: &str,
-        value: &str,
-    ) -> Result<u64, RedisStoreError> {
-        let clock = if self.by_callers_clock { "" } else { "server" };
-        // Only has to differ from earlier versions; they are not ordered.
+    ) -> Result<i64, RedisStoreError> {
+        let clock = if self.use_client_clock { "" } else { "server" };
+        let field = Prefix::hash_of(&new.subject(), new.rule());
+        let of = written(&Override::of(new.subject(), new.rule()));
         let random = RandomState::new();
-        let version = format!("{:016x}{:016x}", random.hash_one(0), random.hash_one(1));
-        let arguments = [verb, whose, window, value, clock, &version].map(str::as_bytes);
+        let id = format!("{:016x}{:016x}", random.hash_one(0), random.hash_one(1));
+        let (max, log) = (self.copy.max.to_string(), LOG_LEN.to_string());
+        let value = written(new);
+        let arguments = [verb, &field, &of, window, &value, clock, &id, &max, &log];
         let call = ScriptCall {
             script: script::overrides(),
             keys: &[self.prefix.of_overrides()],
-            arguments: &arguments,
+            arguments: &arguments.map(str::as_bytes),
         };
         self.servers.run(call, super::upkeep::DEADLINE).await
     }
 
-    /// Polls until the store is dropped.
-    pub(super) async fn follow_overrides(shared: Weak<Self>) {
-        while let Some(shared) = shared.upgrade() {
-            // Without a reply, the last copy stays in force.
-            let _ = shared.copy_overrides().await;
-            drop(shared);
-            sleep(POLL_INTERVAL).await;
+    /// Waits up to `within` until the first load is done.
+    pub(super) async fn wait_for_overrides(&self, within: Duration) -> Result<(), RedisStoreError> {
+        let mut load = self.copy.load.subscribe();
+        let ended = load.wait_for(|load| !matches!(load, LoadState::Loading));
+        match timeout(within, ended).await {
+            Ok(Ok(load)) => match &*load {
+                LoadState::Failing(_, error) => Err(error.clone()),
+                LoadState::Loading | LoadState::Loaded | LoadState::Outdated(..) => Ok(()),
+            },
+            Ok(Err(_)) => Ok(()),
+            Err(_) => Err(RedisStoreError::overrides_not_loaded(self.servers.place())),
         }
     }
 
-    /// Copies the overrides if their version has changed.
-    async fn copy_overrides(&self) -> Result<(), RedisStoreError> {
-        let mut seen = self.seen.lock().await;
-        let key = self.prefix.of_overrides();
-        let mut get = redis::cmd("HGET");
-        let version = get.arg(&key).arg(VERSION);
-        let version: Option<String> = self.servers.command(&key, version, self.deadline).await?;
-        if *seen == Some(version) {
-            return Ok(());
-        }
-        let mut all = redis::cmd("HGETALL");
-        let all: HashMap<String, String> = self
-            .servers
-            .command(&key, all.arg(&key), self.deadline)
-            .await?;
-        let fields = all.iter().filter(|(field, _)| *field != VERSION);
-        self.overrides
-            .replace(fields.filter_map(|(_, value)| read(value)));
-        // The version that was copied, which may be later than the one read first.
-        *seen = Some(all.get(VERSION).cloned());
-        Ok(())
-    }
-}
-
-/// Writes an override: expiry, rule, quota and the dimensions of the subject.
-fn written(this: &Override) -> String {
-    let plain = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let ends = this.ends().map(|ends| ends.as_micros().to_string());
-    let quota = plain(&this.quota().to_string());
-    let mut text = ends.unwrap_or_else(|| "-".to_owned());
-    let _ = write!(text, " {} {quota}", plain(this.rule()));
-    for (name, value) in this.subject().dimensions() {
-        let (kind, value) = match value {
-            Value::Text(text) => ("text", plain(text)),
-            Value::Number(number) => ("number", number.to_string()),
-            Value::Negative(number) => ("number", number.to_string()),
-            Value::Address(address) => ("address", address.to_string()),
-        };
-        let _ = write!(text, " {}={kind}:{value}", plain(name));
-    }
-    text
-}
-
-/// Reads an override. `None` if the text is none, or comes from a later version of this crate.
-fn read(text: &str) -> Option<Override> {
-    let mut words = text.split(' ');
-    let ends = words.next()?;
-    let (rule, quota) = (decoded(words.next()?)?, decoded(words.next()?)?);
-    let mut dimensions = Vec::new();
-    for word in words {
-        let (name, value) = word.split_once('=')?;
-        let (kind, value) = value.split_once(':')?;
-        dimensions.push((decoded(name)?, kind, decoded(value)?));
-    }
-    let dimensions = dimensions.iter().map(|(name, kind, text)| {
-        let value = match *kind {
-            "text" => Value::Text(text),
-            "number" if text.starts_with('-') => Value::from(text.parse::<i64>().ok()?),
-            "number" => Value::Number(text.parse().ok()?),
-            "address" => Value::Address(text.parse().ok()?),
-            _ => return None,
-        };
-        Some((name.as_str(), value))
-    });
-    let dimensions: Vec<_> = dimensions.collect::<Option<_>>()?;
-    let subject = Subject::from_dimensions(&dimensions).ok()?;
-    let read = Override::new(subject, rule, quota).ok()?;
-    Some(match ends {
-        "-" => read,
-        micros => read.until(Timestamp::from_micros(micros.parse().ok()?)),
-    })
-}
-
-fn decoded(text: &str) -> Option<String> {
-    let text = percent_decode_str(text).decode_utf8().ok()?;
-    Some(text.into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::Ipv6Addr;
-
-    use super::*;
-
-    #[test]
-    fn overrides_are_read_as_they_were_written() {
-        let subjects = [
-            Subject::all(),
-            Subject::from("a b=c:d%20"),
-            Subject::from(7),
-            Subject::from(i64::MIN),
-            Subject::from([("ip", Ipv6Addr::LOCALHOST)]),
-            Subject::from([("gr oup", "ü"), ("user", ""), ("", "x"), ("y", "=")]),
-        ];
-        let quotas = [
-            "blocked",
-            "unlimited",
-            "50/minute, token-bucket, burst 20",
-            "9/month, fixed-window",
-        ];
-        let until = Timestamp::from_micros(1_796_083_200_000_001);
-        for subject in subjects {
-            for quota in quotas {
-                let for_good = Override::new(subject, "a:rule=%", quota).expect("valid");
-                for this in [for_good.clone(), for_good.until(until)] {
-                    let text = written(&this);
-                    assert_eq!(read(&text).as_ref(), Some(&this), "{text}");
-                }
+    /// Returns since when and why the overrides are not loaded, once decisions fail for it, or why
+    /// they will stay outdated.
+    pub(super) fn failing_load(&self) -> Option<(Timestamp, RedisStoreError)> {
+        match &*self.copy.load.borrow() {
+            LoadState::Loaded => None,
+            LoadState::Failing(since, error) => Some((*since, error.clone())),
+            LoadState::Outdated(since, error) => {
+                let is_permanent = error.kind() == StoreErrorKind::Permanent;
+                is_permanent.then(|| (*since, error.clone()))
+            }
+            LoadState::Loading => {
+                let since = self.copy.started_at;
+                let is_late = self.clock.now().duration_since(since) > self.deadline;
+                let error = || RedisStoreError::overrides_not_loaded(self.servers.place());
+                is_late.then(|| (since, error()))
             }
         }
-    }
-
-    #[test]
-    fn malformed_overrides_are_ignored() {
-        for text in [
-            "",
-            "-",
-            "- rule",
-            "- rule 5",
-            "x rule 5%2F1h",
-            "- rule 5%2F1h a=ghost:b",
-        ] {
-            assert_eq!(read(text), None, "{text}");
-        }
-        assert!(read("- rule 5%2F1h a=text:b").is_some());
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Row {
 
 impl Reading {
     /// Decodes a reply. Returns `None` if it is malformed.
-    pub(super) fn verdict(&self, reply: &[u8]) -> Option<Usages> {
+    pub(super) fn usages(&self, reply: &[u8]) -> Option<Usages> {
         let at = instant(reply)?;
         let mut usages = Usages::with_live(self.live, at);
         for row in &self.rows {
@@ -39,7 +39,7 @@ impl Reading {
     }
 
     /// Returns the usages of a batch in which no check has a counter.
-    pub(super) fn without_asking(&self, now: Timestamp) -> Usages {
+    pub(super) fn usages_without_counters(&self, now: Timestamp) -> Usages {
         let mut usages = Usages::with_live(self.live, now);
         for row in &self.rows {
             usages.push(without_counter(row.limit, now));
@@ -97,7 +97,7 @@ fn decode(bytes: &[u8], limit: u64) -> Option<Usage> {
     let outcome = match outcome {
         0 => Outcome::Allowed,
         1 => Outcome::Denied,
-        2 => Outcome::Never,
+        2 => Outcome::ExceedsCapacity,
         _ => return None,
     };
     let reset_at = Timestamp::end(decode_number(reset_at));

@@ -17,7 +17,7 @@ use super::tls_probe::TlsProbe;
 /// Time that one sentinel has to reply. There are others.
 const WITHIN: Duration = Duration::from_millis(300);
 /// Interval of checks whether the primary has changed. An old primary that lost contact with the
-/// sentinels does not know that it was replaced, and still accepts writes.
+/// sentinels may not have learned that it was replaced, and then still accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sentinels, and the name of the primary.
@@ -113,12 +113,12 @@ impl Sentinels {
         }
     }
 
-    /// Asks one sentinel after the other, beginning with the one that replied last.
+    /// Queries one sentinel after the other, beginning with the one that replied last.
     async fn find_primary(&mut self) -> Result<Endpoint, RedisStoreError> {
         let mut error = RedisStoreError::unknown_primary(&self.place(), &self.name);
         for _ in 0..self.addresses.len() {
             let address = self.addresses[self.current].clone();
-            match timeout(WITHIN, self.ask(&address)).await {
+            match timeout(WITHIN, self.query(&address)).await {
                 Ok(Ok(Some(primary))) => return Ok(primary),
                 Ok(Ok(None)) => {}
                 Ok(Err(cause)) => error = RedisStoreError::connecting(&address.place(), cause),
@@ -130,22 +130,22 @@ impl Sentinels {
         Err(error)
     }
 
-    /// Asks one sentinel, first without credentials: most sentinels have none.
-    async fn ask(&mut self, address: &Address) -> Result<Option<Endpoint>, ConnectError> {
+    /// Queries one sentinel, first without credentials: most sentinels have none.
+    async fn query(&mut self, address: &Address) -> Result<Option<Endpoint>, ConnectError> {
         let anonymous = Address::new(
             address.endpoint.clone(),
             Arc::new(address.login.without_password()),
         );
-        match self.ask_as(&anonymous).await {
+        match self.query_as(&anonymous).await {
             Err(ConnectError::Failed(error)) if is_authentication_error(&error) => {
                 self.connection = None;
-                self.ask_as(address).await
+                self.query_as(address).await
             }
             other => other,
         }
     }
 
-    async fn ask_as(&mut self, address: &Address) -> Result<Option<Endpoint>, ConnectError> {
+    async fn query_as(&mut self, address: &Address) -> Result<Option<Endpoint>, ConnectError> {
         let line = match &mut self.connection {
             Some(line) => line,
             none => {

@@ -23,38 +23,87 @@ const FIRST_ATTEMPT: Duration = Duration::from_secs(2);
 /// One server, or a cluster.
 #[derive(Clone, Debug)]
 pub(super) enum Servers {
-    One(RequestQueue),
+    One(SingleServer),
     Cluster(Arc<Cluster>),
+}
+
+/// A server, or the primary that sentinels name.
+#[derive(Clone, Debug)]
+pub(super) struct SingleServer {
+    queue: RequestQueue,
+    target: Target,
+    settings: QueueSettings,
+}
+
+impl SingleServer {
+    fn start(target: Target, settings: QueueSettings) -> Self {
+        Self {
+            queue: Self::connect(&target, &settings),
+            target,
+            settings,
+        }
+    }
+
+    /// Opens a connection with a queue of its own.
+    fn connect(target: &Target, settings: &QueueSettings) -> RequestQueue {
+        let source = match target.clone() {
+            Target::Sentinels {
+                sentinels,
+                name,
+                login,
+            } => Source::Primary(Sentinels::new(sentinels, name, login)),
+            Target::One(address) => Source::server(address),
+            Target::Cluster(mut seeds) => Source::server(seeds.swap_remove(0)),
+        };
+        settings.start(source, None)
+    }
 }
 
 impl Servers {
     /// Starts to connect.
     pub(super) fn start(target: Target, settings: QueueSettings) -> Self {
         match target {
-            Target::One(address) => Self::One(settings.start(Source::server(address), None)),
-            Target::Sentinels {
-                sentinels,
-                name,
-                login,
-            } => {
-                let sentinels = Sentinels::new(sentinels, name, login);
-                Self::One(settings.start(Source::Primary(sentinels), None))
-            }
             Target::Cluster(seeds) => Self::Cluster(Cluster::start(seeds, settings)),
+            target => Self::One(SingleServer::start(target, settings)),
+        }
+    }
+
+    /// Returns the queue of decisions of the server of a key.
+    pub(super) async fn queue(
+        &self,
+        key: &str,
+        within: Duration,
+    ) -> Result<RequestQueue, RedisStoreError> {
+        match self {
+            Self::One(server) => Ok(server.queue.clone()),
+            Self::Cluster(cluster) => cluster.queue(key, within).await,
+        }
+    }
+
+    /// Opens another connection to the server of a key, for long replies. It closes when the queue is
+    /// dropped. Its failures do not affect decisions.
+    pub(super) async fn dedicated(
+        &self,
+        key: &str,
+        within: Duration,
+    ) -> Result<RequestQueue, RedisStoreError> {
+        match self {
+            Self::One(server) => Ok(SingleServer::connect(&server.target, &server.settings)),
+            Self::Cluster(cluster) => cluster.dedicated(key, within).await,
         }
     }
 
     /// Addresses, for error messages.
     pub(super) fn place(&self) -> &Arc<str> {
         match self {
-            Self::One(queue) => queue.place(),
+            Self::One(server) => server.queue.place(),
             Self::Cluster(cluster) => cluster.place(),
         }
     }
 
     pub(super) fn is_connected(&self) -> bool {
         match self {
-            Self::One(queue) => queue.is_connected(),
+            Self::One(server) => server.queue.is_connected(),
             Self::Cluster(cluster) => cluster.is_connected(),
         }
     }
@@ -62,7 +111,7 @@ impl Servers {
     /// Returns since when servers fail, and why; one entry per server.
     pub(super) fn failing(&self) -> Vec<(Timestamp, RedisStoreError)> {
         match self {
-            Self::One(queue) => queue.failing().into_iter().collect(),
+            Self::One(server) => server.queue.failing().into_iter().collect(),
             Self::Cluster(cluster) => cluster.failing(),
         }
     }
@@ -86,7 +135,7 @@ impl Servers {
     /// Sends a decision to the server of its first key. The other keys must have the same slot.
     pub(super) fn decide(&self, request: Request, within: Duration) -> PendingReply {
         match self {
-            Self::One(queue) => queue.enqueue(Command::Decide(request), within),
+            Self::One(server) => server.queue.enqueue(Command::Decide(request), within),
             Self::Cluster(cluster) => cluster.decide(request, cluster.due(within)),
         }
     }
@@ -115,7 +164,7 @@ impl Servers {
 
     fn enqueue(&self, key: &str, command: Command, within: Duration) -> PendingReply {
         match self {
-            Self::One(queue) => queue.enqueue(command, within),
+            Self::One(server) => server.queue.enqueue(command, within),
             Self::Cluster(cluster) => cluster.enqueue(key, command, within),
         }
     }
@@ -126,7 +175,7 @@ impl Servers {
         within: Duration,
     ) -> Result<Vec<RequestQueue>, RedisStoreError> {
         match self {
-            Self::One(queue) => Ok(vec![queue.clone()]),
+            Self::One(server) => Ok(vec![server.queue.clone()]),
             Self::Cluster(cluster) => cluster.primaries(within).await,
         }
     }

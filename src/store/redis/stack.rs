@@ -65,7 +65,7 @@ impl RedisStoreBuilder {
         let store = self.build()?;
         let failing = store.shared.servers.first_attempt().await;
         let mut errors = failing.into_iter();
-        if let Some(error) = errors.find(|error| error.kind() == StoreErrorKind::Refused) {
+        if let Some(error) = errors.find(|error| error.kind() == StoreErrorKind::Permanent) {
             return Err(Error::Store(error.into()));
         }
         Ok(Arc::new(DenyCache::new(store)))

@@ -29,7 +29,7 @@ pub(super) async fn load(
 }
 
 /// `[[first, last, [host, port, …], replicas …], …]`
-fn read(asked: &Endpoint, reply: Value) -> Option<Vec<SlotRange>> {
+fn read(source: &Endpoint, reply: Value) -> Option<Vec<SlotRange>> {
     let Value::Array(ranges) = reply else {
         return None;
     };
@@ -54,7 +54,7 @@ fn read(asked: &Endpoint, reply: Value) -> Option<Vec<SlotRange>> {
             Value::SimpleString(host) => host.clone(),
             _ => String::new(),
         };
-        let primary = asked.resolve(&host, u16::try_from(*port).ok()?);
+        let primary = source.resolve(&host, u16::try_from(*port).ok()?);
         Some((
             u16::try_from(*first).ok()?,
             u16::try_from(*last).ok()?,
@@ -75,8 +75,8 @@ mod tests {
     }
 
     #[test]
-    fn primaries_are_read_and_replicas_passed_over() {
-        let asked = Endpoint::tcp("seed", 7).expect("a host");
+    fn primaries_are_read_and_replicas_ignored() {
+        let source = Endpoint::tcp("seed", 7).expect("a host");
         let ranges = Value::Array(vec![
             Value::Array(vec![
                 Value::Int(0),
@@ -90,12 +90,12 @@ mod tests {
             (0, 9, Endpoint::tcp("a:1", 0).expect("a host")),
             (10, 16_383, Endpoint::tcp("seed:3", 0).expect("a host")),
         ];
-        assert_eq!(read(&asked, ranges), Some(expected));
+        assert_eq!(read(&source, ranges), Some(expected));
     }
 
     #[test]
-    fn anything_else_is_nonsense() {
-        let asked = Endpoint::tcp("seed", 7).expect("a host");
+    fn malformed_replies_are_rejected() {
+        let source = Endpoint::tcp("seed", 7).expect("a host");
         let short = Value::Array(vec![Value::Int(0), Value::Int(9)]);
         let port = Value::Array(vec![Value::Int(0), Value::Int(9), host("a", 70_000)]);
         for wrong in [
@@ -103,7 +103,7 @@ mod tests {
             Value::Array(vec![short]),
             Value::Array(vec![port]),
         ] {
-            assert_eq!(read(&asked, wrong), None);
+            assert_eq!(read(&source, wrong), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Forgetting and counting: what goes through keys instead of deciding about them.
+//! Operations of operators on many keys: reset, clear, count, sweep.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::clock::Timestamp;
 use crate::key::Subject;
 use crate::store::StoreFuture;
 
-/// Nobody's request waits for these, and a page of keys takes its time.
+/// Deadline of operations that no request waits for. A page of keys takes longer than a decision.
 pub(super) const DEADLINE: Duration = Duration::from_secs(5);
-/// How many keys are looked at in one go.
+/// Keys per page of a scan.
 const PAGE: usize = 500;
 
 impl RedisStore {
-    pub(super) fn forget(&self, batch: &Batch<'_>) -> StoreFuture<()> {
+    pub(super) fn reset_checks(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let mut ids_of: HashMap<String, Vec<[u8; 5]>> = HashMap::new();
         for check in batch.checks() {
             let ids = ids_of
@@ -42,7 +42,7 @@ impl RedisStore {
         })
     }
 
-    pub(super) fn forget_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
+    pub(super) fn reset_all_of(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let (servers, key) = (self.shared.servers.clone(), self.shared.prefix.key(subject));
         self.spawn_change(async move {
             let _: u64 = servers.upkeep(&[key], &[b"remove_all", b"0"]).await?;
@@ -50,7 +50,7 @@ impl RedisStore {
         })
     }
 
-    pub(super) fn forget_everything(&self) -> StoreFuture<()> {
+    pub(super) fn clear_all(&self) -> StoreFuture<()> {
         let servers = self.shared.servers.clone();
         let pattern = self.shared.prefix.pattern_with_logs();
         self.spawn_change(async move {
@@ -68,16 +68,16 @@ impl RedisStore {
         })
     }
 
-    pub(super) fn count(&self) -> StoreFuture<usize> {
-        self.add_up("count", Timestamp::EPOCH)
+    pub(super) fn count_all(&self) -> StoreFuture<usize> {
+        self.sum_over_keys("count", Timestamp::EPOCH)
     }
 
-    pub(super) fn drop_expired(&self, now: Timestamp) -> StoreFuture<usize> {
-        self.add_up("sweep", now)
+    pub(super) fn sweep_expired(&self, now: Timestamp) -> StoreFuture<usize> {
+        self.sum_over_keys("sweep", now)
     }
 
-    /// Goes through all keys, and adds up what the script says.
-    fn add_up(&self, verb: &'static str, now: Timestamp) -> StoreFuture<usize> {
+    /// Runs the script for all keys, and returns the sum of its replies.
+    fn sum_over_keys(&self, verb: &'static str, now: Timestamp) -> StoreFuture<usize> {
         let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
         let now = now.as_micros().to_string();
         self.spawn(async move {
@@ -108,13 +108,13 @@ impl Servers {
     }
 }
 
-/// All keys of a pattern, some at a time.
+/// Keys of a pattern, page by page.
 ///
-/// A scan may show a key twice while the server moves its tables about. What is done here to a
-/// key may be done twice; only counting would count it twice, and is said to be rough.
+/// A scan may return a key twice while the server resizes its tables. Removing a key twice does no
+/// harm; a count may include it twice, as the documentation of the store states.
 struct Pages<'a> {
     pattern: &'a str,
-    /// `None` when all have been seen.
+    /// `None` after the last page.
     cursor: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Some more keys, of which there is at least one; `None` if there are no more.
+    /// Returns the next page, which has at least one key; `None` after the last one.
     async fn next(&mut self, queue: &RequestQueue) -> Result<Option<Vec<String>>, RedisStoreError> {
         while let Some(cursor) = self.cursor {
             let mut scan = redis::cmd("SCAN");

@@ -1,4 +1,4 @@
-//! What the page draws of a whole day, which no test could wait for.
+//! What the dashboard draws of a whole day, on a manual clock.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{Served, TOKEN};
 use crate::browser::Browser;
 use crate::support::http::{echo, layer, send};
 
-/// A day of an API: some who do as they are told, a job that never waits, and in the last hour
-/// somebody who guesses passwords.
+/// A day of an API: well-behaved users, a job that never waits, and password guessing in the last
+/// hour.
 async fn a_day() -> Served {
     let policy = Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5).tier("enterprise", 20))
@@ -70,7 +70,7 @@ async fn a_day() -> Served {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_over_time_for_an_hour_and_for_a_day() {
     let served = a_day().await;
-    let told = served.get("statistics").await.json();
+    let statistics = served.get("statistics").await.json();
     let page = format!("http://{}/admin", served.address);
     for scheme in ["light", "dark"] {
         let mut browser = Browser::open(&page, (1280, 900), scheme).await;
@@ -85,13 +85,13 @@ async fn a_line_over_time_for_an_hour_and_for_a_day() {
             "document.querySelector('#timeline .line').getAttribute('d').split('L').length";
         browser.until(&format!("{points} === 59")).await;
         browser.picture(&format!("busy-hour-{scheme}")).await;
-        let most = told["last_hour"].as_array().unwrap().iter();
+        let most = statistics["last_hour"].as_array().unwrap().iter();
         let most = most.map(|span| span["denied"].as_u64().unwrap()).max();
         let words = browser
             .value("document.querySelector('#timeline svg').ariaLabel")
             .await;
         let words = words.as_str().unwrap();
-        let total = &told["denied_last_hour"];
+        let total = &statistics["denied_last_hour"];
         let expected = format!(
             "{total} denials in the past hour, at most {} in a minute.",
             most.unwrap()
@@ -105,5 +105,56 @@ async fn a_line_over_time_for_an_hour_and_for_a_day() {
         browser.picture(&format!("busy-day-{scheme}")).await;
         assert_eq!(browser.complaints(), [""; 0]);
         browser.close().await;
+    }
+}
+
+/// A layer that denies all requests of one user, whatever its name is.
+async fn denies(user: String) -> Served {
+    let (builder, clock) = layer("1/hour");
+    let builder = builder.identify_with(move |_| Some(Identity::user(&user)));
+    let limits = builder.build().unwrap();
+    let app = echo().layer(limits.clone());
+    for _ in 0..2 {
+        send(&app, "GET /", &[]).await;
+    }
+    Served::of(limits, clock).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_isolated_and_their_control_characters_escaped() {
+    let served = denies("a\u{202e}b\u{1b}c\nd".to_owned()).await;
+    let page = format!("http://{}/admin", served.address);
+    let mut browser = Browser::open(&page, (1280, 900), "light").await;
+    browser
+        .until("!document.querySelector('#sign-in').hidden")
+        .await;
+    browser.write("#token", TOKEN).await;
+    browser.press("Enter").await;
+    browser
+        .until_shows("#offenders code", r"user=a\u{202e}b\u{1b}c\u{a}d")
+        .await;
+    let bidi = "getComputedStyle(document.querySelector('#offenders code')).unicodeBidi";
+    assert_eq!(browser.value(bidi).await, json!("isolate"));
+    // The look-up still uses the name itself.
+    browser.click("#offenders button").await;
+    browser.until_shows("#found-caller .chip", "blocked").await;
+    assert_eq!(browser.complaints(), [""; 0]);
+    browser.close().await;
+}
+
+/// A part of a name is the name of another caller, so that it cannot be looked up.
+#[tokio::test]
+async fn names_in_statistics_are_cut_at_256_bytes() {
+    for (length, is_cut) in [(251, false), (252, true), (8_000, true)] {
+        let served = denies("x".repeat(length)).await;
+        let statistics = served.get("statistics").await.json();
+        let offender = &statistics["offenders"][0];
+        let counter = offender["counter"].as_str().unwrap();
+        assert!(
+            counter.len() <= 256 && counter.starts_with("user=xxx"),
+            "{counter}"
+        );
+        assert_eq!(counter.ends_with('…'), is_cut, "{length}");
+        assert_eq!(offender["subject"].is_null(), is_cut, "{length}");
     }
 }

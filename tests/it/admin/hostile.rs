@@ -1,4 +1,4 @@
-//! What comes from those who mean no good, and what is left of it.
+//! Hostile requests to the admin API.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -57,7 +57,7 @@ async fn bodies_that_are_too_large_are_not_read() {
     writing.abort();
 }
 
-/// What a form on another page can send without being asked is not taken.
+/// A form of another origin can send this without a preflight.
 #[tokio::test]
 async fn only_json_is_taken() {
     let served = Served::new("100/hour").await;
@@ -132,7 +132,7 @@ async fn hostile_names_are_names() {
     }
 }
 
-/// The audit knows what was done and by whom, and the log knows nobody's name.
+/// Audit events contain action and operator, and no event contains a subject.
 #[tokio::test]
 async fn changes_leave_a_trace_without_names() {
     let (log, _listening) = Log::listen();

@@ -1,4 +1,4 @@
-//! Why somebody is blocked, and how they are freed.
+//! Look-up and reset of a caller.
 
 use serde_json::json;
 use tollgate::policy::{Policy, Rule, Tiers};
@@ -24,7 +24,7 @@ fn policy() -> tollgate::policy::PolicyBuilder {
 }
 
 #[tokio::test]
-async fn it_says_why_somebody_is_blocked() {
+async fn a_look_up_explains_why_a_caller_is_blocked() {
     let served = Served::new(policy()).await;
     let free = served.look_up("alice").await;
     assert_eq!(
@@ -33,7 +33,7 @@ async fn it_says_why_somebody_is_blocked() {
     );
     assert_eq!(
         free["because"],
-        json!(["Nothing is used up: the next request is admitted."])
+        json!(["No limit is used up: the next request is admitted."])
     );
 
     for expected in [200, 200, 200, 429] {
@@ -64,7 +64,7 @@ async fn it_says_why_somebody_is_blocked() {
     assert_eq!(served.look_up("bob").await["blocked"], false);
 }
 
-/// Everything that is known of somebody counts: where they are, what they pay for.
+/// All facts about the caller count: address, tenant, tier.
 #[tokio::test]
 async fn everything_that_is_known_counts() {
     let served = Served::new(policy()).await;
@@ -88,7 +88,7 @@ async fn everything_that_is_known_counts() {
     );
     let explanation = &found["explanation"];
     assert_eq!(explanation["endpoint"], "POST /login");
-    assert_eq!(explanation["counted_by"][0], "user:login:1h");
+    assert_eq!(explanation["counted_by"][0]["policy"], "user:login:1h");
     assert!(explanation["text"].as_str().unwrap().contains("login"));
 
     let somewhere = json!({ "subject": { "ip": "203.0.113.9" } });
@@ -108,7 +108,7 @@ async fn everything_that_is_known_counts() {
 }
 
 #[tokio::test]
-async fn a_reset_frees_them_and_nobody_else() {
+async fn a_reset_clears_the_counters_of_one_caller_only() {
     let served = Served::new(policy()).await;
     let acme = |user| [("x-user", user), ("x-tenant", "acme")];
     for user in ["ada", "bob"] {
@@ -173,7 +173,7 @@ async fn a_tier_that_there_is_not_is_refused() {
     assert_refused(&refused, 422, "INVALID_VALUE");
 }
 
-/// Nobody knows what a store has done that does not answer, so nothing is promised.
+/// A store that does not answer may have applied the change, so that the response promises nothing.
 #[tokio::test]
 async fn what_a_store_does_not_confirm_may_have_been_done() {
     let store = ScriptedStore::default();

@@ -27,7 +27,7 @@ async fn limits_go_and_come_back_by_themselves() {
             (200, None)
         );
     }
-    // It is no limit of anybody.
+    // It is not listed as an override.
     assert_eq!(
         served.get("overrides").await.json(),
         json!({ "overrides": [] })
@@ -51,7 +51,7 @@ async fn limits_go_and_come_back_by_themselves() {
     assert_eq!(served.send("GET /", "alice").await.status, 429);
 }
 
-/// The later of both counts, and what the policy says is not the operator's to end.
+/// The later end counts, and an operator cannot end the maintenance of the policy.
 #[tokio::test]
 async fn the_policy_has_its_own() {
     let until = Timestamp::from_secs(1_735_689_600 + 600);
@@ -84,7 +84,7 @@ async fn it_has_to_be_said_until_when() {
     }
 }
 
-/// It is kept where limits for somebody are, and must not be taken for one.
+/// It is stored with the overrides, and must not be listed as one.
 #[tokio::test]
 async fn a_rule_called_maintenance_is_another_matter() {
     let policy = Policy::builder().rule("maintenance", "1/hour");
@@ -113,12 +113,12 @@ async fn a_rule_called_maintenance_is_another_matter() {
     );
 }
 
-/// The switch is a switch, with an entry of its own in the audit, and not an override of nobody's.
+/// Maintenance cannot be set as an override, and has audit events of its own.
 #[tokio::test]
 async fn it_cannot_be_thrown_by_what_looks_like_an_override() {
     let served = Served::new(Policy::builder().rule("maintenance", "1/hour")).await;
-    let nobody = json!({ "@tollgate": "maintenance" });
-    let new = json!({ "subject": nobody, "rule": "maintenance", "limit": "unlimited",
+    let reserved = json!({ "@tollgate": "maintenance" });
+    let new = json!({ "subject": reserved, "rule": "maintenance", "limit": "unlimited",
         "until": "2025-01-01T01:00:00Z" });
     let refused = served.post("overrides", &new).await;
     let message = assert_refused(&refused, 422, "INVALID_VALUE");
@@ -127,7 +127,7 @@ async fn it_cannot_be_thrown_by_what_looks_like_an_override() {
 
     let until = json!({ "until": "2025-01-01T00:10:00Z" });
     served.post("maintenance", &until).await;
-    let which = json!({ "subject": nobody, "rule": "maintenance" });
+    let which = json!({ "subject": reserved, "rule": "maintenance" });
     let removed = served.post("overrides/remove", &which).await.json();
     assert_eq!(removed["removed"], false);
     assert_eq!(served.get("maintenance").await.json()["active"], true);

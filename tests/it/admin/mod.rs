@@ -8,6 +8,7 @@ mod maintenance;
 mod overrides;
 mod page;
 mod policy;
+mod same_json;
 mod status;
 
 use std::net::SocketAddr;
@@ -65,12 +66,12 @@ impl Served {
         }
     }
 
-    /// A request of somebody.
+    /// Sends a request of a user.
     async fn send(&self, line: &str, user: &str) -> Answer {
         self.client.send(line, &[("x-user", user)]).await
     }
 
-    /// How somebody's limits stand, as they are told.
+    /// Returns the status of a user.
     async fn status(&self, user: &str) -> Value {
         let answer = self.send("GET /v1/rate-limits/status", user).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -113,7 +114,7 @@ fn limit<'a>(of: &'a Value, policy: &str) -> &'a Value {
     limit
 }
 
-/// Says so if an answer is no refusal of this status and code, or not the house form.
+/// Asserts that a response is an error with this status and code.
 fn assert_refused<'a>(answer: &'a Answer, status: u16, code: &str) -> std::borrow::Cow<'a, str> {
     assert_eq!(answer.status, status, "{}", answer.body);
     let error = &answer.json()["error"];

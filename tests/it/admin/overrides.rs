@@ -56,7 +56,7 @@ async fn the_next_request_obeys() {
 }
 
 #[tokio::test]
-async fn somebody_is_blocked_and_freed_again() {
+async fn a_caller_is_blocked_and_unblocked() {
     let served = served().await;
     let block = json!({ "subject": { "ip": "127.0.0.1" }, "rule": "login", "limit": "blocked" });
     assert_eq!(served.post("overrides", &block).await.status, 200);
@@ -64,7 +64,7 @@ async fn somebody_is_blocked_and_freed_again() {
     let whom = json!({ "subject": { "ip": "127.0.0.1" } });
     let found = served.post("lookup", &whom).await.json();
     assert_eq!(found["blocked"], true);
-    let because = "An override lets nothing through (ip:login:blocked), however long they wait.";
+    let because = "An override blocks all requests (ip:login:blocked). No wait helps.";
     assert_eq!(found["because"], json!([because]));
 
     let which = json!({ "subject": { "ip": "127.0.0.1" }, "rule": "login" });

@@ -1,4 +1,4 @@
-//! What the page does when answers come late, or are not what it knows.
+//! The dashboard with late and unexpected responses.
 
 use serde_json::json;
 use tollgate::policy::{Policy, Rule, Tiers};
@@ -43,7 +43,7 @@ async fn who_has_signed_out_is_shown_nothing_that_comes_late() {
 
 /// A server of another version, say. What stands still must not seem live.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_it_does_not_understand_it_says_and_tries_again() {
+async fn an_unexpected_response_is_reported_and_polling_continues() {
     let served = Served::new("5/hour").await;
     let mut browser = signed_in(&served).await;
     browser
@@ -56,7 +56,7 @@ async fn what_it_does_not_understand_it_says_and_tries_again() {
         .until_shows("#pulse", "No answer that can be shown, again in")
         .await;
     browser
-        .until_shows("#banners", "This page does not understand the server.")
+        .until_shows("#banners", "The response cannot be shown.")
         .await;
     browser.value("window.fetch = real; true").await;
     browser.until_shows("#pulse", "Live").await;
@@ -66,10 +66,9 @@ async fn what_it_does_not_understand_it_says_and_tries_again() {
     browser.close().await;
 }
 
-/// The tier that was chosen for one is not that of the next; and where nobody knows it, the page
-/// does not pretend to.
+/// An unknown tier is shown as unknown.
 #[tokio::test(flavor = "multi_thread")]
-async fn whose_tier_nobody_knows_has_none_that_was_chosen_for_another() {
+async fn a_tier_chosen_for_one_caller_does_not_apply_to_the_next() {
     let tiers = Tiers::new("free")
         .tier("team", 5)
         .assign("user", "bob", "team");
@@ -87,7 +86,10 @@ async fn whose_tier_nobody_knows_has_none_that_was_chosen_for_another() {
     browser.click("#offenders button").await;
     browser.until_shows("#found h2", "user alice").await;
     browser
-        .until_shows("#found .verdict-head", "tier free, if no other is known")
+        .until_shows(
+            "#found .found-caller-head",
+            "tier free, if no other is known",
+        )
         .await;
     let found = served.look_up("alice").await;
     assert_eq!(
@@ -119,11 +121,11 @@ async fn most_denied_endpoint_is_shown_with_its_share_of_all_denials() {
             assert_eq!(answer.status, 429);
         }
     }
-    let told = served.get("statistics").await.json();
-    assert_eq!(told["denied_last_day"], 149);
-    assert_eq!(told["endpoints"].as_array().unwrap().len(), 100);
-    assert_eq!(told["endpoints"][0]["name"], "GET /e7");
-    let share = told["endpoints"][0]["denied_share"].as_f64().unwrap();
+    let statistics = served.get("statistics").await.json();
+    assert_eq!(statistics["denied_last_day"], 149);
+    assert_eq!(statistics["endpoints"].as_array().unwrap().len(), 100);
+    assert_eq!(statistics["endpoints"][0]["name"], "GET /e7");
+    let share = statistics["endpoints"][0]["denied_share"].as_f64().unwrap();
     assert!((share - 30.0 / 149.0).abs() < 1e-9, "{share}");
     let mut browser = signed_in(&served).await;
     browser.until_shows("#worst-endpoint", "GET /e7").await;

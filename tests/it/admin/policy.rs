@@ -1,4 +1,4 @@
-//! What is in force, and what became of the last attempt to change it.
+//! The current policy and its reload.
 
 use serde_json::json;
 use tollgate::policy::{Policy, Rule, Tiers};
@@ -6,7 +6,7 @@ use tollgate::policy::{Policy, Rule, Tiers};
 use super::{Served, assert_refused};
 
 #[tokio::test]
-async fn it_is_told_as_it_is_understood() {
+async fn the_policy_is_returned_as_compiled() {
     let policy = Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5))
         .everyone("100/hour")
@@ -18,28 +18,31 @@ async fn it_is_told_as_it_is_understood() {
         .exempt_subject("user", "secret-agent");
     let served = Served::new(policy).await;
     let answer = served.get("policy").await;
-    let told = answer.json();
+    let response = answer.json();
     let status = json!({
         "version": 1, "since": "2025-01-01T00:00:00.000Z", "failures": 0, "problem": null,
     });
-    assert_eq!(told["status"], status);
-    let rules = told["policy"]["rules"].as_array().unwrap();
+    assert_eq!(response["status"], status);
+    let rules = response["policy"]["rules"].as_array().unwrap();
     let login = rules.iter().find(|rule| rule["name"] == "login").unwrap();
     assert_eq!(
         login["limits"],
         json!({ "free": ["3/1h"], "team": ["3/1h"] })
     );
     assert_eq!(login["per"], "ip");
-    let endpoints = &told["policy"]["endpoints"];
+    let endpoints = &response["policy"]["endpoints"];
     assert_eq!(endpoints[0]["route"], "POST /login");
-    assert_eq!(told["policy"]["exempt"]["routes"], json!(["GET /health"]));
+    assert_eq!(
+        response["policy"]["exempt"]["routes"],
+        json!(["GET /health"])
+    );
     // How many there are, and not who.
-    assert_eq!(told["policy"]["exempt"]["subjects"], 1);
+    assert_eq!(response["policy"]["exempt"]["subjects"], 1);
     assert!(!answer.body.contains("secret-agent"));
 }
 
 #[tokio::test]
-async fn a_change_and_a_failed_one_are_told() {
+async fn a_reload_and_a_failed_reload_are_returned() {
     let served = Served::new("100/hour").await;
     served.limits.replace_policy("200/hour").unwrap();
     served.limits.replace_policy("0/hour").unwrap_err();

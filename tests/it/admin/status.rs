@@ -1,4 +1,4 @@
-//! What callers are told of their limits.
+//! The status endpoint.
 
 use std::time::Duration;
 
@@ -32,19 +32,19 @@ fn policy() -> PolicyBuilder {
 }
 
 #[tokio::test]
-async fn every_limit_of_the_caller_is_told_and_asking_costs_nothing() {
+async fn every_limit_of_the_caller_is_returned_and_nothing_is_charged() {
     let served = Served::new(policy()).await;
     for _ in 0..3 {
         served.send("POST /login", "alice").await;
     }
     served.send("GET /v1/secrets/42", "alice").await;
-    let mut told = Vec::new();
+    let mut status = Vec::new();
     for _ in 0..20 {
-        told.push(served.status("alice").await);
+        status.push(served.status("alice").await);
     }
-    assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+    assert!(status.iter().all(|other| *other == status[0]), "{status:?}");
     assert_eq!(
-        told[0],
+        status[0],
         json!({
             "counted_by": "user", "tier": "free", "exempt": null, "degraded": false,
             "limits": [
@@ -72,19 +72,19 @@ async fn callers_are_found_as_the_layer_finds_them() {
     let served = Served::new(policy()).await;
     let line = "GET /v1/rate-limits/status";
     let of_team = [("x-user", "ada"), ("x-tier", "team"), ("x-tenant", "acme")];
-    let told = served.client.send(line, &of_team).await.json();
-    assert_eq!(told["tier"], "team");
-    assert_eq!(limit(&told, "user:global:1h")["limit"], 5_000);
-    assert_eq!(limit(&told, "tenant:tenant:1m")["limit"], 250);
+    let status = served.client.send(line, &of_team).await.json();
+    assert_eq!(status["tier"], "team");
+    assert_eq!(limit(&status, "user:global:1h")["limit"], 5_000);
+    assert_eq!(limit(&status, "tenant:tenant:1m")["limit"], 250);
 
-    let told = served.client.send(line, &[]).await.json();
+    let status = served.client.send(line, &[]).await.json();
     assert_eq!(
-        (&told["counted_by"], &told["tier"]),
+        (&status["counted_by"], &status["tier"]),
         (&json!("ip"), &json!("free"))
     );
-    assert_eq!(limit(&told, "ip:global:1h")["limit"], 100);
-    assert_eq!(limit(&told, "ip:login:1m")["limit"], 3);
-    let policies = told["limits"].as_array().unwrap().iter();
+    assert_eq!(limit(&status, "ip:global:1h")["limit"], 100);
+    assert_eq!(limit(&status, "ip:login:1m")["limit"], 3);
+    let policies = status["limits"].as_array().unwrap().iter();
     assert!(
         !policies
             .clone()
@@ -94,16 +94,16 @@ async fn callers_are_found_as_the_layer_finds_them() {
 }
 
 #[tokio::test]
-async fn what_was_set_at_run_time_is_told() {
+async fn overrides_are_returned() {
     let served = Served::new(policy()).await;
     for (rule, quota) in [("global", "5/hour"), ("login", "blocked")] {
         let set = Override::new([("user", "alice")], rule, quota).unwrap();
         served.limits.set_override(set).wait().unwrap();
     }
-    let told = served.status("alice").await;
-    assert_eq!(limit(&told, "user:global:1h")["limit"], 5);
+    let status = served.status("alice").await;
+    assert_eq!(limit(&status, "user:global:1h")["limit"], 5);
     // There is nothing to wait for.
-    let blocked = told["limits"].as_array().unwrap().iter();
+    let blocked = status["limits"].as_array().unwrap().iter();
     let blocked: Vec<_> = blocked.filter(|limit| limit["limit"] == 0).collect();
     let expected = json!({ "policy": "user:login:blocked", "limit": 0, "used": 0, "remaining": 0 });
     assert_eq!(blocked, [&expected, &expected]);
@@ -114,7 +114,7 @@ async fn what_was_set_at_run_time_is_told() {
 }
 
 #[tokio::test]
-async fn who_is_not_counted_is_told_why() {
+async fn an_exempt_caller_gets_the_reason() {
     let until = Timestamp::from_secs(1_735_693_200);
     let served = Served::new(policy().exempt_network("127.0.0.0/8")).await;
     assert_eq!(served.status("alice").await["exempt"], "network");
@@ -125,7 +125,7 @@ async fn who_is_not_counted_is_told_why() {
     assert_eq!(served.status("alice").await["exempt"], json!(null));
 }
 
-/// Its own limit is per caller, says so in the house form, and is nobody's violation.
+/// Its own limit is per caller, has the usual error body, and counts as no violation.
 #[tokio::test]
 async fn asking_is_limited_itself() {
     let (builder, clock) = layer(policy());
@@ -167,8 +167,8 @@ fn settings_that_cannot_be_used_are_refused_at_once() {
     assert_eq!(problems.lines().count(), 2, "{problems}");
 }
 
-/// While the store cannot be asked, a process admits its share of each limit, and that is what is
-/// told. Who asks finds out, too, that the store is back.
+/// While the store is unavailable, the limits are those of the local fallback. A status request also
+/// detects that the store is back.
 #[tokio::test]
 async fn without_the_store_it_is_the_share_of_this_process() {
     let store = ScriptedStore::default();
@@ -179,9 +179,9 @@ async fn without_the_store_it_is_the_share_of_this_process() {
         let expected = if number < 10 { 200 } else { 429 };
         assert_eq!(served.send("GET /", "alice").await.status, expected);
     }
-    let told = served.status("alice").await;
-    assert_eq!(told["degraded"], true);
-    let global = limit(&told, "user:global:1h");
+    let status = served.status("alice").await;
+    assert_eq!(status["degraded"], true);
+    let global = limit(&status, "user:global:1h");
     for (name, expected) in [("limit", 10), ("used", 10), ("remaining", 0)] {
         assert_eq!(global[name], expected, "{name}");
     }
@@ -194,8 +194,8 @@ async fn without_the_store_it_is_the_share_of_this_process() {
     store.follow(Script::Reply);
     let is_healthy = async || served.get("statistics").await.json()["store"]["healthy"].clone();
     assert_eq!(is_healthy().await, false);
-    let told = served.status("alice").await;
-    assert_eq!(told["degraded"], false);
-    assert_eq!(limit(&told, "user:global:1h")["limit"], 100);
+    let status = served.status("alice").await;
+    assert_eq!(status["degraded"], false);
+    assert_eq!(limit(&status, "user:global:1h")["limit"], 100);
     assert_eq!(is_healthy().await, true);
 }

@@ -1,5 +1,5 @@
 //! Twenty clients, one limit, five thousand calls: over sockets, against our own server, on a
-//! clock that both sides share and that only moves when nobody has anything to do.
+//! clock that both sides share and that only moves when all tasks wait.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

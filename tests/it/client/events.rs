@@ -1,16 +1,16 @@
-//! What those are told who watch.
+//! Events of the client.
 
 use tollgate::ManualClock;
 use tollgate::client::SendOnce;
 
-use super::{Server, get, polite, send, told};
+use super::{Server, get, limit_headers, pace, send};
 use crate::support::log::Log;
 
 #[tokio::test]
-async fn waits_retries_and_giving_up_are_told() {
+async fn waits_retries_and_giving_up_are_logged() {
     let (log, _listening) = Log::listen();
     let clock = ManualClock::new();
-    let layer = polite(&clock).build().unwrap();
+    let layer = pace(&clock).build().unwrap();
     let secret = || super::request("GET http://api.test/items?token=hidden");
 
     let server = Server::new(&clock).then(429, &[("retry-after", "5")]);
@@ -28,7 +28,7 @@ async fn waits_retries_and_giving_up_are_told() {
     }
 
     let server = Server::new(&clock)
-        .then(200, &told("100", "0", "30"))
+        .then(200, &limit_headers("100", "0", "30"))
         .then(429, &[("retry-after", "5")]);
     send(&layer, &server, secret(), &clock).await;
     send(&layer, &server, secret().map(SendOnce::new), &clock).await;
@@ -52,29 +52,29 @@ async fn waits_retries_and_giving_up_are_told() {
     assert!(!log.text().contains("items") && !log.text().contains("hidden"));
 }
 
-/// What is fine is not told at all.
+/// A request without a wait logs nothing.
 #[tokio::test]
 async fn who_has_plenty_is_quiet() {
     let (log, _listening) = Log::listen();
     let clock = ManualClock::new();
-    let layer = polite(&clock).build().unwrap();
-    let server = Server::new(&clock).then(200, &told("100", "99", "30"));
+    let layer = pace(&clock).build().unwrap();
+    let server = Server::new(&clock).then(200, &limit_headers("100", "99", "30"));
     for _ in 0..3 {
         send(&layer, &server, get(), &clock).await;
     }
     assert_eq!(log.about("client_rate_limit"), [""; 0]);
 }
 
-/// Keys tell accounts apart: who they are is nobody's business.
+/// Keys may be accounts or secrets.
 #[tokio::test]
-async fn keys_are_not_told() {
+async fn keys_are_not_logged() {
     let (log, _listening) = Log::listen();
     let clock = ManualClock::new();
     let account = |_: &tollgate::RequestHead<'_>| Some("hidden account".to_owned());
-    let layer = polite(&clock).key_with(account).build().unwrap();
+    let layer = pace(&clock).key_with(account).build().unwrap();
     let server = Server::new(&clock)
         .then(429, &[("retry-after", "5")])
-        .then(200, &told("100", "0", "30"))
+        .then(200, &limit_headers("100", "0", "30"))
         .then(429, &[("retry-after", "500")]);
     for _ in 0..2 {
         send(&layer, &server, get(), &clock).await;

@@ -1,4 +1,4 @@
-//! Servers that lie, or have no idea: nobody waits for them longer than agreed.
+//! Servers with wrong limits: no request waits longer than `max_wait`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, Response};
 use proptest::prelude::*;
 use tollgate::{Clock, ManualClock};
 
-use super::{Body, Server, get, polite, send_in_steps, told};
+use super::{Body, Server, get, limit_headers, pace, send_in_steps};
 use crate::headers::config;
 
 const MOST: Duration = Duration::from_mins(1);
@@ -17,7 +17,7 @@ const STEP: Duration = Duration::from_millis(500);
 async fn stays_bounded(server: impl Fn(&ManualClock) -> Server) -> Vec<Duration> {
     let clock = ManualClock::new();
     let server = server(&clock);
-    let layer = polite(&clock).max_wait(MOST).build().unwrap();
+    let layer = pace(&clock).max_wait(MOST).build().unwrap();
     let mut waits = Vec::new();
     for _ in 0..4 {
         let began = clock.now();
@@ -34,17 +34,17 @@ async fn stays_bounded(server: impl Fn(&ManualClock) -> Server) -> Vec<Duration>
 async fn no_lie_holds_a_request_longer_than_agreed() {
     let year_9999 = "253402300799";
     let lies: &[&[(&str, &str)]] = &[
-        &told("100", "0", year_9999),
-        &told("100", "0", "253402300799000"),
-        &told("100", "0", "Fri, 31 Dec 9999 23:59:59 GMT"),
-        &told("100", "0", "18446744073709551615"),
-        &told("100", "0", "99999999999999999999999999"),
-        &told("100", "0", "-1"),
-        &told("100", "-1", "60"),
-        &told("100", "0", "soon"),
-        &told("0", "0", "999999999"),
-        &told("18446744073709551615", "1", year_9999),
-        &told("10", "99999", year_9999),
+        &limit_headers("100", "0", year_9999),
+        &limit_headers("100", "0", "253402300799000"),
+        &limit_headers("100", "0", "Fri, 31 Dec 9999 23:59:59 GMT"),
+        &limit_headers("100", "0", "18446744073709551615"),
+        &limit_headers("100", "0", "99999999999999999999999999"),
+        &limit_headers("100", "0", "-1"),
+        &limit_headers("100", "-1", "60"),
+        &limit_headers("100", "0", "soon"),
+        &limit_headers("0", "0", "999999999"),
+        &limit_headers("18446744073709551615", "1", year_9999),
+        &limit_headers("10", "99999", year_9999),
         &[("ratelimit", r#""x";r=0;t=999999999999999"#)],
         &[
             ("ratelimit", r#""x";r=1;t=999999999999999"#),
@@ -70,39 +70,39 @@ async fn no_lie_holds_a_request_longer_than_agreed() {
     }
 }
 
-/// A block that was nonsense is forgotten once somebody was served.
+/// A block without meaning ends with a served request.
 #[tokio::test]
 async fn a_lie_is_forgotten() {
     let forever: &[_] = &[("retry-after", "9999999")];
     let waits = stays_bounded(|clock| Server::new(clock).then(429, forever)).await;
-    assert_eq!(waits[0], Duration::ZERO, "it was given back at once");
-    assert!(waits[1] >= MOST, "the server had asked for it");
+    assert_eq!(waits[0], Duration::ZERO, "it was returned at once");
+    assert!(waits[1] >= MOST, "the server had requested it");
     assert_eq!(waits[2..], [Duration::ZERO; 2]);
 }
 
-/// A turn in the year 9999, for which nobody waited, put off all that came later: each of them was
+/// A reserved instant in the year 9999 delayed all later requests: each of them was
 /// held for as long as agreed, however honest the server was by then.
 #[tokio::test]
-async fn a_turn_far_away_puts_nobody_off() {
-    let far = told("100", "5", "253402300799");
-    let near = told("1000", "40", "60");
+async fn a_far_reservation_delays_no_later_request() {
+    let far = limit_headers("100", "5", "253402300799");
+    let near = limit_headers("1000", "40", "60");
     let waits = stays_bounded(|clock| Server::new(clock).then(200, &far).then(200, &near)).await;
-    assert!(waits[1] >= MOST, "the server had asked for it");
+    assert!(waits[1] >= MOST, "the server had requested it");
     assert!(waits[2] < Duration::from_secs(5), "{waits:?}");
 }
 
 /// A limit that goes up and down, and answers that contradict each other.
 #[tokio::test]
-async fn numbers_without_sense_hold_nobody_for_long() {
+async fn absurd_numbers_delay_no_request_for_long() {
     let numbers = ["0", "1", "9", "10", "1000000", "18446744073709551615"];
     for limit in numbers {
         for remaining in numbers {
             stays_bounded(|clock| {
                 Server::new(clock)
-                    .then(200, &told(limit, remaining, "60"))
-                    .then(200, &told(remaining, limit, "3"))
-                    .then(429, &told(limit, remaining, "1"))
-                    .then(200, &told(limit, limit, "0"))
+                    .then(200, &limit_headers(limit, remaining, "60"))
+                    .then(200, &limit_headers(remaining, limit, "3"))
+                    .then(429, &limit_headers(limit, remaining, "1"))
+                    .then(200, &limit_headers(limit, limit, "0"))
             })
             .await;
         }
@@ -139,7 +139,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn whatever_is_answered_nobody_is_held_for_long(
+    fn no_response_delays_a_request_for_long(
         answers in prop::collection::vec(answer(), 1..10),
     ) {
         let server = |clock: &ManualClock| {

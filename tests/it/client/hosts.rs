@@ -6,13 +6,13 @@ use std::thread;
 use tollgate::ManualClock;
 use tollgate::client::PaceLayer;
 
-use super::{Server, get, polite, request, send, told};
+use super::{Server, get, limit_headers, pace, request, send};
 
 #[tokio::test]
 async fn the_last_known_limits_can_be_read() {
     let clock = ManualClock::new();
-    let layer = polite(&clock).build().unwrap();
-    let server = Server::new(&clock).then(200, &told("100", "99", "60"));
+    let layer = pace(&clock).build().unwrap();
+    let server = Server::new(&clock).then(200, &limit_headers("100", "99", "60"));
     assert_eq!(layer.limits("api.test"), None);
     send(&layer, &server, get(), &clock).await;
     let limits = layer.limits("API.test").unwrap();
@@ -27,13 +27,13 @@ async fn the_last_known_limits_can_be_read() {
 #[tokio::test]
 async fn keys_tell_limits_of_one_host_apart() {
     let clock = ManualClock::new();
-    let layer = polite(&clock)
+    let layer = pace(&clock)
         .key_with(|head| head.path().starts_with("/search").then(|| "search".into()))
         .build()
         .unwrap();
     let server = Server::new(&clock)
-        .then(200, &told("10", "0", "60"))
-        .then(200, &told("1000", "900", "60"));
+        .then(200, &limit_headers("10", "0", "60"))
+        .then(200, &limit_headers("1000", "900", "60"));
     send(
         &layer,
         &server,
@@ -65,13 +65,13 @@ async fn keys_tell_limits_of_one_host_apart() {
     assert!(server.arrivals()[2] >= 60.0);
 }
 
-/// The panic is the closure's, and told by the hook; the request goes on.
+/// A panic of the closure is reported by the hook; the request continues.
 #[tokio::test]
 async fn a_key_that_panics_is_none() {
     let clock = ManualClock::new();
     let key = |_: &tollgate::RequestHead<'_>| -> Option<String> { panic!("no key") };
-    let layer = polite(&clock).key_with(key).build().unwrap();
-    let server = Server::new(&clock).then(200, &told("10", "9", "60"));
+    let layer = pace(&clock).key_with(key).build().unwrap();
+    let server = Server::new(&clock).then(200, &limit_headers("10", "9", "60"));
     assert_eq!(send(&layer, &server, get(), &clock).await, 200);
     assert!(layer.limits("api.test").is_some());
 }
@@ -79,9 +79,9 @@ async fn a_key_that_panics_is_none() {
 #[tokio::test]
 async fn a_list_of_links_fills_no_memory() {
     let clock = ManualClock::new();
-    let layer = polite(&clock).max_hosts(100).build().unwrap();
+    let layer = pace(&clock).max_hosts(100).build().unwrap();
     for number in 0..10_000 {
-        let server = Server::new(&clock).then(200, &told("10", "9", "60"));
+        let server = Server::new(&clock).then(200, &limit_headers("10", "9", "60"));
         let line = format!("GET http://host-{number}.test/");
         send(&layer, &server, request(&line), &clock).await;
         assert!(layer.known_hosts() <= 100);
@@ -93,7 +93,7 @@ async fn a_list_of_links_fills_no_memory() {
 #[test]
 fn many_threads_share_what_is_known() {
     let clock = ManualClock::new();
-    let layer = Arc::new(polite(&clock).max_hosts(4).build().unwrap());
+    let layer = Arc::new(pace(&clock).max_hosts(4).build().unwrap());
     thread::scope(|scope| {
         for thread in 0..8 {
             let (layer, clock) = (Arc::clone(&layer), &clock);
@@ -102,7 +102,7 @@ fn many_threads_share_what_is_known() {
                     .build()
                     .unwrap();
                 for number in 0..500 {
-                    let server = Server::new(clock).then(200, &told("1000", "999", "60"));
+                    let server = Server::new(clock).then(200, &limit_headers("1000", "999", "60"));
                     let line = format!("GET http://host-{}.test/", (thread + number) % 4);
                     let status = runtime.block_on(send(&layer, &server, request(&line), clock));
                     assert_eq!(status, 200);

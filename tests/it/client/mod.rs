@@ -83,7 +83,7 @@ impl<B> Service<Request<B>> for Server {
 }
 
 /// A layer on a clock that stands still, whose chance is the same every time.
-fn polite(clock: &ManualClock) -> PaceLayerBuilder {
+fn pace(clock: &ManualClock) -> PaceLayerBuilder {
     PaceLayer::builder().clock(clock.clone()).seed(1)
 }
 
@@ -106,7 +106,7 @@ where
     send_in_steps(Duration::from_millis(10), layer, server, request, clock).await
 }
 
-/// The same, with larger steps where it does not matter. Gives up on it after an hour.
+/// Like `send`, with larger steps of the clock. Gives up after an hour.
 async fn send_in_steps<S, B>(
     step: Duration,
     layer: &PaceLayer,
@@ -150,7 +150,11 @@ async fn finish<T>(clock: &ManualClock, step: Duration, tasks: Vec<JoinHandle<T>
 }
 
 /// A legacy set.
-fn told<'a>(limit: &'a str, remaining: &'a str, reset: &'a str) -> [(&'a str, &'a str); 3] {
+fn limit_headers<'a>(
+    limit: &'a str,
+    remaining: &'a str,
+    reset: &'a str,
+) -> [(&'a str, &'a str); 3] {
     [
         ("x-ratelimit-limit", limit),
         ("x-ratelimit-remaining", remaining),

@@ -7,7 +7,7 @@ use tollgate::ManualClock;
 use tollgate::client::{PaceLayer, PaceService};
 use tower_test::mock;
 
-use super::polite;
+use super::pace;
 
 type Mock = mock::Mock<Request<()>, Response<()>>;
 type Handle = mock::Handle<Request<()>, Response<()>>;
@@ -28,7 +28,7 @@ fn response(status: u16) -> Response<()> {
 #[tokio::test]
 async fn waits_until_the_inner_service_is_ready_and_again_before_a_retry() {
     let clock = ManualClock::new();
-    let (mut service, mut handle) = spawn(polite(&clock).build().unwrap());
+    let (mut service, mut handle) = spawn(pace(&clock).build().unwrap());
     handle.allow(0);
     assert!(service.poll_ready().is_pending());
     handle.allow(1);
@@ -51,9 +51,9 @@ async fn waits_until_the_inner_service_is_ready_and_again_before_a_retry() {
 
 /// A request that waits does not take up the room of others.
 #[tokio::test]
-async fn what_was_reserved_is_given_back_while_it_waits() {
+async fn readiness_is_released_while_a_request_waits() {
     let clock = ManualClock::new();
-    let (mut service, mut handle) = spawn(polite(&clock).max_retries(0).build().unwrap());
+    let (mut service, mut handle) = spawn(pace(&clock).max_retries(0).build().unwrap());
     handle.allow(1);
     assert!(service.poll_ready().is_ready());
     let denied = tokio::spawn(service.call(get()));
@@ -85,7 +85,7 @@ async fn what_was_reserved_is_given_back_while_it_waits() {
 #[tokio::test]
 async fn errors_of_the_inner_service_stay_what_they_were() {
     let clock = ManualClock::new();
-    let (mut service, mut handle) = spawn(polite(&clock).build().unwrap());
+    let (mut service, mut handle) = spawn(pace(&clock).build().unwrap());
     handle.allow(1);
     assert!(service.poll_ready().is_ready());
     let sent = tokio::spawn(service.call(get()));

@@ -10,13 +10,13 @@ use http_body_util::{BodyExt, Empty, Full};
 use tollgate::ManualClock;
 use tollgate::client::{PaceLayer, ReplayBody, SendOnce};
 
-use super::{Body, Server, get, polite, request, send};
+use super::{Body, Server, get, pace, request, send};
 
 const WAIT: &[(&str, &str)] = &[("retry-after", "7")];
 
 fn setting() -> (ManualClock, PaceLayer) {
     let clock = ManualClock::new();
-    let layer = polite(&clock).build().unwrap();
+    let layer = pace(&clock).build().unwrap();
     (clock, layer)
 }
 
@@ -60,8 +60,8 @@ async fn without_a_word_waits_double() {
 }
 
 #[tokio::test]
-async fn the_reset_says_when_nothing_else_does() {
-    let denial = super::told("100", "0", "30");
+async fn the_reset_is_the_wait_without_retry_after() {
+    let denial = super::limit_headers("100", "0", "30");
     let (status, arrivals) = outcome(&[(429, &denial)], "GET http://a.test/").await;
     assert_eq!(status, 200);
     assert!((30.0..=40.1).contains(&arrivals[1]), "{arrivals:?}");
@@ -75,14 +75,14 @@ async fn it_is_sent_four_times_and_no_more() {
 
 /// A server that could not serve may have begun to.
 #[tokio::test]
-async fn what_met_trouble_is_sent_again_if_that_does_no_harm() {
+async fn a_503_is_retried_if_that_is_safe() {
     for (line, headers, times) in [
         ("GET http://a.test/", &[][..], 2),
         ("PUT http://a.test/", &[], 2),
         ("DELETE http://a.test/", &[], 2),
         ("POST http://a.test/", &[], 1),
         ("PATCH http://a.test/", &[], 1),
-        // Who says when to come back has not served it.
+        // A response with `Retry-After` was not served.
         ("POST http://a.test/", WAIT, 2),
     ] {
         let (status, arrivals) = outcome(&[(503, headers)], line).await;
@@ -111,7 +111,7 @@ async fn github_denies_with_403() {
     for (headers, times) in [
         (WAIT, 2),
         (&primary[..], 2),
-        // Somebody else's 403, on the last request of a window.
+        // A 403 for another reason, on the last request of a window.
         (&primary[..3], 1),
         (&[], 1),
     ] {
@@ -134,7 +134,7 @@ async fn grpc_denies_with_200() {
 }
 
 #[tokio::test]
-async fn stripe_says_when_it_is_of_no_use() {
+async fn stripe_can_forbid_a_retry() {
     let no = [("stripe-should-retry", "false"), ("retry-after", "1")];
     let (status, arrivals) = outcome(&[(429, &no)], "GET http://a.test/").await;
     assert_eq!((status, arrivals.len()), (429, 1));
@@ -144,7 +144,7 @@ async fn stripe_says_when_it_is_of_no_use() {
 }
 
 #[tokio::test]
-async fn what_takes_too_long_is_given_back_at_once() {
+async fn a_wait_beyond_max_wait_returns_the_response_at_once() {
     let long: &[_] = &[("retry-after", "121")];
     let (status, arrivals) = outcome(&[(429, long)], "GET http://a.test/").await;
     assert_eq!((status, arrivals.len()), (429, 1));
@@ -152,7 +152,7 @@ async fn what_takes_too_long_is_given_back_at_once() {
 
 /// Also those that come after it.
 #[tokio::test]
-async fn a_host_that_was_told_to_be_left_alone_is() {
+async fn no_request_is_sent_to_a_blocked_host() {
     let (clock, layer) = setting();
     let server = Server::new(&clock).then(429, WAIT);
     let first = send(
@@ -194,12 +194,12 @@ async fn among_many_requests_few_are_retries() {
     let retries = server.arrivals().len() - 100;
     assert_eq!(retries, 10 + 19, "a fifth, and ten");
     // No budget, no retries.
-    let layer = polite(&clock).retry_budget(0.0).build().unwrap();
+    let layer = pace(&clock).retry_budget(0.0).build().unwrap();
     let server = Server::new(&clock).then(429, headers);
     assert_eq!(send(&layer, &server, get(), &clock).await, 429);
 }
 
-/// A body that can only be read once, and tells how often it was asked for a copy.
+/// A body that can only be read once, and counts the requests for a copy.
 struct Stream(Arc<AtomicUsize>);
 
 impl ReplayBody for Stream {
@@ -213,13 +213,13 @@ impl ReplayBody for Stream {
 async fn a_stream_is_never_sent_again() {
     let (clock, layer) = setting();
     let server = Server::new(&clock).then(429, WAIT);
-    let asked = Arc::new(AtomicUsize::new(0));
+    let copies = Arc::new(AtomicUsize::new(0));
     let request = Request::put("http://a.test/")
-        .body(Stream(Arc::clone(&asked)))
+        .body(Stream(Arc::clone(&copies)))
         .unwrap();
     assert_eq!(send(&layer, &server, request, &clock).await, 429);
     assert_eq!(server.arrivals().len(), 1);
-    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    assert_eq!(copies.load(Ordering::Relaxed), 1);
 }
 
 #[test]

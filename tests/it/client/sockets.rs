@@ -19,7 +19,7 @@ use tollgate::client::PaceLayer;
 use tollgate::{Clock, Identity, ManualClock, RateLimitLayer};
 use tower::{Layer, ServiceExt};
 
-use super::{finish, polite};
+use super::{finish, pace};
 
 async fn serve(app: Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -71,7 +71,7 @@ where
 async fn bytes_are_sent_again() {
     let clock = ManualClock::new();
     let (server, bodies) = denies_once().await;
-    let client = polite(&clock).build().unwrap().layer(hyper_client());
+    let client = pace(&clock).build().unwrap().layer(hyper_client());
     let body = Full::new(Bytes::from_static(b"all of it"));
     let request = http::Request::post(format!("http://{server}/"))
         .body(body)
@@ -85,7 +85,7 @@ async fn bytes_are_sent_again() {
 async fn a_stream_is_sent_once() {
     let clock = ManualClock::new();
     let (server, bodies) = denies_once().await;
-    let client = polite(&clock).build().unwrap().layer(hyper_client());
+    let client = pace(&clock).build().unwrap().layer(hyper_client());
     let frames = ["piece ", "by ", "piece"].map(|piece| {
         let piece = Bytes::from_static(piece.as_bytes());
         Ok::<_, std::io::Error>(http_body::Frame::data(piece))
@@ -105,7 +105,7 @@ async fn a_stream_is_sent_once() {
 async fn reqwest_keeps_to_the_limit() {
     let clock = ManualClock::new();
     let limits = RateLimitLayer::builder("2 per 10 seconds, fixed-window")
-        .identify_with(|_| Some(Identity::user("somebody")))
+        .identify_with(|_| Some(Identity::user("caller")))
         .clock(clock.clone())
         .build()
         .unwrap();
@@ -115,7 +115,7 @@ async fn reqwest_keeps_to_the_limit() {
             .layer(limits),
     )
     .await;
-    let layer = polite(&clock).build().unwrap();
+    let layer = pace(&clock).build().unwrap();
     let client = reqwest::Client::new()
         .map_request(|request: http::Request<Bytes>| {
             reqwest::Request::try_from(request).expect("a whole address")
@@ -145,9 +145,9 @@ fn reqwest_is_converted_as_the_guide_shows() {
     assert_eq!(conversion(guide), conversion(include_str!("sockets.rs")));
 }
 
-/// Twenty clients, and a server that says something else each time, none of it true.
+/// Twenty clients, and a server that sends other limits each time, all of them wrong.
 #[tokio::test]
-async fn a_server_that_lies_holds_nobody_for_long() {
+async fn wrong_limits_delay_no_request_for_long() {
     const MOST: Duration = Duration::from_secs(10);
     const CALLS: u32 = 4;
     let lies: [(u16, &str, &[u8]); 8] = [

@@ -29,19 +29,19 @@ fn what_cannot_be_read_is_told() {
     fs::write(directory.join("limits.toml"), "x").unwrap();
     assert_eq!(
         told(&directory.join("limit.toml")),
-        "there is no such file; expected a policy file; did you mean `limits.toml`?"
+        "file not found; expected a policy file; did you mean `limits.toml`?"
     );
     let nowhere = directory.join("nowhere");
     assert_eq!(
         told(&nowhere.join("limits.toml")),
         format!(
-            "there is no such file; expected a policy file; there is no directory `{}`",
+            "file not found; expected a policy file; directory `{}` not found",
             nowhere.display()
         )
     );
     assert_eq!(
         told(&directory),
-        "it is a directory; expected a policy file"
+        "the path is a directory; expected a policy file"
     );
 }
 
@@ -161,7 +161,7 @@ fn keys_are_found_beside_the_file() {
         (
             "HS256",
             "secret_file = 'keys/none'",
-            "identity.jwt.secret_file: `keys/none`: there is no such file",
+            "identity.jwt.secret_file: `keys/none`: file not found",
         ),
     ] {
         let text = format!(

@@ -272,7 +272,7 @@ fn two_variables_for_one_setting_are_one_too_many() {
     assert_eq!(
         told,
         [
-            "TOLLGATE_ENDPOINTS__LOG_IN__COST: endpoints[1].cost: two variables set the same; expected one of them"
+            "TOLLGATE_ENDPOINTS__LOG_IN__COST: endpoints[1].cost: two variables set the same key; expected one of them"
         ]
     );
 }
@@ -289,7 +289,7 @@ fn nor_may_one_set_a_part_of_what_another_sets() {
     assert_eq!(
         told,
         [
-            "TOLLGATE_ENDPOINTS__LOG_IN__LIMIT__1: endpoints[1].limit[1]: two variables set the same; expected one of them"
+            "TOLLGATE_ENDPOINTS__LOG_IN__LIMIT__1: endpoints[1].limit[1]: two variables set the same key; expected one of them"
         ]
     );
 }
@@ -319,7 +319,7 @@ fn a_value_that_is_no_text_is_told() {
     let told = problems(&source.read().unwrap_err());
     assert_eq!(
         told,
-        ["TOLLGATE_GLOBAL__AUTHENTICATED: its value is not UTF-8; expected text in UTF-8"]
+        ["TOLLGATE_GLOBAL__AUTHENTICATED: the value is not UTF-8; expected text in UTF-8"]
     );
 }
 

@@ -1,6 +1,6 @@
 //! Runs every command on a page. A command in [`not_run`] is checked instead.
 
-mod program;
+pub(crate) mod program;
 
 use std::net::SocketAddr;
 

@@ -30,7 +30,7 @@ fn the_quotas_in_its_tables_are_quotas() {
 fn file_and_program_define_the_same_policy() {
     use tollgate::config::Config;
     use tollgate::headers::HeaderSet;
-    use tollgate::policy::{CountedBy, Inquiry};
+    use tollgate::policy::{AppliedRule, ExplainRequest};
 
     let (_, file) = MIGRATING.split_once("```toml\n").unwrap();
     let (file, _) = file.split_once("```").unwrap();
@@ -40,11 +40,11 @@ fn file_and_program_define_the_same_policy() {
 
     let policy = config.into_policy();
     let explain = |request| {
-        let inquiry = Inquiry::new(request).unwrap().ip([203, 0, 113, 7]);
-        policy.explain(&inquiry)
+        let explain_request = ExplainRequest::new(request).unwrap().ip([203, 0, 113, 7]);
+        policy.explain(&explain_request)
     };
     let login = explain("POST /login");
-    let counted: Vec<_> = login.counted_by().map(CountedBy::policy).collect();
+    let counted: Vec<_> = login.counted_by().map(AppliedRule::policy).collect();
     assert_eq!(counted, ["ip:login:1h", "ip:global:15m"]);
     assert!(explain("GET /health").exemption().is_some());
 }

@@ -1,6 +1,6 @@
 //! The guides, as far as doctests do not see them.
 
-mod commands;
+pub(crate) mod commands;
 mod compare;
 pub(crate) mod getting_started;
 mod links;

@@ -158,7 +158,7 @@ fn router() -> Router {
         .fallback(handler)
 }
 
-/// Returns the status that the request names, and what the handler sees.
+/// Returns the status in the request, and what the handler gets.
 async fn handler(request: Request<Body>) -> Response<Body> {
     let (request, _) = request.into_parts();
     let number = |name: &str| {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tollgate::headers::HeaderSet;
 use tollgate::identity::PeerAddr;
-use tollgate::policy::{Count, Explanation, Inquiry, Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::policy::{Count, ExplainRequest, Explanation, Policy, PolicyBuilder, Rule, Tiers};
 use tollgate::store::StoreFuture;
 use tollgate::{
     Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreAdmin, Subject,
@@ -305,15 +305,15 @@ impl Asking {
         request
     }
 
-    fn inquiry(&self) -> Inquiry {
-        let inquiry = Inquiry::from(self.request()).at(self.at);
-        let inquiry = match self.ip {
-            Some(ip) => inquiry.ip(ip),
-            None => inquiry,
+    fn explain_request(&self) -> ExplainRequest {
+        let explain_request = ExplainRequest::from(self.request()).at(self.at);
+        let explain_request = match self.ip {
+            Some(ip) => explain_request.ip(ip),
+            None => explain_request,
         };
         match &self.identity {
-            Some(identity) => inquiry.identity(identity.clone()),
-            None => inquiry,
+            Some(identity) => explain_request.identity(identity.clone()),
+            None => explain_request,
         }
     }
 }
@@ -397,7 +397,7 @@ proptest! {
         let Ok(explained) = policy() else {
             return Ok(());
         };
-        let explanation = explained.explain(&asking.inquiry());
+        let explanation = explained.explain(&asking.explain_request());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (status, charged, told) = runtime.block_on(asked_of_a_layer(policy().unwrap(), &asking));
         prop_assert_eq!(&charged, &explained_charges(&explanation), "{}", explanation);

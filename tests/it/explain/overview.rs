@@ -198,3 +198,16 @@ fn a_shared_counter_that_depends_on_the_tier_is_told() {
     assert!(warnings(policy(Rule::new("1000/hour").per([]))).is_empty());
     assert!(warnings(policy(Rule::new("1000/hour").per(["tenant"]))).is_empty());
 }
+
+#[test]
+fn letters_outside_ascii_in_routes_are_reported() {
+    let policy = Policy::builder()
+        .everyone("100/hour")
+        .endpoint("POST /l\u{43e}gin", Rule::new("5/hour").name("login"))
+        .exempt_route("GET /healt\u{4bb}");
+    let policy = policy.build().unwrap();
+    let warnings = policy.overview().warnings();
+    let paths: Vec<&str> = warnings.iter().map(|warning| warning.path()).collect();
+    assert_eq!(paths, ["endpoints[0].route", "exempt.routes[0]"]);
+    assert!(warnings[0].text().contains("U+043E"), "{}", warnings[0]);
+}

@@ -2,15 +2,16 @@
 
 use http::Request;
 use tollgate::policy::{
-    CountedBy, Exemption, Explanation, Inquiry, Policy, Rule, RuleKind, Scaling, TierSource, WhyNot,
+    AppliedRule, Exemption, ExplainRequest, Explanation, Policy, Rule, RuleKind, Scaling,
+    SkipReason, TierSource,
 };
 use tollgate::{Identity, Timestamp};
 
 fn explain(policy: &Policy, request: &str, identity: Option<Identity>) -> Explanation {
-    let inquiry = Inquiry::new(request).unwrap().ip([203, 0, 113, 9]);
+    let explain_request = ExplainRequest::new(request).unwrap().ip([203, 0, 113, 9]);
     policy.explain(&match identity {
-        Some(identity) => inquiry.identity(identity),
-        None => inquiry,
+        Some(identity) => explain_request.identity(identity),
+        None => explain_request,
     })
 }
 
@@ -22,7 +23,7 @@ fn counted(explanation: &Explanation) -> Vec<(&str, &str, u64)> {
         .collect()
 }
 
-fn skipped(explanation: &Explanation) -> Vec<(&str, &WhyNot)> {
+fn skipped(explanation: &Explanation) -> Vec<(&str, &SkipReason)> {
     let skipped = explanation.not_counted_by();
     skipped.map(|rule| (rule.rule(), rule.why())).collect()
 }
@@ -48,7 +49,7 @@ fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
             ("all:instance:1s", "all callers", 1_000),
         ]
     );
-    let kinds: Vec<RuleKind> = explanation.counted_by().map(CountedBy::kind).collect();
+    let kinds: Vec<RuleKind> = explanation.counted_by().map(AppliedRule::kind).collect();
     let expected = [
         RuleKind::Category,
         RuleKind::Global,
@@ -56,7 +57,10 @@ fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
         RuleKind::AlwaysOn,
     ];
     assert_eq!(kinds, expected);
-    assert_eq!(skipped(&explanation), [("global", &WhyNot::OnlyAnonymous)]);
+    assert_eq!(
+        skipped(&explanation),
+        [("global", &SkipReason::OnlyAnonymous)]
+    );
 }
 
 #[test]
@@ -71,13 +75,13 @@ fn a_quota_of_its_own_replaces_the_category_unless_that_is_stacked() {
     assert_eq!(
         skipped(&replaced),
         [
-            ("secrets", &WhyNot::Replaced),
-            ("global", &WhyNot::OnlyAnonymous),
-            ("tenant", &WhyNot::Lacks("tenant".into())),
+            ("secrets", &SkipReason::Replaced),
+            ("global", &SkipReason::OnlyAnonymous),
+            ("tenant", &SkipReason::Lacks("tenant".into())),
         ]
     );
     let stacked = explain(&policy, "POST /v1/mcp/get", alice());
-    let policies: Vec<&str> = stacked.counted_by().map(CountedBy::policy).collect();
+    let policies: Vec<&str> = stacked.counted_by().map(AppliedRule::policy).collect();
     assert_eq!(policies[..2], ["user:mcp-get:1h", "user:mcp:1h"]);
 }
 
@@ -94,9 +98,9 @@ fn who_is_anonymous_is_known_by_address() {
     );
     assert_eq!(
         skipped(&explanation)[0],
-        ("global", &WhyNot::OnlyAuthenticated)
+        ("global", &SkipReason::OnlyAuthenticated)
     );
-    let nowhere = policy.explain(&Inquiry::new("GET /nowhere").unwrap());
+    let nowhere = policy.explain(&ExplainRequest::new("GET /nowhere").unwrap());
     assert_eq!(nowhere.endpoint(), None);
     assert_eq!(counted(&nowhere)[0], ("ip:global:1h", "ip=unknown", 100));
 }
@@ -107,11 +111,11 @@ fn a_network_can_stand_for_the_address() {
     let policy = super::policy().build().unwrap();
     let address: std::net::IpAddr = "2001:db8::1:2:3:4".parse().unwrap();
     let network: std::net::IpAddr = "2001:db8::".parse().unwrap();
-    let inquiry = Inquiry::new("GET /")
+    let explain_request = ExplainRequest::new("GET /")
         .unwrap()
         .ip(address)
         .counted_as(network);
-    assert_eq!(policy.explain(&inquiry).caller(), "ip=2001:db8::");
+    assert_eq!(policy.explain(&explain_request).caller(), "ip=2001:db8::");
 }
 
 #[test]
@@ -124,8 +128,8 @@ fn an_endpoint_can_do_without_the_global_rules() {
     assert_eq!(
         skipped(&explanation)[..2],
         [
-            ("global", &WhyNot::WithoutGlobal),
-            ("global", &WhyNot::WithoutGlobal)
+            ("global", &SkipReason::WithoutGlobal),
+            ("global", &SkipReason::WithoutGlobal)
         ]
     );
 }
@@ -183,41 +187,46 @@ fn tiers_say_where_they_come_from() {
 fn whatever_exempts_is_named() {
     let until = Timestamp::from_secs(2_000);
     let policy = super::policy().maintenance_until(until).build().unwrap();
-    let inquiry = |request: &str| Inquiry::new(request).unwrap().ip([203, 0, 113, 9]);
+    let explain_request =
+        |request: &str| ExplainRequest::new(request).unwrap().ip([203, 0, 113, 9]);
     let exempt = [
-        (inquiry("GET /health"), Exemption::Route, "GET /health"),
         (
-            inquiry("GET /").identity(Identity::user("job").role("x").role("service")),
+            explain_request("GET /health"),
+            Exemption::Route,
+            "GET /health",
+        ),
+        (
+            explain_request("GET /").identity(Identity::user("job").role("x").role("service")),
             Exemption::Role,
             "`service`",
         ),
         (
-            inquiry("GET /").identity(Identity::user("job").tenant("ourselves")),
+            explain_request("GET /").identity(Identity::user("job").tenant("ourselves")),
             Exemption::Subject,
             "tenant=ourselves",
         ),
         (
-            inquiry("GET /").ip([10, 1, 2, 3]),
+            explain_request("GET /").ip([10, 1, 2, 3]),
             Exemption::Network,
             "10.0.0.0/8",
         ),
         (
-            inquiry("GET /").at(Timestamp::from_secs(1_999)),
+            explain_request("GET /").at(Timestamp::from_secs(1_999)),
             Exemption::Maintenance,
             "1970-01-01T00:33:20",
         ),
     ];
-    for (inquiry, why, named) in exempt {
-        let explanation = policy.explain(&inquiry);
+    for (explain_request, why, named) in exempt {
+        let explanation = policy.explain(&explain_request);
         assert_eq!(explanation.exemption(), Some(why));
         let because = explanation.exempt_because().unwrap();
         assert!(because.contains(named), "{because}");
         assert_eq!(explanation.counted_by().len(), 0, "{because}");
-        let all_exempt = |rule: &tollgate::policy::NotCountedBy| *rule.why() == WhyNot::Exempt;
+        let all_exempt = |rule: &tollgate::policy::SkippedRule| *rule.why() == SkipReason::Exempt;
         assert!(explanation.not_counted_by().all(all_exempt), "{because}");
     }
-    for inquiry in [inquiry("GET /").at(until), inquiry("GET /")] {
-        assert_eq!(policy.explain(&inquiry).exemption(), None);
+    for explain_request in [explain_request("GET /").at(until), explain_request("GET /")] {
+        assert_eq!(policy.explain(&explain_request).exemption(), None);
     }
 }
 
@@ -251,7 +260,7 @@ fn what_is_no_request_is_refused() {
         ("GET /a b", "without spaces"),
         ("GET /\u{7}", "as clients send it"),
     ] {
-        let refused = Inquiry::new(wrong).unwrap_err();
+        let refused = ExplainRequest::new(wrong).unwrap_err();
         assert_eq!(refused.field(), "request");
         assert!(refused.expected().contains(expected), "{refused}");
     }
@@ -264,12 +273,12 @@ fn what_is_no_request_is_refused() {
 fn debug_output_names_nobody() {
     let policy = super::policy().build().unwrap();
     let alice = Identity::user("alice@example.org").tenant("acme");
-    let inquiry = Inquiry::new("GET /ping")
+    let explain_request = ExplainRequest::new("GET /ping")
         .unwrap()
         .identity(alice)
         .ip([203, 0, 113, 9]);
-    let explanation = policy.explain(&inquiry);
-    let debug = format!("{inquiry:?} {explanation:?}");
+    let explanation = policy.explain(&explain_request);
+    let debug = format!("{explain_request:?} {explanation:?}");
     for secret in ["alice", "acme", "203.0"] {
         assert!(!debug.contains(secret), "{debug}");
         assert!(secret == "203.0" || explanation.to_string().contains(secret));

@@ -1,6 +1,6 @@
 //! What people read.
 
-use tollgate::policy::Inquiry;
+use tollgate::policy::ExplainRequest;
 use tollgate::{Identity, Timestamp};
 
 const COUNTED: &str = "\
@@ -56,13 +56,15 @@ Not counted by:
 #[test]
 fn an_explanation_reads_well() {
     let policy = super::policy().build().unwrap();
-    let inquiry = Inquiry::new("PUT /v1/secrets/42")
+    let explain_request = ExplainRequest::new("PUT /v1/secrets/42")
         .unwrap()
         .identity(Identity::user("alice").tier("team"))
         .at(Timestamp::from_secs(1_000));
-    assert_eq!(policy.explain(&inquiry).to_string(), COUNTED);
-    let inquiry = Inquiry::new("GET /health").unwrap().ip([203, 0, 113, 9]);
-    assert_eq!(policy.explain(&inquiry).to_string(), EXEMPT);
+    assert_eq!(policy.explain(&explain_request).to_string(), COUNTED);
+    let explain_request = ExplainRequest::new("GET /health")
+        .unwrap()
+        .ip([203, 0, 113, 9]);
+    assert_eq!(policy.explain(&explain_request).to_string(), EXEMPT);
 }
 
 /// Colours are around the words, and change none.
@@ -70,7 +72,7 @@ fn an_explanation_reads_well() {
 fn colours_add_nothing_to_read() {
     let policy = super::policy().build().unwrap();
     for request in ["PUT /v1/secrets/42", "GET /health"] {
-        let explanation = policy.explain(&Inquiry::new(request).unwrap());
+        let explanation = policy.explain(&ExplainRequest::new(request).unwrap());
         let colored = explanation.colored().to_string();
         let mut parts = colored.split("\x1b[");
         let mut plain = parts.next().unwrap().to_owned();

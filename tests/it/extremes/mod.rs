@@ -168,16 +168,13 @@ fn nothing_wraps() {
                     );
                     is_sound(&quota, &after);
                     for cost in costs {
-                        let requested = state.assess(&quota, at.min(MAX), cost);
-                        is_sound(&quota, &requested);
-                        // A caller may evaluate at this instant, which no clock shows.
-                        is_sound(
-                            &quota,
-                            &state.state.assess(&quota, requested.reset_at(), cost),
-                        );
+                        let asked = state.assess(&quota, at.min(MAX), cost);
+                        is_sound(&quota, &asked);
+                        // Whoever goes by it may ask at an instant that no clock shows.
+                        is_sound(&quota, &state.state.assess(&quota, asked.reset_at(), cost));
                         assert_eq!(
-                            requested.outcome() == Outcome::Never,
-                            cost > requested.limit()
+                            asked.outcome() == Outcome::ExceedsCapacity,
+                            cost > asked.limit()
                         );
                     }
                 }
@@ -290,7 +287,7 @@ fn unlimited_and_blocked_take_anything_and_count_nothing() {
             let blocked = Quota::blocked();
             let never = stored.decide(&blocked, NEW_YEAR, cost);
             let found = (never.outcome, never.limit, never.used);
-            assert_eq!(found, (Outcome::Never, 0, 0), "{quota}");
+            assert_eq!(found, (Outcome::ExceedsCapacity, 0, 0), "{quota}");
             assert_eq!(stored.record(&blocked, NEW_YEAR, cost), never);
             stored.refund(&blocked, NEW_YEAR, NEW_YEAR, cost);
             assert_eq!(stored.peek(&quota, NEW_YEAR, 0), before, "{quota}");

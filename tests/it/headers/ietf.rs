@@ -1,4 +1,4 @@
-//! `RateLimit-Policy` and `RateLimit`, read by a parser that knows nothing of us.
+//! `RateLimit-Policy` and `RateLimit`, read by an independent parser.
 
 use http::HeaderMap;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn every_quota_has_a_policy_and_the_binding_one_a_limit() {
 #[test]
 fn blocked_quotas_have_no_window() {
     let name = name("ip", "gone", "blocked");
-    let usage = Usage::new(0, 0, NOW, Outcome::Never);
+    let usage = Usage::new(0, 0, NOW, Outcome::ExceedsCapacity);
     let headers = written(HeaderSet::Ietf, QuotaUsage::new(&name, usage));
     let policy = parse(text(&headers, "ratelimit-policy").unwrap());
     assert_eq!(policy, [item("ip:gone:blocked", &[("q", 0)])]);
@@ -70,7 +70,7 @@ fn blocked_quotas_have_no_window() {
 
 /// A client that keeps to `q` per `w` keeps to the rate; what it may use at once is `r`.
 #[test]
-fn a_token_bucket_tells_its_rate() {
+fn a_token_bucket_shows_its_rate() {
     let name = name("user", "api", "50/minute, token-bucket, burst 20");
     let policy = |limit| {
         let headers = written(HeaderSet::Ietf, QuotaUsage::new(&name, allowed(limit, 1)));

@@ -27,7 +27,7 @@ fn the_set_of_an_allowed_request() {
 }
 
 #[test]
-fn a_warning_comes_when_asked_for() {
+fn warning_is_written_if_set() {
     let name = name("user", "secrets", "500/hour");
     let usage = QuotaUsage::new(&name, allowed(500, 400));
     let mut headers = HeaderMap::new();
@@ -38,7 +38,7 @@ fn a_warning_comes_when_asked_for() {
 }
 
 #[test]
-fn an_override_shows_the_limit_in_force() {
+fn an_override_shows_its_limit() {
     let name = name("user", "secrets", "500/hour");
     let headers = written(HeaderSet::Both, QuotaUsage::new(&name, allowed(1_000, 1)));
     assert_eq!(text(&headers, "x-ratelimit-limit"), Some("1000"));
@@ -59,7 +59,7 @@ fn the_denied_have_nothing_left() {
 fn where_waiting_cannot_help_there_is_no_time() {
     for (quota, limit) in [("500/hour", 500), ("blocked", 0)] {
         let name = name("user", "secrets", quota);
-        let usage = Usage::new(limit, 0, NOW, Outcome::Never);
+        let usage = Usage::new(limit, 0, NOW, Outcome::ExceedsCapacity);
         let headers = written(HeaderSet::Both, QuotaUsage::new(&name, usage));
         assert_eq!(number(&headers, "x-ratelimit-limit"), Some(limit));
         assert_eq!(number(&headers, "x-ratelimit-remaining"), Some(0));
@@ -75,9 +75,9 @@ proptest! {
     #[test]
     fn waits_are_rounded_up(micros in 0_u64..1 << 50) {
         let wait = Duration::from_micros(micros);
-        let told = Duration::from_secs(retry_after_secs(wait));
-        prop_assert!(told >= wait.max(Duration::from_secs(1)));
-        prop_assert!(told < wait + Duration::from_secs(1) || micros == 0);
+        let shown = Duration::from_secs(retry_after_secs(wait));
+        prop_assert!(shown >= wait.max(Duration::from_secs(1)));
+        prop_assert!(shown < wait + Duration::from_secs(1) || micros == 0);
     }
 
     #[test]
@@ -103,9 +103,9 @@ proptest! {
         prop_assert_eq!(number(&unix, "x-ratelimit-limit"), Some(limit));
         let left = if denied { 0 } else { limit.saturating_sub(used) };
         prop_assert_eq!(number(&unix, "x-ratelimit-remaining"), Some(left));
-        let told = number(&unix, "x-ratelimit-reset").unwrap() * 1_000_000;
-        prop_assert!(told >= reset.as_micros() && told - reset.as_micros() < 1_000_000);
-        let told = number(&delta, "x-ratelimit-reset").unwrap() * 1_000_000;
-        prop_assert!(told >= wait && told - wait < 1_000_000);
+        let shown = number(&unix, "x-ratelimit-reset").unwrap() * 1_000_000;
+        prop_assert!(shown >= reset.as_micros() && shown - reset.as_micros() < 1_000_000);
+        let shown = number(&delta, "x-ratelimit-reset").unwrap() * 1_000_000;
+        prop_assert!(shown >= wait && shown - wait < 1_000_000);
     }
 }

@@ -25,7 +25,7 @@ fn read(lines: &[(&str, &str)]) -> Option<Limits> {
 
 /// Limit, remaining, and in how many seconds it resets.
 fn numbers(lines: &[(&str, &str)]) -> (Option<u64>, Option<u64>, Option<f64>) {
-    let limits = read(lines).unwrap_or_else(|| panic!("{lines:?} says nothing"));
+    let limits = read(lines).unwrap_or_else(|| panic!("{lines:?} has no limits"));
     let reset = limits.reset_at().map(|at| at.duration_since(NOW));
     let reset = reset.map(|wait| wait.as_secs_f64());
     (limits.limit(), limits.remaining(), reset)
@@ -86,7 +86,7 @@ fn instants_are_taken_by_the_clock_of_the_server() {
     // Waits have no clock.
     let limits = read(&[date, left, ("x-ratelimit-reset", "60")]).unwrap();
     assert_eq!(limits.reset_at(), Some(later(60_000_000)));
-    // What is past by that clock was not told by it.
+    // A reset in the past of that clock was not measured by it.
     let limits = read(&[date, left, ("x-ratelimit-reset", "1761830000")]).unwrap();
     assert_eq!(limits.reset_at(), Some(secs(1_761_830_000)));
     // A second is only the rounding of `Date`.
@@ -96,7 +96,7 @@ fn instants_are_taken_by_the_clock_of_the_server() {
 }
 
 #[test]
-fn github_says_what_was_used_and_of_what() {
+fn github_headers_have_used_and_resource() {
     let lines = [
         ("x-ratelimit-limit", "5000"),
         ("x-ratelimit-remaining", "4999"),
@@ -139,7 +139,7 @@ fn other_names_of_the_same() {
 }
 
 #[test]
-fn stripe_says_why() {
+fn stripe_headers_have_a_reason() {
     let limits = read(&[("stripe-rate-limited-reason", "global-concurrency")]).unwrap();
     assert_eq!(limits.policy(), Some("global-concurrency"));
     assert_eq!((limits.remaining(), limits.limit()), (Some(0), None));
@@ -211,7 +211,7 @@ fn of_several_limits_the_tightest_counts() {
 }
 
 #[test]
-fn garbage_says_nothing() {
+fn garbage_yields_no_limits() {
     for (name, value) in [
         ("x-ratelimit-remaining", "-1"),
         ("x-ratelimit-remaining", "many"),
@@ -319,7 +319,7 @@ proptest! {
 
 /// It took the one that does not say when to come back, and clients guessed.
 #[test]
-fn of_two_that_are_used_up_the_one_that_says_when_it_resets_counts() {
+fn of_two_exhausted_sets_the_one_with_a_reset_time_counts() {
     let both = [("ratelimit", r#""day";r=0, "minute";r=0;t=60"#)];
     assert_eq!(numbers(&both), (None, Some(0), Some(60.0)));
     let families = [

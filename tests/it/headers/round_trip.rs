@@ -30,7 +30,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(Outcome::Allowed),
         Just(Outcome::Denied),
-        Just(Outcome::Never),
+        Just(Outcome::ExceedsCapacity),
     ]
 }
 
@@ -76,12 +76,12 @@ proptest! {
         let window = structured.then_some(Duration::from_hours(24));
         prop_assert_eq!(limits.window(), window);
         match limits.reset_at() {
-            None => prop_assert_eq!(outcome, Outcome::Never),
-            Some(told) => {
-                prop_assert!(outcome != Outcome::Never);
+            None => prop_assert_eq!(outcome, Outcome::ExceedsCapacity),
+            Some(shown) => {
+                prop_assert!(outcome != Outcome::ExceedsCapacity);
                 // Rounded up to seconds; to the denied never 0.
-                let late = told.duration_since(reset);
-                prop_assert!(told >= reset && late <= Duration::from_secs(1), "{late:?}");
+                let late = shown.duration_since(reset);
+                prop_assert!(shown >= reset && late <= Duration::from_secs(1), "{late:?}");
             }
         }
     }

@@ -114,7 +114,7 @@ fn settings_that_make_no_sense() {
     assert_eq!(refused(good().tier("")), "JWT claim");
     assert_eq!(refused(good().dimension("user", "x")), "JWT dimension");
     assert_eq!(refused(good().dimension("", "x")), "JWT dimension");
-    assert_eq!(refused(good().issuer("")), "JWT issuer or audience");
+    assert_eq!(refused(good().issuer("")), "JWT issuer");
     assert_eq!(refused(good().cookie("a=b")), "JWT cookie");
     assert!("none".parse::<JwtAlgorithm>().is_err());
     assert!("hs256".parse::<JwtAlgorithm>().is_err());

@@ -37,7 +37,7 @@ async fn a_denial_never_contradicts_itself() {
         Policy::builder().authenticated(
             Rule::new("3/hour")
                 .message("{used} of {limit} in the past {window}; again in {retry_in}.")
-                .suggestion("Ask for more."),
+                .suggestion("Upgrade your plan."),
         ),
     );
     let app = echo().layer(builder.headers(HeaderSet::Both).build().unwrap());
@@ -73,7 +73,7 @@ async fn a_denial_never_contradicts_itself() {
     assert_eq!(details["remaining"], 0);
     assert_eq!(details["retry_after"], wait);
     assert_eq!(details["policy"], "user:global:1h");
-    assert_eq!(details["suggestion"], "Ask for more.");
+    assert_eq!(details["suggestion"], "Upgrade your plan.");
     let reset_at: jiff::Timestamp = details["reset_at"].as_str().unwrap().parse().unwrap();
     assert_eq!(u64::try_from(reset_at.as_second()).unwrap(), reset);
     assert!(

@@ -162,7 +162,7 @@ async fn an_override_is_for_one_subject_and_one_rule() {
     assert_eq!(
         audit.len(),
         2,
-        "what changed nothing is not told: {audit:?}"
+        "a change without effect is not logged: {audit:?}"
     );
     assert!(!log.text().contains("alice"));
 }
@@ -252,7 +252,7 @@ async fn an_override_can_block_and_lift() {
 #[tokio::test]
 async fn an_override_that_would_do_nothing_is_refused() {
     let (limits, _, _) = with(acme());
-    for (rule, quota, told) in [
+    for (rule, quota, expected) in [
         ("globl", "5/minute", "global, outbound"),
         ("global", "5/day", "window of `10/1h` or `2/1m`, or"),
         ("global", "0/minute", "blocked"),
@@ -262,7 +262,7 @@ async fn an_override_that_would_do_nothing_is_refused() {
             limits.set_override(new).await
         };
         let error: tollgate::Error = set.await.unwrap_err();
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(limits.overrides().is_empty());
 }
@@ -337,9 +337,9 @@ fn expired_overrides_do_not_accumulate() {
 
 /// Metrics recorded by one thread.
 #[derive(Default)]
-struct Figures(std::sync::Mutex<std::collections::BTreeMap<String, std::sync::Arc<AtomicU64>>>);
+struct Recorded(std::sync::Mutex<std::collections::BTreeMap<String, std::sync::Arc<AtomicU64>>>);
 
-impl Figures {
+impl Recorded {
     fn named(&self, key: &metrics::Key) -> std::sync::Arc<AtomicU64> {
         let labels: Vec<&str> = key.labels().map(metrics::Label::value).collect();
         let name = format!("{}/{}", key.name(), labels.join("/"));
@@ -357,7 +357,7 @@ impl Figures {
     }
 }
 
-impl metrics::Recorder for Figures {
+impl metrics::Recorder for Recorded {
     fn describe_counter(
         &self,
         _: metrics::KeyName,
@@ -399,8 +399,8 @@ impl metrics::Recorder for Figures {
 
 #[test]
 fn reloads_are_counted() {
-    let figures = Figures::default();
-    metrics::with_local_recorder(&figures, || {
+    let recorded = Recorded::default();
+    metrics::with_local_recorder(&recorded, || {
         let limits = RateLimitLayer::new("1/hour").unwrap();
         limits.replace_policy("2/hour").unwrap();
         limits.replace_policy("0/hour").unwrap_err();
@@ -412,5 +412,5 @@ fn reloads_are_counted() {
         // Gauges are floats.
         ("tollgate_policy_version/".to_owned(), 3.0_f64.to_bits()),
     ];
-    assert_eq!(figures.all(), expected);
+    assert_eq!(recorded.all(), expected);
 }

@@ -98,9 +98,9 @@ async fn a_failing_store_is_logged_once_a_second() {
     assert_eq!(log.about("rate_limit_store_failed").len(), 1);
     clock.advance(std::time::Duration::from_secs(1));
     send(&app, "GET /", &[]).await;
-    let told = log.about("rate_limit_store_failed");
-    assert_eq!(told.len(), 2);
-    assert!(told[1].contains("untold=49"), "{told:?}");
+    let events = log.about("rate_limit_store_failed");
+    assert_eq!(events.len(), 2);
+    assert!(events[1].contains("untold=49"), "{events:?}");
 }
 
 #[tokio::test]
@@ -144,12 +144,12 @@ async fn a_panicking_closure_fails_no_request() {
 fn networks_that_cover_all_addresses_are_refused() {
     for world in ["0.0.0.0/0", "::/0", "::ffff:0.0.0.0/96"] {
         let policy = Policy::builder().everyone("5/hour").exempt_network(world);
-        let told = policy.build().unwrap_err().to_string();
-        assert!(told.contains(world), "{told}");
-        assert!(told.contains("exempt_when"), "{told}");
+        let message = policy.build().unwrap_err().to_string();
+        assert!(message.contains(world), "{message}");
+        assert!(message.contains("exempt_when"), "{message}");
         let layer = RateLimitLayer::builder("5/hour").trusted_proxies([world]);
-        let told = layer.build().unwrap_err().to_string();
-        assert!(told.contains("trust_all_proxies_insecure"), "{told}");
+        let message = layer.build().unwrap_err().to_string();
+        assert!(message.contains("trust_all_proxies_insecure"), "{message}");
     }
 }
 
@@ -179,7 +179,7 @@ fn all_problems_are_reported_at_once() {
         .failed_auth_quota("sometimes")
         .build()
         .unwrap_err();
-    let told = problems.to_string();
+    let message = problems.to_string();
     for expected in [
         "0/hour",
         "get /a",
@@ -194,8 +194,8 @@ fn all_problems_are_reported_at_once() {
         "a rule called `reads` already",
     ] {
         assert!(
-            told.contains(expected),
-            "nothing about {expected} in\n{told}"
+            message.contains(expected),
+            "nothing about {expected} in\n{message}"
         );
     }
 }
@@ -216,7 +216,7 @@ fn settings_that_would_do_nothing_are_refused() {
         )
         .rule("r", Rule::in_category("a").quota("5/hour"));
     let problems = policy.build().unwrap_err();
-    let told = problems.to_string();
+    let message = problems.to_string();
     for expected in [
         "global: global",
         "a: name",
@@ -226,8 +226,8 @@ fn settings_that_would_do_nothing_are_refused() {
         "r: category",
     ] {
         assert!(
-            told.contains(expected),
-            "nothing about {expected} in\n{told}"
+            message.contains(expected),
+            "nothing about {expected} in\n{message}"
         );
     }
 }

@@ -157,7 +157,7 @@ async fn the_same_name_of_two_issuers_is_two_users() {
 }
 
 #[tokio::test]
-async fn a_policy_knows_users_by_their_bare_name() {
+async fn subjects_of_a_policy_are_bare_user_names() {
     let tiers = Tiers::new("free")
         .tier("team", 5)
         .assign("user", "alice", "team");

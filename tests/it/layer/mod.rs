@@ -5,6 +5,7 @@ mod changes;
 mod counting;
 mod credentials;
 mod dropped;
+mod dry_runs;
 mod failing;
 mod hostile;
 mod preflight;
@@ -18,6 +19,5 @@ mod routes_trailing_slash;
 mod several_credentials;
 mod tiers;
 mod token_without_user;
-mod trials;
 
 use crate::support::http::{Answer, echo, layer, request, send, send_from};

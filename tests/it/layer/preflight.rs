@@ -7,7 +7,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use axum::routing::{any, get};
-use tollgate::policy::{Inquiry, Policy, PolicyBuilder, Preflight, Rule, RuleKind, WhyNot};
+use tollgate::policy::{
+    ExplainRequest, Policy, PolicyBuilder, Preflight, Rule, RuleKind, SkipReason,
+};
 use tower_http::cors::{Any, CorsLayer};
 
 use super::{Answer, layer, request, send};
@@ -234,12 +236,12 @@ async fn dry_runs_and_policies_without_limits_do_not_limit_preflights() {
 #[test]
 fn an_explanation_names_the_preflight_quota() {
     let policy = Policy::builder().everyone("10/hour").build().unwrap();
-    let explanation = policy.explain(&Inquiry::from(request("OPTIONS /any", &PREFLIGHT)));
+    let explanation = policy.explain(&ExplainRequest::from(request("OPTIONS /any", &PREFLIGHT)));
     let counted: Vec<_> = explanation.counted_by().collect();
     assert_eq!(counted.len(), 1);
     assert_eq!(counted[0].kind(), RuleKind::Preflight);
     assert_eq!(counted[0].policy(), "ip:preflight:1m");
     let mut skipped = explanation.not_counted_by();
-    assert!(skipped.any(|rule| *rule.why() == WhyNot::Preflight));
+    assert!(skipped.any(|rule| *rule.why() == SkipReason::Preflight));
     assert_eq!(policy.overview().preflight().unwrap().name(), "preflight");
 }

@@ -13,7 +13,7 @@ use tower::util::MapRequestLayer;
 use tower::{Layer, Service, ServiceExt};
 
 /// A handler whose response names its rule.
-pub(super) fn says(
+pub(super) fn named_handler(
     rule: &'static str,
 ) -> impl Fn(Request<Body>) -> std::future::Ready<Response<Body>> + Clone + Send + 'static {
     move |_| {
@@ -28,9 +28,9 @@ pub(super) fn says(
 
 fn of(method: &str, rule: &'static str) -> MethodRouter {
     match method {
-        "GET" => get(says(rule)),
-        "POST" => post(says(rule)),
-        _ => any(says(rule)),
+        "GET" => get(named_handler(rule)),
+        "POST" => post(named_handler(rule)),
+        _ => any(named_handler(rule)),
     }
 }
 
@@ -124,7 +124,7 @@ fn apps() -> Vec<(&'static str, Router)> {
         ("flat, on routes", flat().route_layer(limits())),
         (
             "flat, with a fallback",
-            flat().fallback(says("fallback")).layer(limits()),
+            flat().fallback(named_handler("fallback")).layer(limits()),
         ),
         (
             "nested, layer at the top",

@@ -9,7 +9,7 @@ use tower::Layer;
 use tower_http::normalize_path::NormalizePathLayer;
 
 use super::Answer;
-use super::routes::says;
+use super::routes::named_handler;
 
 pub(super) fn limits(policy: PolicyBuilder) -> RateLimitLayer {
     let (builder, _) = super::layer(policy.everyone("1000/hour"));
@@ -47,8 +47,8 @@ async fn a_mount_with_a_parameter_is_charged_without_a_rest() {
     };
     let router = || {
         Router::new()
-            .nest_service("/t/{t}/files", any(says("files")))
-            .route("/t/{t}/{page}", any(says("page")))
+            .nest_service("/t/{t}/files", any(named_handler("files")))
+            .route("/t/{t}/{page}", any(named_handler("page")))
     };
     for app in both(policy, router) {
         for path in ["/t/1/files", "/t/1/files/", "/t/1/files/x", "/t//files"] {
@@ -67,8 +67,8 @@ async fn a_doubled_slash_does_not_choose_the_cheaper_of_two_wildcard_rules() {
     };
     let router = || {
         let inner = Router::new()
-            .route("/export/{*rest}", any(says("expensive")))
-            .fallback(says("cheap"));
+            .route("/export/{*rest}", any(named_handler("expensive")))
+            .fallback(named_handler("cheap"));
         Router::new().nest_service("/svc", inner)
     };
     for app in both(policy, router) {
@@ -88,8 +88,8 @@ async fn a_mount_inside_a_mount_is_charged_to_its_own_rule() {
     };
     let router = || {
         let middle = Router::new()
-            .nest_service("/n", any(says("inner")))
-            .fallback(says("outer"));
+            .nest_service("/n", any(named_handler("inner")))
+            .fallback(named_handler("outer"));
         Router::new().nest_service("/m", middle)
     };
     for app in both(policy, router) {
@@ -109,8 +109,9 @@ async fn a_layer_inside_of_a_mount_charges_the_mount_and_not_the_root() {
             .endpoint("/", rule("root"))
             .endpoint("/m/{*rest}", rule("mount"))
     };
-    let around = Router::new().nest_service("/m", limits(policy()).layer(any(says("mount"))));
-    let inner = Router::new().fallback(says("mount"));
+    let around =
+        Router::new().nest_service("/m", limits(policy()).layer(any(named_handler("mount"))));
+    let inner = Router::new().fallback(named_handler("mount"));
     let inside = Router::new().nest_service("/m", inner.layer(limits(policy())));
     for app in [around, inside] {
         for path in ["/m", "/m/", "/m/x", "/m//"] {
@@ -128,7 +129,7 @@ async fn a_layer_inside_of_a_mount_charges_the_mount_and_not_the_root() {
 async fn the_first_handler_of_a_mounted_router_is_charged_however_it_is_requested() {
     for pattern in ["/m", "/m/"] {
         let policy = || Policy::builder().endpoint(pattern, rule("start"));
-        let inner = || Router::new().route("/", any(says("start")));
+        let inner = || Router::new().route("/", any(named_handler("start")));
         let inside = Router::new().nest_service("/m", inner().layer(limits(policy())));
         let around = Router::new().nest_service("/m", limits(policy()).layer(inner()));
         let [top, outside] = both(policy, || Router::new().nest_service("/m", inner()));
@@ -150,8 +151,8 @@ async fn normalized_paths_behind_a_wildcard_are_charged() {
     };
     let router = || {
         let inner = Router::new()
-            .route("/", any(says("root")))
-            .route("/login", any(says("login")));
+            .route("/", any(named_handler("root")))
+            .route("/login", any(named_handler("login")));
         let normalized = NormalizePathLayer::trim_trailing_slash().layer(inner);
         Router::new().route_service("/{*rest}", normalized)
     };
@@ -172,7 +173,7 @@ async fn any_number_of_doubled_slashes_reaches_the_rule() {
             .endpoint("/p/{a}", rule("other"))
     };
     let router = || {
-        let inner = Router::new().route("/deep", any(says("deep")));
+        let inner = Router::new().route("/deep", any(named_handler("deep")));
         Router::new().nest_service("/p/{a}/q/{b}/r/{c}/s/{d}/svc", inner)
     };
     for app in both(policy, router) {
@@ -194,7 +195,7 @@ async fn methods_do_not_hide_the_rules_of_each_other() {
             .endpoint("GET /svc/deep/{id}", rule("get"))
             .endpoint("/svc/{*rest}", rule("svc"))
     };
-    let router = || Router::new().nest_service("/svc", any(says("svc")));
+    let router = || Router::new().nest_service("/svc", any(named_handler("svc")));
     for app in both(policy, router) {
         for (line, expected) in [
             ("GET /svc//deep/1", &["ip:get:1h", "ip:svc:1h"][..]),
@@ -214,7 +215,7 @@ async fn methods_do_not_hide_the_rules_of_each_other() {
 #[tokio::test]
 async fn a_reading_that_reaches_no_route_is_charged_to_the_global_rule() {
     let policy = || Policy::builder().endpoint("/a/b", rule("own").global(false));
-    for app in both(policy, || Router::new().fallback(says("any"))) {
+    for app in both(policy, || Router::new().fallback(named_handler("any"))) {
         let plain = super::send(&app, "GET /a/b", &[]).await.charged();
         assert_eq!(plain, ["ip:own:1h"]);
         let odd = super::send(&app, "GET /a//b", &[]).await.charged();
@@ -257,7 +258,7 @@ async fn dry_runs_of_all_readings_stay_dry_runs() {
             .endpoint("/a/b", rule("live"))
             .endpoint("/a/{x}", Rule::new("blocked").name("tried").dry_run())
     };
-    for app in both(policy, || Router::new().fallback(says("any"))) {
+    for app in both(policy, || Router::new().fallback(named_handler("any"))) {
         let answer = super::send(&app, "GET /a/%62", &[]).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.charged(), ["ip:live:1h", "ip:global:1h"]);
@@ -270,8 +271,8 @@ async fn a_denial_by_one_reading_charges_the_others_nothing() {
     let policy = Policy::builder()
         .endpoint("/a/b", Rule::new("1/hour").name("tight"))
         .endpoint("/a/{x}", rule("wide"));
-    let app =
-        Router::new().fallback_service(limits(policy).layer(Router::new().fallback(says("any"))));
+    let app = Router::new()
+        .fallback_service(limits(policy).layer(Router::new().fallback(named_handler("any"))));
     for status in [200, 429, 429, 429] {
         let answer = super::send(&app, "GET /a/%62", &[]).await;
         assert_eq!(answer.status, status);
@@ -290,7 +291,7 @@ async fn the_mount_that_matched_is_charged_beside_a_more_literal_route() {
             .endpoint("/b/{*rest}", rule("literal"))
             .exempt_route("/a/{*open}")
     };
-    let router = || Router::new().nest_service("/{p}/{r}", any(says("mount")));
+    let router = || Router::new().nest_service("/{p}/{r}", any(named_handler("mount")));
     let app = router().layer(limits(policy()));
     for path in ["/b/b", "/a/b"] {
         charged(&app, &format!("GET {path}"), "mount").await;
@@ -302,7 +303,7 @@ async fn a_matched_pattern_with_escaped_braces_is_charged() {
     let policy = Policy::builder()
         .endpoint("/{p}/{{x}}/login", rule("braces"))
         .endpoint("/v1/{*rest}", rule("rest"));
-    let router = Router::new().route("/{p}/{{x}}/login", any(says("braces")));
+    let router = Router::new().route("/{p}/{{x}}/login", any(named_handler("braces")));
     let app = router.layer(limits(policy));
     charged(&app, "GET /v1/{x}/login", "braces").await;
 }
@@ -316,10 +317,10 @@ async fn a_literal_of_one_router_does_not_hide_the_parameter_of_another() {
             .endpoint("/{p}", rule("parameter"))
     };
     let router = || {
-        let inner = Router::new().route("/{p}", any(says("parameter")));
+        let inner = Router::new().route("/{p}", any(named_handler("parameter")));
         let trimmed = NormalizePathLayer::trim_trailing_slash().layer(inner);
         Router::new()
-            .route("/login", any(says("login")))
+            .route("/login", any(named_handler("login")))
             .route_service("/{*rest}", trimmed)
     };
     for app in both(policy, router) {

@@ -6,7 +6,7 @@ use tollgate::policy::{Policy, PolicyBuilder, Rule};
 use tollgate::response::ProblemJson;
 use tower::Layer;
 
-use super::routes::says;
+use super::routes::named_handler;
 use super::send;
 
 fn policy() -> PolicyBuilder {
@@ -18,7 +18,7 @@ fn policy() -> PolicyBuilder {
 
 fn outside(policy: PolicyBuilder) -> Router {
     let (builder, _) = super::layer(policy);
-    let inner = Router::new().fallback(says("any"));
+    let inner = Router::new().fallback(named_handler("any"));
     Router::new().fallback_service(builder.build().unwrap().layer(inner))
 }
 
@@ -106,8 +106,8 @@ async fn a_matched_pattern_without_wildcard_decides_about_odd_paths() {
         .endpoint("/files/{*rest}", Rule::new("100/hour").name("files"));
     let (builder, _) = super::layer(policy);
     let app = Router::new()
-        .route("/users/{id}", any(says("user")))
-        .route("/files/{*rest}", any(says("files")))
+        .route("/users/{id}", any(named_handler("user")))
+        .route("/files/{*rest}", any(named_handler("files")))
         .layer(builder.build().unwrap());
     for path in [
         "/users/..",
@@ -233,7 +233,7 @@ fn a_parameter_with_a_suffix_is_a_policy_error() {
 #[tokio::test]
 async fn rejections_go_through_the_renderer() {
     let (builder, _) = super::layer(policy());
-    let inner = Router::new().fallback(says("any"));
+    let inner = Router::new().fallback(named_handler("any"));
     let layer = builder.render(ProblemJson).build().unwrap();
     let app = Router::new().fallback_service(layer.layer(inner));
     let answer = send(&app, "GET /a/..", &[]).await;

@@ -8,7 +8,7 @@ use tollgate::policy::Policy;
 use tower::Layer;
 use tower::util::MapRequestLayer;
 
-use super::routes::says;
+use super::routes::named_handler;
 use super::routes_readings::{charged, limits, rule};
 
 /// Removes the first segment of the path.
@@ -28,7 +28,7 @@ async fn a_path_that_was_rewritten_inside_of_a_route_is_charged() {
         *request.uri_mut() = Uri::from_static("/new");
         request
     });
-    let inner = Router::new().route("/new", get(says("new")));
+    let inner = Router::new().route("/new", get(named_handler("new")));
     let app = Router::new().route_service("/old", rewrite.layer(limits(policy).layer(inner)));
     let answer = charged(&app, "GET /old", "new").await;
     assert_eq!(answer.charged(), ["ip:old:1h", "ip:new:1h", "ip:global:1h"]);
@@ -43,7 +43,7 @@ async fn a_path_that_was_rewritten_to_its_end_is_charged() {
         } else {
             policy.endpoint("/api/{*rest}", rule("api"))
         };
-        let inner = Router::new().route("/login", any(says("login")));
+        let inner = Router::new().route("/login", any(named_handler("login")));
         let stripped = MapRequestLayer::new(strip).layer(limits(policy).layer(inner));
         let app = Router::new().route_service("/api/{*rest}", stripped);
         charged(&app, "GET /api/login", "login").await;
@@ -58,8 +58,8 @@ async fn a_path_that_was_rewritten_to_its_end_inside_of_a_mount_is_charged() {
         .endpoint("/login", rule("login"))
         .endpoint("/", rule("root"));
     let inner = Router::new()
-        .route("/login", any(says("login")))
-        .route("/", any(says("root")));
+        .route("/login", any(named_handler("login")))
+        .route("/", any(named_handler("root")));
     let stripped = MapRequestLayer::new(strip).layer(limits(policy).layer(inner));
     let app = Router::new().nest_service("/m", stripped);
     charged(&app, "GET /m/api/login", "login").await;
@@ -77,11 +77,11 @@ async fn the_rest_of_a_path_inside_of_a_mount_is_not_a_reading() {
             .endpoint("/{tenant}/m/n/login", rule("login-of-n"))
     };
     let inner = || {
-        let login = || Router::new().route("/login", any(says("login")));
-        let nested = Router::new().route("/login", any(says("login-of-n")));
+        let login = || Router::new().route("/login", any(named_handler("login")));
+        let nested = Router::new().route("/login", any(named_handler("login-of-n")));
         login().nest_service("/n", limits(policy()).layer(nested))
     };
-    let around = limits(policy()).layer(Router::new().route("/login", any(says("login"))));
+    let around = limits(policy()).layer(Router::new().route("/login", any(named_handler("login"))));
     for (app, lines) in [
         (
             Router::new().nest_service("/{tenant}/m", around),

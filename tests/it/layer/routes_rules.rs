@@ -10,7 +10,7 @@ use tower::Layer;
 use tower::util::MapRequestLayer;
 use tower_http::normalize_path::NormalizePathLayer;
 
-use super::routes::{says, trim};
+use super::routes::{named_handler, trim};
 
 #[tokio::test]
 async fn a_rule_for_a_part_of_what_a_handler_serves() {
@@ -22,7 +22,7 @@ async fn a_rule_for_a_part_of_what_a_handler_serves() {
         .endpoint("POST /v1/auth/login", Rule::new("5/hour").name("login"));
     let (builder, _) = super::layer(policy);
     let layer = builder.build().unwrap();
-    let router = || Router::new().route("/v1/{a}/{b}", post(says("any")));
+    let router = || Router::new().route("/v1/{a}/{b}", post(named_handler("any")));
     for app in [
         router().layer(layer.clone()),
         Router::new().fallback_service(layer.layer(router())),
@@ -47,9 +47,9 @@ async fn the_root_of_a_mount_is_charged_to_the_rule_of_the_mount() {
     };
     let mounted = || {
         Router::new()
-            .nest_service("/api", any(says("api")))
-            .route("/one", any(says("one")))
-            .route("/{*rest}", any(says("rest")))
+            .nest_service("/api", any(named_handler("api")))
+            .route("/one", any(named_handler("one")))
+            .route("/{*rest}", any(named_handler("rest")))
     };
     for (path, rules) in [
         ("/api", &["ip:api:1h", "ip:rest:1h"][..]),
@@ -74,12 +74,12 @@ async fn layers_that_change_slashes_are_no_way_around_a_rule() {
     };
     let trimming = || {
         let router = Router::new()
-            .route("/any/{a}/{b}", any(says("any")))
-            .nest_service("/api", any(says("api")));
+            .route("/any/{a}/{b}", any(named_handler("any")))
+            .nest_service("/api", any(named_handler("api")));
         Router::new().fallback_service(NormalizePathLayer::trim_trailing_slash().layer(router))
     };
     let appending = || {
-        let router = Router::new().route("/page/", any(says("page")));
+        let router = Router::new().route("/page/", any(named_handler("page")));
         Router::new().fallback_service(NormalizePathLayer::append_trailing_slash().layer(router))
     };
     for (path, rule, router) in [
@@ -106,7 +106,7 @@ async fn decoded_and_merged_paths_are_charged_to_the_rule_of_the_file() {
             .endpoint("GET /files/sub/{name}", Rule::new("5/hour").name("sub"))
             .everyone("100/hour")
     };
-    let router = || Router::new().nest_service("/files", any(says("files")));
+    let router = || Router::new().nest_service("/files", any(named_handler("files")));
     for (path, rule) in [
         ("/files//big%2Eiso", "ip:file:1h"),
         ("/files//sub/big.iso", "ip:sub:1h"),
@@ -128,7 +128,7 @@ async fn a_rewritten_path_is_matched_by_its_route() {
         .endpoint("GET /v2/users", Rule::new("5/hour").name("users"));
     let (builder, _) = super::layer(policy);
     let inner = Router::new()
-        .route("/v2/users", get(says("users")))
+        .route("/v2/users", get(named_handler("users")))
         .layer(builder.build().unwrap());
     let rewrite = MapRequestLayer::new(|mut request: Request<Body>| {
         *request.uri_mut() = Uri::from_static("/v2/users");
@@ -165,7 +165,7 @@ async fn an_encoded_letter_is_no_way_around_a_rule() {
             .everyone("100/hour")
     };
     // A server that decodes paths before it looks at them.
-    let router = || Router::new().fallback(says("any"));
+    let router = || Router::new().fallback(named_handler("any"));
     for path in [
         "/login",
         "/%6cogin",
@@ -194,7 +194,7 @@ async fn slashes_are_no_way_around_a_rule_and_no_way_to_be_exempt() {
             .exempt_route("GET /health")
     };
     let (builder, _) = super::layer(policy());
-    let router = Router::new().route("/login", post(says("login")));
+    let router = Router::new().route("/login", post(named_handler("login")));
     let trimming = MapRequestLayer::new(trim).layer(router);
     let app = Router::new().fallback_service(builder.build().unwrap().layer(trimming));
     for path in ["/login", "/login/", "/login//"] {
@@ -209,8 +209,8 @@ async fn slashes_are_no_way_around_a_rule_and_no_way_to_be_exempt() {
     // What the router serves by another handler is counted as that.
     let rest = || {
         Router::new()
-            .route("/{*rest}", any(says("rest")))
-            .route("/health", get(says("health")))
+            .route("/{*rest}", any(named_handler("rest")))
+            .route("/health", get(named_handler("health")))
     };
     for path in ["/health/", "//health", "//health///", "/%68ealth"] {
         for counted in counted(policy(), rest, &format!("GET {path}")).await {
@@ -225,7 +225,7 @@ async fn slashes_are_no_way_around_a_rule_and_no_way_to_be_exempt() {
 #[tokio::test]
 async fn a_wildcard_rule_also_counts_its_own_root() {
     let policy = || Policy::builder().endpoint("/api/{*rest}", Rule::new("5/hour").name("api"));
-    let router = || Router::new().nest_service("/api", any(says("api")));
+    let router = || Router::new().nest_service("/api", any(named_handler("api")));
     for path in ["/api", "/api/", "/api/x", "/api/x/y"] {
         for counted in counted(policy(), router, &format!("GET {path}")).await {
             assert_eq!(counted, ["ip:api:1h"], "{path}");
@@ -238,7 +238,7 @@ async fn a_rewritten_path_counts_by_its_new_form() {
     // The rewrite is inside the outer router, the layer around the inner one.
     let policy = Policy::builder().endpoint("GET /v2/users", Rule::new("5/hour").name("users"));
     let (builder, _) = super::layer(policy);
-    let inner = Router::new().route("/v2/users", get(says("users")));
+    let inner = Router::new().route("/v2/users", get(named_handler("users")));
     let rewrite = MapRequestLayer::new(|mut request: Request<Body>| {
         *request.uri_mut() = Uri::from_static("/v2/users");
         request

@@ -5,7 +5,7 @@ use axum::routing::any;
 use tollgate::policy::{Policy, PolicyBuilder, Rule};
 use tower::Layer;
 
-use super::routes::says;
+use super::routes::named_handler;
 use super::routes_readings::{charged, limits, rule};
 
 #[tokio::test]
@@ -16,8 +16,8 @@ async fn a_matched_pattern_decides_beside_a_route_that_ends_in_a_slash() {
         .endpoint("/items/{id}", rule("item"))
         .endpoint("/items/top", rule("top"));
     let router = Router::new()
-        .route("/page", any(says("page")))
-        .route("/items/{item_id}", any(says("item")));
+        .route("/page", any(named_handler("page")))
+        .route("/items/{item_id}", any(named_handler("item")));
     let app = router.layer(limits(policy));
     for (path, ran) in [
         ("/page", "page"),
@@ -33,7 +33,7 @@ async fn a_matched_pattern_decides_beside_a_route_that_ends_in_a_slash() {
 /// axum matches both spellings of a mount's first path, whichever of them the rule names.
 #[tokio::test]
 async fn a_matched_pattern_is_charged_to_the_rule_with_the_other_slash() {
-    let inner = || Router::new().route("/", any(says("start")));
+    let inner = || Router::new().route("/", any(named_handler("start")));
     for pattern in ["/m", "/m/"] {
         let policy = Policy::builder()
             .endpoint(pattern, rule("start").global(false))
@@ -85,7 +85,7 @@ async fn a_plain_path_is_charged_with_and_without_the_slash_around_the_router() 
     let policy = Policy::builder()
         .endpoint("/page", rule("page"))
         .endpoint("/page/", rule("page-slash"));
-    let router = Router::new().route("/page", any(says("page")));
+    let router = Router::new().route("/page", any(named_handler("page")));
     let app = Router::new().fallback_service(limits(policy).layer(router));
     let answer = charged(&app, "GET /page", "page").await;
     let expected = ["ip:page:1h", "ip:page-slash:1h", "ip:global:1h"];
@@ -97,7 +97,7 @@ async fn a_matched_pattern_with_percent_encoding_decides() {
     let policy = Policy::builder()
         .endpoint("/a%20b/{id}", rule("own"))
         .endpoint("/{p}/{id}", rule("other"));
-    let router = Router::new().route("/a%20b/{id}", any(says("own")));
+    let router = Router::new().route("/a%20b/{id}", any(named_handler("own")));
     let app = router.layer(limits(policy));
     let answer = charged(&app, "GET /a%20b/1", "own").await;
     assert_eq!(answer.charged(), ["ip:own:1h", "ip:global:1h"]);

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use tollgate::identity::Jwt;
-use tollgate::policy::{CountedBy, Inquiry, Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::policy::{AppliedRule, ExplainRequest, Policy, PolicyBuilder, Rule, Tiers};
 use tollgate::tier::TierResolver;
 use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
@@ -145,11 +145,11 @@ fn explain_agrees() {
         .build()
         .unwrap();
     let explain = |identity: Identity| {
-        let inquiry = Inquiry::new("GET /").unwrap().ip([203, 0, 113, 9]);
-        policy.explain(&inquiry.identity(identity))
+        let explain_request = ExplainRequest::new("GET /").unwrap().ip([203, 0, 113, 9]);
+        policy.explain(&explain_request.identity(identity))
     };
     let anon = explain(Identity::unauthenticated().tenant("acme").tier("team"));
-    let counters: Vec<_> = anon.counted_by().map(CountedBy::counter).collect();
+    let counters: Vec<_> = anon.counted_by().map(AppliedRule::counter).collect();
     assert_eq!(counters, ["ip=203.0.113.9", "tenant=acme"]);
     let service = explain(Identity::unauthenticated().role("service_role"));
     assert!(service.exemption().is_some());

@@ -104,7 +104,7 @@ fn its_window_says_which_quota_is_meant() {
     let until = clock.now().saturating_add(Duration::from_mins(5));
     agent.set_override(hour.until(until)).wait().unwrap();
     let limits = |agent: &Limiter| {
-        let standing = agent.standing("ada").wait().unwrap();
+        let standing = agent.usages("ada").wait().unwrap();
         let usages = standing.usages().iter();
         usages.map(tollgate::Usage::limit).collect::<Vec<u64>>()
     };

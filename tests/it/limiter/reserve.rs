@@ -11,7 +11,7 @@ use super::limiter;
 
 /// How much of each quota is used.
 fn used(limiter: &Limiter, key: &str) -> Vec<u64> {
-    let standing = limiter.standing(key).wait().unwrap();
+    let standing = limiter.usages(key).wait().unwrap();
     let usages = standing.usages().iter();
     usages.map(tollgate::Usage::used).collect()
 }

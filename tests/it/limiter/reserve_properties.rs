@@ -68,7 +68,7 @@ fn limiter(quotas: &[&str], clock: &ManualClock) -> Limiter {
 }
 
 fn used(limiter: &Limiter) -> Vec<u64> {
-    let standing = limiter.standing("all").wait().unwrap();
+    let standing = limiter.usages("all").wait().unwrap();
     standing.usages().iter().map(Usage::used).collect()
 }
 

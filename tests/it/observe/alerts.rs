@@ -9,7 +9,7 @@ use tollgate::policy::Policy;
 
 use super::Scene;
 
-/// Nobody gets through but to `/open`.
+/// Denies all requests except to `/open`.
 fn closed() -> Policy {
     Policy::builder()
         .everyone("blocked")
@@ -79,7 +79,7 @@ async fn more_than_fifty_denials_of_one_caller_in_an_hour() {
         .iter()
         .filter(|alert| alert.kind == AlertKind::Offender)
         .collect();
-    assert_eq!(offenders.len(), 2, "each is told of");
+    assert_eq!(offenders.len(), 2, "one alert for each");
     for alert in offenders {
         assert_eq!((alert.value, alert.threshold), (51.0, 50.0));
         assert_eq!(alert.severity(), Severity::Low);
@@ -174,7 +174,7 @@ async fn thresholds_can_be_others() {
     assert!(problem.contains("a share from 0 to 1"), "{problem}");
 }
 
-/// Waits until the one who brings alerts sleeps again.
+/// Waits until the delivery of alerts sleeps again.
 async fn at_rest(scene: &Scene) {
     while scene.clock.sleeping() == 0 {
         tokio::task::yield_now().await;
@@ -189,10 +189,10 @@ async fn advance(scene: &Scene, by: Duration) {
 }
 
 #[tokio::test]
-async fn each_is_told_once_when_it_begins_and_once_when_it_is_over() {
+async fn an_alert_is_delivered_once_when_it_fires_and_once_when_it_is_resolved() {
     let scene = Scene::new(closed());
-    let told: Arc<Mutex<Vec<Alert>>> = Arc::default();
-    let kept = Arc::clone(&told);
+    let delivered: Arc<Mutex<Vec<Alert>>> = Arc::default();
+    let kept = Arc::clone(&delivered);
     let task = tokio::spawn(scene.limits.on_alert(move |alert| {
         kept.lock().unwrap().push(alert);
         std::future::ready(())
@@ -202,15 +202,15 @@ async fn each_is_told_once_when_it_begins_and_once_when_it_is_over() {
         advance(&scene, Duration::from_secs(1)).await;
         deny(&scene, 1).await;
     }
-    let fired = told.lock().unwrap().clone();
+    let fired = delivered.lock().unwrap().clone();
     assert_eq!(fired.len(), 1, "{fired:?}");
     assert!(fired[0].is_firing());
 
-    // Nobody comes any more.
+    // No further requests.
     for _ in 0..61 {
         advance(&scene, Duration::from_mins(1)).await;
     }
-    let all = told.lock().unwrap().clone();
+    let all = delivered.lock().unwrap().clone();
     assert_eq!(all.len(), 2, "{all:?}");
     assert_eq!(all[1].kind, AlertKind::ManyDenials);
     assert_eq!(all[1].since, fired[0].since);
@@ -225,29 +225,29 @@ async fn each_is_told_once_when_it_begins_and_once_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn whoever_comes_late_is_told_of_what_is_firing() {
+async fn a_late_callback_gets_the_firing_alerts() {
     let scene = Scene::new(closed());
     deny(&scene, 101).await;
     assert_eq!(firing(&scene), [AlertKind::ManyDenials]);
-    let told: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
-    let kept = Arc::clone(&told);
+    let delivered: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
+    let kept = Arc::clone(&delivered);
     tokio::spawn(scene.limits.on_alert(move |alert| {
         let kept = Arc::clone(&kept);
         async move { kept.lock().unwrap().push(alert.kind) }
     }));
     at_rest(&scene).await;
-    assert_eq!(*told.lock().unwrap(), [AlertKind::ManyDenials]);
+    assert_eq!(*delivered.lock().unwrap(), [AlertKind::ManyDenials]);
 }
 
-/// A callback that never ends keeps nobody waiting; what it misses is kept for it. One that
+/// A callback that never ends blocks nothing; its alerts are kept. One that
 /// panics, before or after it has begun, is called again.
 #[tokio::test]
-async fn a_callback_that_hangs_or_panics_harms_nobody() {
+async fn a_callback_that_hangs_or_panics_blocks_nothing() {
     let alerts = Alerts::default().many_denials(0).offender(0);
     let scene = Scene::with(closed(), |builder| builder.alerts(alerts));
     let hangs = tokio::spawn(scene.limits.on_alert(|_| std::future::pending()));
-    let told: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
-    let kept = Arc::clone(&told);
+    let delivered: Arc<Mutex<Vec<AlertKind>>> = Arc::default();
+    let kept = Arc::clone(&delivered);
     tokio::spawn(scene.limits.on_alert(move |alert| {
         kept.lock().unwrap().push(alert.kind);
         assert!(alert.kind != AlertKind::ManyDenials, "at once");
@@ -264,6 +264,6 @@ async fn a_callback_that_hangs_or_panics_harms_nobody() {
     }
     assert_eq!(scene.user("GET /", "alice").await, 429, "requests go on");
     assert!(!hangs.is_finished());
-    let told = told.lock().unwrap().clone();
-    assert_eq!(told, [AlertKind::ManyDenials, AlertKind::Offender]);
+    let delivered = delivered.lock().unwrap().clone();
+    assert_eq!(delivered, [AlertKind::ManyDenials, AlertKind::Offender]);
 }

@@ -36,9 +36,9 @@ async fn denials_with_long_paths_leave_short_events() {
     for number in 0..100 {
         assert_eq!(scene.address(&line, number).await, 429);
     }
-    let told = log.about("rate_limit_exceeded");
-    assert_eq!(told.len(), 100);
-    for line in &told {
+    let logged = log.about("rate_limit_exceeded");
+    assert_eq!(logged.len(), 100);
+    for line in &logged {
         assert_cut(line, "endpoint", 256);
     }
     assert!(log.text().len() < 64_000, "{}", log.text().len());
@@ -49,7 +49,7 @@ async fn paths_are_cut_in_all_events() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .authenticated("5/hour")
-        .rule("trial", Rule::new("1/hour").dry_run())
+        .rule("dry-run", Rule::new("1/hour").dry_run())
         .exempt_subject("user", "ada")
         .exempt_when(|head| head.header("x-probe").is_some());
     let scene = Scene::new(policy);
@@ -71,9 +71,9 @@ async fn paths_are_cut_in_all_events() {
         "why=\"predicate\"",
         "why=\"maintenance\"",
     ] {
-        let told = log.about(event);
-        assert!(!told.is_empty(), "{event}");
-        for line in &told {
+        let logged = log.about(event);
+        assert!(!logged.is_empty(), "{event}");
+        for line in &logged {
             assert_cut(line, "endpoint", 256);
         }
     }
@@ -86,8 +86,8 @@ async fn extension_methods_are_cut() {
     let mut request = request("GET /", &[]);
     *request.method_mut() = Method::from_bytes("X".repeat(20_000).as_bytes()).unwrap();
     assert_eq!(scene.send(request).await, 429);
-    let told = log.about("rate_limit_exceeded");
-    assert_cut(&told[0], "method", 32);
+    let logged = log.about("rate_limit_exceeded");
+    assert_cut(&logged[0], "method", 32);
 }
 
 #[tokio::test]
@@ -113,14 +113,14 @@ async fn maintenance_leaves_sampled_audit_events_with_a_count() {
         let line = format!("GET /items/{number}");
         assert_eq!(scene.address(&line, number).await, 200);
     }
-    let told = log.about("why=\"maintenance\"");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("tollgate::audit"), "{}", told[0]);
-    assert!(told[0].contains(" untold=0"), "{}", told[0]);
+    let logged = log.about("why=\"maintenance\"");
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    assert!(logged[0].contains("tollgate::audit"), "{}", logged[0]);
+    assert!(logged[0].contains(" untold=0"), "{}", logged[0]);
     scene.clock.advance(Duration::from_secs(10));
     assert_eq!(scene.address("GET /", 1).await, 200);
-    let told = log.about("why=\"maintenance\"");
-    assert_eq!(told.len(), 2);
-    assert!(told[1].contains(" untold=999"), "{}", told[1]);
+    let logged = log.about("why=\"maintenance\"");
+    assert_eq!(logged.len(), 2);
+    assert!(logged[1].contains(" untold=999"), "{}", logged[1]);
     assert_eq!(scene.limits.statistics().totals.exempt, 1_001);
 }

@@ -5,7 +5,7 @@ use tollgate::identity::{ApiKey, Jwt};
 use tollgate::policy::Policy;
 
 use super::Scene;
-use super::figures::Figures;
+use super::recorder::TestRecorder;
 use crate::support::http::request;
 use crate::support::log::Log;
 use crate::support::tokens::NOW;
@@ -24,19 +24,19 @@ async fn send(scene: &Scene, headers: &[(&str, &str)]) -> u16 {
 }
 
 /// Runs a future, records its metrics.
-fn recorded(future: impl Future<Output = ()>) -> Figures {
-    let figures = Figures::default();
+fn recorded(future: impl Future<Output = ()>) -> TestRecorder {
+    let recorder = TestRecorder::default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    with_local_recorder(&figures, || runtime.block_on(future));
-    figures
+    with_local_recorder(&recorder, || runtime.block_on(future));
+    recorder
 }
 
 #[test]
 fn reasons_are_a_label_and_a_debug_event() {
     let (log, _listening) = Log::listen();
-    let figures = recorded(async {
+    let recorder = recorded(async {
         let scene = scene();
         let good = format!("Bearer {}", hs256(&claims("alice")));
         let expired = hs256(&format!(r#"{{"sub":"alice","exp":{}}}"#, NOW - 3_600));
@@ -62,7 +62,7 @@ fn reasons_are_a_label_and_a_debug_event() {
     });
     for (reason, count) in [("expired", 2), ("signature", 4), ("api-key", 1)] {
         let name = format!("tollgate_invalid_credentials_total{{reason={reason}}}");
-        assert_eq!(figures.counter(&name), count, "{name}");
+        assert_eq!(recorder.counter(&name), count, "{name}");
         let lines = log.about(&format!("reason=\"{reason}\""));
         assert_eq!(lines.len() as u64, count, "{lines:?}");
         for line in lines {
@@ -78,7 +78,7 @@ fn reasons_are_a_label_and_a_debug_event() {
 #[test]
 fn rejected_requests_have_a_metric_and_a_sampled_event() {
     let (log, _listening) = Log::listen();
-    let figures = recorded(async {
+    let recorder = recorded(async {
         let scene = scene();
         let (first, second) = ("Bearer opaque-1", "Bearer opaque-2");
         for _ in 0..50 {
@@ -103,7 +103,7 @@ fn rejected_requests_have_a_metric_and_a_sampled_event() {
     });
     let counter = |reason| {
         let name = format!("tollgate_rejected_requests_total{{reason={reason}}}");
-        figures.counter(&name)
+        recorder.counter(&name)
     };
     assert_eq!(counter("ambiguous-credentials"), 51);
     assert_eq!(counter("token-too-large"), 3);

@@ -1,4 +1,4 @@
-//! What is told as events: names, fields, and how often.
+//! Events: names, fields and sampling.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn policy() -> Policy {
         .unwrap()
 }
 
-/// What a field says in a line.
+/// Returns the value of a field in a line.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
     let (_, rest) = line
         .split_once(&format!(" {name}="))
@@ -87,7 +87,7 @@ async fn events_have_the_names_and_fields_that_are_promised() {
 }
 
 #[tokio::test]
-async fn whoever_hammers_is_told_of_every_ten_seconds_with_what_was_not() {
+async fn repeated_denials_are_logged_every_ten_seconds_with_the_suppressed_number() {
     let (log, _listening) = Log::listen();
     let scene = Scene::new("blocked");
     // Ten times a second, for half a minute.
@@ -96,12 +96,12 @@ async fn whoever_hammers_is_told_of_every_ten_seconds_with_what_was_not() {
         scene.clock.advance(Duration::from_millis(100));
     }
     scene.user("GET /", "bob").await;
-    let told = log.about("rate_limit_exceeded");
-    let untold: Vec<u64> = told.iter().map(|line| number(line, "untold")).collect();
-    assert_eq!(untold, [0, 99, 99, 0], "the last one is somebody else");
+    let logged = log.about("rate_limit_exceeded");
+    let untold: Vec<u64> = logged.iter().map(|line| number(line, "untold")).collect();
+    assert_eq!(untold, [0, 99, 99, 0], "the last one is another caller");
     scene.user("GET /", "alice").await;
-    let told = log.about("rate_limit_exceeded");
-    assert_eq!(number(told.last().unwrap(), "untold"), 99);
+    let logged = log.about("rate_limit_exceeded");
+    assert_eq!(number(logged.last().unwrap(), "untold"), 99);
     assert_eq!(scene.limits.statistics().totals.denied, 302);
 }
 
@@ -115,9 +115,9 @@ async fn an_attack_from_everywhere_does_not_fill_the_disk() {
     assert_eq!(log.about("rate_limit_exceeded").len(), 100);
     scene.clock.advance(Duration::from_secs(1));
     scene.address("GET /", 3_000).await;
-    let told = log.about("rate_limit_exceeded");
-    assert_eq!(told.len(), 101);
-    let last = told.last().unwrap();
+    let logged = log.about("rate_limit_exceeded");
+    assert_eq!(logged.len(), 101);
+    let last = logged.last().unwrap();
     assert_eq!(
         (number(last, "untold"), number(last, "untold_others")),
         (0, 2_900)
@@ -126,7 +126,7 @@ async fn an_attack_from_everywhere_does_not_fill_the_disk() {
 
 #[tokio::test]
 async fn names_are_plain_or_under_a_key_if_that_is_wanted() {
-    let told = async |settings: fn(RateLimitLayerBuilder) -> RateLimitLayerBuilder| {
+    let logged = async |settings: fn(RateLimitLayerBuilder) -> RateLimitLayerBuilder| {
         let (log, _listening) = Log::listen();
         let scene = Scene::with("blocked", settings);
         scene.user("GET /", "alice").await;
@@ -135,17 +135,20 @@ async fn names_are_plain_or_under_a_key_if_that_is_wanted() {
         let names = lines.iter().map(|line| field(line, "identity").to_owned());
         names.collect::<Vec<_>>()
     };
-    let plain = told(RateLimitLayerBuilder::log_plain_identities).await;
+    let plain = logged(RateLimitLayerBuilder::log_plain_identities).await;
     assert_eq!(plain, ["user=alice", "ip=10.0.0.1"]);
     let keyed: fn(RateLimitLayerBuilder) -> RateLimitLayerBuilder =
         |builder| builder.hash_identities_with("a key that the fleet shares");
-    assert_eq!(told(keyed).await, told(keyed).await, "a fleet agrees");
-    assert_ne!(told(keyed).await, told(|builder| builder).await);
-    assert_ne!(told(|builder| builder).await, told(|builder| builder).await);
+    assert_eq!(logged(keyed).await, logged(keyed).await, "a fleet agrees");
+    assert_ne!(logged(keyed).await, logged(|builder| builder).await);
+    assert_ne!(
+        logged(|builder| builder).await,
+        logged(|builder| builder).await
+    );
 }
 
 #[tokio::test]
-async fn a_store_that_fails_and_recovers_is_told_of() {
+async fn store_failures_and_recoveries_are_logged() {
     let (log, _listening) = Log::listen();
     let (scene, store) = scripted(policy());
     store.follow(Script::Unavailable);
@@ -159,10 +162,13 @@ async fn a_store_that_fails_and_recovers_is_told_of() {
     for _ in 0..3 {
         scene.user("GET /items/1", "alice").await;
     }
-    let told = log.about("rate_limit_store_recovered");
-    assert_eq!(told.len(), 1, "once");
+    let logged = log.about("rate_limit_store_recovered");
+    assert_eq!(logged.len(), 1, "once");
     assert_eq!(
-        (number(&told[0], "failing_for"), number(&told[0], "untold")),
+        (
+            number(&logged[0], "failing_for"),
+            number(&logged[0], "untold")
+        ),
         (30, 3)
     );
 }
@@ -170,7 +176,7 @@ async fn a_store_that_fails_and_recovers_is_told_of() {
 /// A store that decides and then does not take back what it has charged is no outage; but it is
 /// counted, and does not fill the log either.
 #[tokio::test]
-async fn what_cannot_be_given_back_is_told_no_more_often_than_other_failures() {
+async fn failed_refunds_are_logged_no_more_often_than_other_failures() {
     let (log, _listening) = Log::listen();
     let store = ScriptedStore::default();
     let rule = Rule::new("9/hour").count(Count::failure());
@@ -191,22 +197,25 @@ async fn what_cannot_be_given_back_is_told_no_more_often_than_other_failures() {
 }
 
 #[tokio::test]
-async fn alerts_are_told_as_events_and_name_nobody() {
+async fn alerts_are_logged_without_the_caller() {
     let (log, _listening) = Log::listen();
     let scene = Scene::new("blocked");
     for _ in 0..51 {
         scene.user("GET /", "alice").await;
     }
     scene.clock.advance(Duration::from_secs(1));
-    // Whoever comes next finds out.
+    // The next request ticks.
     scene.user("GET /", "bob").await;
-    let told = log.about("rate_limit_alert");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains(" WARN "), "{}", told[0]);
-    assert_eq!(field(&told[0], "alert"), "offender");
-    assert_eq!(field(&told[0], "severity"), "low");
+    let logged = log.about("rate_limit_alert");
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    assert!(logged[0].contains(" WARN "), "{}", logged[0]);
+    assert_eq!(field(&logged[0], "alert"), "offender");
+    assert_eq!(field(&logged[0], "severity"), "low");
     let exceeded = log.about("rate_limit_exceeded");
-    assert_eq!(field(&told[0], "identity"), field(&exceeded[0], "identity"));
+    assert_eq!(
+        field(&logged[0], "identity"),
+        field(&exceeded[0], "identity")
+    );
     scene.clock.advance(Duration::from_hours(1));
     scene.user("GET /", "bob").await;
     assert_eq!(log.about("rate_limit_alert_resolved").len(), 1);

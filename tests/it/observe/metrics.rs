@@ -1,4 +1,4 @@
-//! Figures for the `metrics` facade: exact, with few labels, none of them about anybody.
+//! Metrics: exact, with few labels, without callers.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tollgate::observe::{METRICS, MetricKind};
 use tollgate::policy::{OnStoreFailure, Policy, Rule};
 
 use super::Scene;
-use super::figures::Figures;
+use super::recorder::TestRecorder;
 use super::statistics::scripted;
 use crate::support::scripted_store::Script;
 
-/// Everything that happens here is recorded there.
-fn recorded(figures: &Figures, happens: impl Future<Output = ()>) {
+/// Runs a future with a recorder.
+fn recorded(recorder: &TestRecorder, happens: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    with_local_recorder(figures, || runtime.block_on(happens));
+    with_local_recorder(recorder, || runtime.block_on(happens));
 }
 
 #[test]
-fn figures_agree_with_what_was_sent_and_name_nobody() {
-    let figures = Figures::default();
-    recorded(&figures, async {
+fn metrics_agree_with_the_requests_and_contain_no_caller() {
+    let recorder = TestRecorder::default();
+    recorded(&recorder, async {
         let policy = Policy::builder()
             .authenticated("1000/hour")
             .endpoint("GET /items/{id}", Rule::new("32/hour").name("items"))
@@ -66,70 +66,69 @@ fn figures_agree_with_what_was_sent_and_name_nobody() {
         ("tollgate_exempt_total{why=route}", 3),
         ("tollgate_retries_total{outcome=too_soon}", 14),
     ] {
-        assert_eq!(figures.counter(name), expected, "{name}");
+        assert_eq!(recorder.counter(name), expected, "{name}");
     }
     for (name, expected) in [
         ("tollgate_violators{}", 2.0),
-        // Nobody told where requests come from, so they have an address in common.
+        // Without a peer address all requests share one.
         ("tollgate_violating_addresses{}", 1.0),
         ("tollgate_worst_offender_denials{}", 8.0),
         ("tollgate_ordinary_denied_ratio{}", 0.0),
         ("tollgate_alerts_firing{alert=many_denials}", 0.0),
         ("tollgate_store_healthy{}", 1.0),
         ("tollgate_store_keys{}", 5.0),
-        // Also of a policy that nobody has put in the place of another.
+        // Also without a reload.
         ("tollgate_policy_version{}", 1.0),
     ] {
-        let found = figures.gauge(name);
+        let found = recorder.gauge(name);
         assert!(
             (found - expected).abs() < 1e-9,
             "{name} is {found}, not {expected}"
         );
     }
-    let left = figures.gauge("tollgate_endpoint_remaining_ratio{endpoint=GET /items/{id}}");
+    let left = recorder.gauge("tollgate_endpoint_remaining_ratio{endpoint=GET /items/{id}}");
     let expected = (0..32).map(|left| f64::from(left) / 32.0).sum::<f64>() / 40.0;
     assert!((left - expected).abs() < 0.001, "{left}, not {expected}");
-    let remaining = figures.values("tollgate_remaining_ratio{policy=user:items:1h}");
+    let remaining = recorder.values("tollgate_remaining_ratio{policy=user:items:1h}");
     assert_eq!(remaining.len(), 64 / 16, "{remaining:?}");
     assert!(remaining.iter().all(|share| (0.0..=1.0).contains(share)));
-    let measured = figures.values("tollgate_decision_duration_seconds{store=at_once}");
+    let measured = recorder.values("tollgate_decision_duration_seconds{store=at_once}");
     assert!(!measured.is_empty());
-    for name in figures.names() {
+    for name in recorder.names() {
         for who in ["alice", "bob", "carol"] {
             assert!(!name.contains(who), "{name}");
         }
     }
 }
 
-/// What an endpoint had left in an hour that is long over is not what it has left.
 #[test]
-fn what_was_left_is_told_as_long_as_it_is_true() {
+fn the_remaining_ratio_is_nan_without_requests_in_the_last_hour() {
     const LEFT: &str = "tollgate_endpoint_remaining_ratio{endpoint=GET /items/{id}}";
-    let figures = Figures::default();
-    recorded(&figures, async {
+    let recorder = TestRecorder::default();
+    recorded(&recorder, async {
         let rule = Rule::new("2/hour").name("items");
         let scene = Scene::new(Policy::builder().endpoint("GET /items/{id}", rule));
         for _ in 0..3 {
             scene.user("GET /items/1", "alice").await;
         }
         let _ = scene.limits.statistics();
-        let left = figures.gauge(LEFT);
+        let left = recorder.gauge(LEFT);
         assert!((left - 0.5 / 3.0).abs() < 0.001, "{left}");
         scene.clock.advance(Duration::from_hours(2));
         let _ = scene.limits.statistics();
-        let left = figures.gauge(LEFT);
+        let left = recorder.gauge(LEFT);
         assert!(left.is_nan(), "{left}");
         scene.user("GET /items/1", "alice").await;
         let _ = scene.limits.statistics();
-        let left = figures.gauge(LEFT);
+        let left = recorder.gauge(LEFT);
         assert!((left - 0.5).abs() < 0.001, "{left}");
     });
 }
 
 #[test]
-fn every_figure_is_on_the_list_and_described() {
-    let figures = Figures::default();
-    recorded(&figures, async {
+fn every_series_is_in_the_list_and_described() {
+    let recorder = TestRecorder::default();
+    recorded(&recorder, async {
         let strict = Rule::new("5/hour").on_store_failure(OnStoreFailure::Deny);
         let policy = Policy::builder()
             .endpoint("GET /strict", strict)
@@ -144,16 +143,16 @@ fn every_figure_is_on_the_list_and_described() {
         scene.limits.replace_policy("1/minute").unwrap();
         let _ = scene.limits.statistics();
     });
-    assert_eq!(figures.counter("tollgate_unavailable_total{}"), 1);
-    assert_eq!(figures.counter("tollgate_store_errors_total{}"), 1);
-    let healthy = figures.gauge("tollgate_store_healthy{}");
+    assert_eq!(recorder.counter("tollgate_unavailable_total{}"), 1);
+    assert_eq!(recorder.counter("tollgate_store_errors_total{}"), 1);
+    let healthy = recorder.gauge("tollgate_store_healthy{}");
     assert!(healthy.abs() < 1e-9, "{healthy}");
 
     let mut listed: Vec<String> = METRICS
         .iter()
         .map(|metric| metric.name.to_owned())
         .collect();
-    for name in figures.names() {
+    for name in recorder.names() {
         let (name, labels) = name.split_once('{').unwrap();
         let metric = METRICS.iter().find(|metric| metric.name == name);
         let metric = metric.unwrap_or_else(|| panic!("{name} is not on the list"));
@@ -170,13 +169,13 @@ fn every_figure_is_on_the_list_and_described() {
         assert_eq!(name.ends_with("_total"), is_counter, "{name}");
     }
     listed.sort();
-    assert_eq!(figures.described(), listed);
+    assert_eq!(recorder.described(), listed);
 }
 
 #[test]
 fn rejected_requests_are_counted_by_reason() {
-    let figures = Figures::default();
-    recorded(&figures, async {
+    let recorder = TestRecorder::default();
+    recorded(&recorder, async {
         let policy = Policy::builder()
             .everyone("1000/hour")
             .endpoint("GET /items/{id}", Rule::new("32/hour").name("items"));
@@ -191,7 +190,7 @@ fn rejected_requests_are_counted_by_reason() {
     });
     let of = |reason: &str| {
         let name = format!("tollgate_rejected_requests_total{{reason={reason}}}");
-        figures.counter(&name)
+        recorder.counter(&name)
     };
     assert_eq!((of("invalid-path"), of("path-too-long")), (3, 1));
 }

@@ -1,14 +1,14 @@
-//! Those who watch: what they are told, and what they can ask.
+//! Events, metrics, statistics and alerts.
 
 mod alerts;
-mod ask_back;
 mod bounded;
 mod credentials;
 mod events;
-mod figures;
 mod metrics;
 mod ops;
 mod prometheus;
+mod recorder;
+mod reentrancy;
 mod shares;
 mod statistics;
 
@@ -24,7 +24,7 @@ use tower::ServiceExt;
 
 use crate::support::http::{echo, layer, request};
 
-/// A layer around something that answers everything, on a clock that stands still.
+/// A layer around an echo service, on a manual clock.
 struct Scene {
     limits: RateLimitLayer,
     app: Router,
@@ -46,12 +46,12 @@ impl Scene {
         Self { limits, app, clock }
     }
 
-    /// The status of the answer to a user.
+    /// Returns the status of the response to a user.
     async fn user(&self, line: &str, user: &str) -> u16 {
         self.send(request(line, &[("x-user", user)])).await
     }
 
-    /// The status of the answer to somebody anonymous at an address.
+    /// Returns the status of the response to an unauthenticated caller at an address.
     async fn address(&self, line: &str, number: u32) -> u16 {
         let mut request = request(line, &[]);
         let address = Ipv4Addr::from(0x0a00_0000 + number);

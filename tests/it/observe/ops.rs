@@ -1,4 +1,4 @@
-//! What `examples/ops` has for operators, held to what the code says.
+//! `examples/ops` agrees with the code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -168,7 +168,10 @@ fn the_dashboard_can_be_imported() {
         if panel["type"] == "row" {
             continue;
         }
-        assert!(panel["description"].is_string(), "{title} says what it is");
+        assert!(
+            panel["description"].is_string(),
+            "{title} has no description"
+        );
         assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
         let targets = panel["targets"].as_array().unwrap();
         let refs: BTreeSet<&str> = targets

@@ -1,4 +1,4 @@
-//! What a layer says of what it has decided.
+//! Statistics.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn endpoint<'a>(statistics: &'a Statistics, name: &str) -> &'a EndpointStatistic
         .unwrap_or_else(|| panic!("no {name} in {:?}", statistics.endpoints))
 }
 
-fn figures(offender: &Offender) -> (u64, u64, &str) {
+fn bounds(offender: &Offender) -> (u64, u64, &str) {
     (offender.at_least, offender.denied, &offender.policy)
 }
 
@@ -55,12 +55,15 @@ async fn everything_that_was_sent_is_found_again() {
     assert_eq!(totals.denied, 2 + 1);
     assert_eq!(totals.exempt, 3);
     assert_eq!(totals.would_deny, 2);
-    // 4 of 4, and 2 of 2; nobody else is near a limit.
+    // 4 of 4, and 2 of 2; no other caller is near a limit.
     assert_eq!(totals.warned, 2);
     assert_eq!((totals.uncounted, totals.unavailable), (0, 0));
     assert_eq!(statistics.denied_last_hour, 3);
     assert_eq!(statistics.denied_last_day, 3);
-    assert_eq!(statistics.denied_the_day_before, None, "nobody knows");
+    assert_eq!(
+        statistics.denied_the_day_before, None,
+        "the layer is younger"
+    );
 
     let items = endpoint(&statistics, "GET /items/{id}");
     assert_eq!((items.allowed, items.denied), (4, 2));
@@ -84,8 +87,8 @@ async fn everything_that_was_sent_is_found_again() {
         offenders[0].subject.as_subject(),
         Subject::from([("user", "alice")])
     );
-    assert_eq!(figures(&offenders[0]), (2, 2, "user:items:1h"));
-    assert_eq!(figures(&offenders[1]), (1, 1, "ip:login:1h"));
+    assert_eq!(bounds(&offenders[0]), (2, 2, "user:items:1h"));
+    assert_eq!(bounds(&offenders[1]), (1, 1, "ip:login:1h"));
     assert_eq!(statistics.violators.count, 2);
     assert!(statistics.violators.exact);
     let debug = format!("{statistics:?}");
@@ -159,9 +162,9 @@ async fn another_policy_goes_on_counting() {
     assert_eq!(statistics.totals.allowed, 6);
 }
 
-/// One who waits as told, one who does not, and one whose counter others have used up.
+/// A caller that waits, one that does not, and one whose shared counter is used up by others.
 #[tokio::test]
-async fn those_who_come_back_are_followed() {
+async fn retries_are_tracked() {
     let policy = Policy::builder()
         .authenticated("1/minute, fixed-window")
         .endpoint(
@@ -194,7 +197,7 @@ async fn those_who_come_back_are_followed() {
     assert!((retries.success().unwrap() - 2.0 / 3.0).abs() < 1e-9);
 }
 
-/// Nobody who hammers makes ordinary callers look worse off than they are.
+/// A caller with many denials does not change the share of ordinary callers.
 #[tokio::test]
 async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
     let scene = Scene::new("10/hour");
@@ -212,7 +215,7 @@ async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
     let share = scene.limits.statistics().ordinary_denied.unwrap();
     assert!(
         share.abs() < 1e-9,
-        "whoever comes a thousand times is no ordinary caller: {share}"
+        "a caller with a thousand requests is not ordinary: {share}"
     );
 }
 

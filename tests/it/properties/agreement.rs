@@ -172,7 +172,7 @@ fn comes_true(state: &Plain, deed: &Deed, result: ModelUsage) -> TestCaseResult 
         _ => {
             prop_assert!(cost > quota.burst());
             let much_later = result.reset_at + (1 << 49);
-            prop_assert_eq!(assess(much_later, cost).outcome(), Outcome::Never);
+            prop_assert_eq!(assess(much_later, cost).outcome(), Outcome::ExceedsCapacity);
         }
     }
     Ok(())

@@ -29,7 +29,7 @@ impl Bench {
         let runtime = Runtime::new().unwrap();
         let _inside = runtime.enter();
         let server = Server::start();
-        let store = || Arc::new(server.store().by_callers_clock().build().unwrap());
+        let store = || Arc::new(server.store().use_client_clock().build().unwrap());
         Self {
             stores: [(); 3].map(|()| store()),
             server,

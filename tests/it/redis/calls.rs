@@ -1,4 +1,4 @@
-//! How often Redis is asked, and what is never done twice.
+//! Number of calls to Redis, and calls that must not be repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn a_batch_is_one_call_however_many_quotas_it_has() {
     assert_eq!(calls(&server, "script|load"), 0);
 }
 
-/// Without a counter there is nothing to ask.
+/// A batch without counters needs no call.
 #[tokio::test]
 async fn unlimited_and_blocked_need_no_call() {
     let server = Server::start();
@@ -89,9 +89,9 @@ async fn unlimited_and_blocked_need_no_call() {
     assert!(server.keys().is_empty());
 }
 
-/// Who is blocked is not charged, and neither is anybody in the same batch.
+/// A blocked check charges neither its own counter nor the others of the batch.
 #[tokio::test]
-async fn nobody_is_charged_with_somebody_who_is_blocked() {
+async fn blocked_check_charges_nothing_of_its_batch() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let (alice, daily) = (user("alice"), counter("daily", "9/day"));
@@ -101,9 +101,9 @@ async fn nobody_is_charged_with_somebody_who_is_blocked() {
         Check::new(&alice, &other).with_quota(&blocked),
     ];
     let batch = Batch::new(&checks).unwrap();
-    let verdict = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
-    assert!(!verdict.is_allowed());
-    assert_eq!(verdict.usages()[0].remaining(), 9);
+    let usages = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
+    assert!(!usages.is_allowed());
+    assert_eq!(usages.usages()[0].remaining(), 9);
     assert_eq!(look(&store, &alice, &daily).await.used(), 0);
 }
 
@@ -120,22 +120,22 @@ async fn a_server_that_forgets_its_scripts_is_told_them_again() {
     assert_eq!(calls(&server, "eval"), 9);
 }
 
-/// What was asked for is on its way, whatever becomes of the answer.
+/// A decision is sent even if its future is dropped.
 #[tokio::test]
-async fn an_answer_that_nobody_waits_for_was_asked_for_all_the_same() {
+async fn dropped_future_does_not_cancel_the_decision() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let (alice, nine) = (user("alice"), counter("nine", "9/day"));
     take(&store, &alice, &nine).await.unwrap();
     let check = Check::new(&alice, &nine);
     drop(store.decide_one(&check, Timestamp::EPOCH));
-    // The server knows the script by now, so calls keep their order: this one comes after.
+    // The server has the script by now, so calls keep their order: this one comes after.
     assert_eq!(take(&store, &alice, &nine).await.unwrap().used(), 3);
 }
 
-/// The store belongs to a runtime, those who ask need none.
+/// The store belongs to a runtime. Its callers need none.
 #[test]
-fn threads_without_a_runtime_can_ask() {
+fn threads_without_a_runtime_can_decide() {
     let server = Server::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let store = runtime.block_on(async { server.store().build().unwrap() });
@@ -179,7 +179,7 @@ async fn settings_that_cannot_be_are_refused() {
     assert!(refused.expected().contains("redis://"), "{refused}");
 }
 
-/// The server has charged and answered, and the answer was lost on the way. Nobody asks again: it
+/// The server has charged and answered, and the reply was lost. The call is not repeated: it
 /// is charged once, and an error.
 #[tokio::test]
 async fn a_lost_answer_is_never_asked_for_again() {
@@ -191,7 +191,7 @@ async fn a_lost_answer_is_never_asked_for_again() {
         .unwrap();
     let (alice, daily) = (user("alice"), counter("daily", "100/day"));
     for round in 1..=5 {
-        // The same script, so that the next answer is not that the server does not know it.
+        // Uses the script of the test, so that the next reply is not NOSCRIPT.
         assert!(take_when_back(&store, &alice).await);
         proxy.cut_after_next_answer();
         let error = take(&store, &alice, &daily).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! A cluster is as exact as one server; where it cannot be, it is strict.
+//! Exactness in a cluster: slots, redirects, failovers, batches over several nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ async fn a_cluster_keeps_the_contract() {
     let number = AtomicU64::new(0);
     let new = async || {
         let prefix = format!("test-{}", number.fetch_add(1, Ordering::SeqCst));
-        let store = nodes.store().prefix(&prefix).by_callers_clock();
+        let store = nodes.store().prefix(&prefix).use_client_clock();
         Arc::new(store.build().unwrap()) as Arc<dyn Store>
     };
     contract::verify(new).await;
@@ -56,7 +56,7 @@ async fn all_nodes_are_counted_and_cleared() {
 
 /// Overrides are in a slot of their own, wherever that is.
 #[tokio::test(flavor = "multi_thread")]
-async fn overrides_are_known_to_all_who_use_the_cluster() {
+async fn overrides_reach_every_store_of_the_cluster() {
     let nodes = Nodes::start();
     let [mine, yours] = [(); 2].map(|()| nodes.store().build().unwrap());
     let new = Override::new(user("alice"), "daily", "500/day").unwrap();
@@ -76,9 +76,8 @@ async fn overrides_are_known_to_all_who_use_the_cluster() {
     assert!(known(&yours).is_empty());
 }
 
-/// Users of one tenant, whose counters are on different nodes. However many come at once, nobody
-/// gets more than is his, nor all together more than is the tenant's; and what was charged in vain
-/// is given back, to the last one.
+/// Users of one tenant, whose counters are on different nodes. Concurrent requests exceed neither the
+/// limit of a user nor that of the tenant, and charges of denied requests are refunded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_over_several_nodes_is_charged_whole_or_not_at_all() {
     const OF_TENANT: u64 = 70;
@@ -96,9 +95,9 @@ async fn a_batch_over_several_nodes_is_charged_whole_or_not_at_all() {
                 let (user, acme) = (user(&name), Subject::from([("tenant", "acme")]));
                 let checks = [Check::new(&user, &per_user), Check::new(&acme, &per_tenant)];
                 let batch = Batch::new(&checks).unwrap();
-                let verdict = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
-                assert_eq!(verdict.usages().len(), 2);
-                (number % 20, verdict.is_allowed())
+                let usages = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
+                assert_eq!(usages.usages().len(), 2);
+                (number % 20, usages.is_allowed())
             })
         })
         .collect();
@@ -120,7 +119,7 @@ async fn a_batch_over_several_nodes_is_charged_whole_or_not_at_all() {
     nodes.assert_that_every_key_ends();
 }
 
-/// What a batch over several nodes says is what it would say about one, whichever part denies.
+/// The usages of a batch over several nodes are those of a batch on one server, whichever part denies.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_by_one_node_shows_how_all_stand() {
     let nodes = Nodes::start();
@@ -139,9 +138,9 @@ async fn a_denial_by_one_node_shows_how_all_stand() {
             .collect();
         let batch = Batch::new(&checks).unwrap();
         for round in 1..=4 {
-            let verdict = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
-            assert_eq!(verdict.is_allowed(), round <= 2);
-            for (number, usage) in verdict.usages().iter().enumerate() {
+            let usages = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
+            assert_eq!(usages.is_allowed(), round <= 2);
+            for (number, usage) in usages.usages().iter().enumerate() {
                 assert_eq!(usage.used(), round.min(2));
                 assert_eq!(usage.is_allowed(), number != denying || round <= 2);
             }
@@ -149,8 +148,8 @@ async fn a_denial_by_one_node_shows_how_all_stand() {
     }
 }
 
-/// Somebody whose counters are on this node.
-async fn somebody_on(nodes: &Nodes, node: usize, store: &RedisStore) -> String {
+/// Returns a caller whose counters are on this node.
+async fn caller_on(nodes: &Nodes, node: usize, store: &RedisStore) -> String {
     let scout = counter("scout", "100/day");
     for name in names() {
         let before = nodes.servers[node].keys().len();
@@ -159,18 +158,18 @@ async fn somebody_on(nodes: &Nodes, node: usize, store: &RedisStore) -> String {
             return name;
         }
     }
-    panic!("nobody is on node {node}");
+    panic!("no caller is on node {node}");
 }
 
-/// What the other nodes say still holds; what they were charged in vain is given back; and what has
-/// happened is charged where it can be.
+/// Denials of the other nodes hold, their charges are refunded if the batch fails, and `record` charges
+/// the nodes that it reaches.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_gone_does_not_speak_for_the_others() {
+async fn killed_node_does_not_decide_for_the_others() {
     let mut nodes = Nodes::start();
     let store = nodes.store().build().unwrap();
     let mut of_nodes = Vec::new();
     for node in 0..3 {
-        of_nodes.push(somebody_on(&nodes, node, &store).await);
+        of_nodes.push(caller_on(&nodes, node, &store).await);
     }
     let [first, gone, last] = [0, 1, 2].map(|node| user(&of_nodes[node]));
     let (wide, narrow) = (counter("wide", "10/day"), counter("narrow", "1/day"));
@@ -179,9 +178,9 @@ async fn a_node_that_is_gone_does_not_speak_for_the_others() {
 
     let checks = [Check::new(&first, &narrow), Check::new(&gone, &wide)];
     let batch = Batch::new(&checks).unwrap();
-    let verdict = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
-    let allowed = verdict.usages().iter().map(tollgate::Usage::is_allowed);
-    assert!(allowed.eq([false, true]), "{verdict:?}");
+    let usages = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
+    let allowed = usages.usages().iter().map(tollgate::Usage::is_allowed);
+    assert!(allowed.eq([false, true]), "{usages:?}");
 
     let checks = [Check::new(&first, &wide), Check::new(&gone, &wide)];
     let batch = Batch::new(&checks).unwrap();
@@ -194,7 +193,7 @@ async fn a_node_that_is_gone_does_not_speak_for_the_others() {
     assert_eq!(look(&store, &last, &wide).await.used(), 1);
 }
 
-/// Slots move from node to node while they are used. Nobody notices: not an error, not a count.
+/// Slots migrate while they are used. No request fails and no count is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_move_under_load_and_nothing_is_lost() {
     const LIMIT: u64 = 1_000;
@@ -304,7 +303,7 @@ async fn all_are_taken(store: &RedisStore, counter: &Counter) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_is_not_there_is_waited_for_by_nobody() {
+async fn missing_cluster_fails_at_once() {
     let seed = Server::free_port();
     let url = format!("redis+cluster://127.0.0.1:{seed}");
     let store = RedisStore::builder(&url).build().unwrap();
@@ -318,7 +317,7 @@ async fn a_cluster_that_is_not_there_is_waited_for_by_nobody() {
         assert!(started.elapsed() < PATIENCE, "{error}");
     }
     assert!(!store.is_connected());
-    // Nobody waits for what is not there.
+    // Requests fail at once, without waiting for a connection.
     let started = Instant::now();
     for _ in 0..50 {
         take(&store, &user("alice"), &many).await.unwrap_err();
@@ -330,9 +329,9 @@ async fn a_cluster_that_is_not_there_is_waited_for_by_nobody() {
     );
 }
 
-/// Both ways to take one for the other are told as what they are.
+/// A cluster URL for a single server, and a plain URL for a cluster node, are named in the error.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_of_the_wrong_kind_is_told() {
+async fn url_of_the_wrong_kind_is_named() {
     let many = counter("many", "1000000/day");
     let single = Server::start_on_tcp();
     let url = format!("redis+cluster://{}", single.address());
@@ -351,12 +350,12 @@ async fn a_url_of_the_wrong_kind_is_told() {
         .deadline(PATIENCE)
         .build()
         .unwrap();
-    let mut told = 0;
+    let mut rejected = 0;
     for name in names() {
         if let Err(error) = take(&store, &user(&name), &many).await {
             assert!(error.to_string().contains("redis+cluster://"), "{error}");
-            told += 1;
+            rejected += 1;
         }
     }
-    assert!(told > 0);
+    assert!(rejected > 0);
 }

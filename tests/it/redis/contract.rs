@@ -11,7 +11,7 @@ use super::Server;
 async fn redis_store_keeps_the_contract() {
     let server = Server::start();
     let new =
-        async || Arc::new(server.store().by_callers_clock().build().unwrap()) as Arc<dyn Store>;
+        async || Arc::new(server.store().use_client_clock().build().unwrap()) as Arc<dyn Store>;
     contract::verify(new).await;
     server.assert_that_every_key_ends();
 }

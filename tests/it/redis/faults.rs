@@ -1,4 +1,4 @@
-//! What becomes of calls when Redis does not: each ends in time, and all is well when it is back.
+//! Failures of one server: every call ends in time, and the store recovers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tollgate::{Counter, RedisStore, Subject};
 use super::{PATIENCE, RECOVERY, Server, counter, look, take, user};
 use crate::support::store_ext::StoreExt as _;
 
-/// What requests would wait.
+/// Deadline of a request.
 const DEADLINE: Duration = Duration::from_millis(50);
 /// What a busy machine may add to that.
 const SLOW_MACHINE: Duration = Duration::from_millis(950);
@@ -69,7 +69,7 @@ async fn a_store_comes_up_before_its_server() {
     let store = server.store().deadline(DEADLINE).build().unwrap();
     fails_with(&store, "cannot be reached").await;
     assert!(!store.is_connected());
-    // Without a connection nobody waits for one.
+    // Without a connection, requests fail at once.
     let started = Instant::now();
     for _ in 0..100 {
         assert!(try_take(&store).await.is_err());
@@ -109,10 +109,10 @@ async fn a_server_that_is_killed_and_comes_back_is_found_again() {
     server.assert_that_every_key_ends();
 }
 
-/// It takes connections and bytes, and says nothing. Calls end at their deadline; then the
-/// connection is given up, and those that come after do not even wait.
+/// A frozen server accepts connections and bytes, and does not reply. Calls end at their deadline; then
+/// the connection is closed, and later calls fail at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_says_nothing_is_given_up_and_found_again() {
+async fn frozen_server_is_given_up_and_found_again() {
     let server = Server::start();
     let store = server.store().deadline(DEADLINE).build().unwrap();
     let before = is_back(&store).await;
@@ -135,7 +135,7 @@ async fn a_server_that_says_nothing_is_given_up_and_found_again() {
     assert!(after - before <= 30, "{} late charges", after - before);
 }
 
-/// A pause that is over in time costs those who meet with it an error, and not the connection.
+/// A short pause costs the requests in it an error, and keeps the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_pause_does_not_cost_the_connection() {
     let server = Server::start();
@@ -149,7 +149,7 @@ async fn a_short_pause_does_not_cost_the_connection() {
     assert_eq!(client_id(&server), before);
 }
 
-/// Servers close what nobody has used for a while. The next call does not find out the hard way.
+/// Servers close idle connections. The next call finds a new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_that_was_closed_is_replaced_before_it_is_needed() {
     let server = Server::start();
@@ -162,7 +162,7 @@ async fn an_idle_connection_that_was_closed_is_replaced_before_it_is_needed() {
         let started = Instant::now();
         let clients = || server.run::<String>(&["CLIENT", "LIST"]).lines().count();
         while clients() < 2 || !store.is_connected() {
-            assert!(started.elapsed() < PATIENCE, "nobody connects");
+            assert!(started.elapsed() < PATIENCE, "no connection is opened");
             sleep(Duration::from_millis(5)).await;
         }
         let used = take(&store, &alice(), &many()).await.unwrap().used();
@@ -199,7 +199,7 @@ fn client_id(server: &Server) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_credentials_are_told_and_right_ones_are_taken() {
+async fn wrong_credentials_are_named_and_right_ones_work() {
     let server = Server::start();
     let may = ["on", ">pass", "~shop:*", "+@all", "-@dangerous"];
     server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());
@@ -228,7 +228,7 @@ async fn wrong_credentials_are_told_and_right_ones_are_taken() {
 
 /// What one user may not do does not cost the others their connection, nor this one its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_forbidden_is_told_and_disturbs_nothing_else() {
+async fn missing_permission_is_named_and_affects_nothing_else() {
     let server = Server::start();
     let may = ["on", ">pass", "~shop:*", "+@all", "-scan"];
     server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());
@@ -256,7 +256,7 @@ async fn what_is_forbidden_is_told_and_disturbs_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_full_says_so_and_charges_nothing() {
+async fn full_server_is_named_and_charges_nothing() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     take(&store, &alice(), &many()).await.unwrap();
@@ -267,7 +267,7 @@ async fn a_server_that_is_full_says_so_and_charges_nothing() {
     assert_eq!(look(&store, &alice(), &many()).await.used(), 1);
 }
 
-/// Somebody empties the server. Counts are lost, nothing else is.
+/// After FLUSHALL, counts are lost and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_emptied_starts_afresh() {
     let server = Server::start();
@@ -280,7 +280,7 @@ async fn a_server_that_was_emptied_starts_afresh() {
     server.assert_that_every_key_ends();
 }
 
-/// Somebody takes connections and closes them at once. There is no storm of attempts.
+/// A listener accepts connections and closes them at once. Attempts back off.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flapping_server_is_not_stormed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -309,7 +309,7 @@ async fn a_store_that_is_dropped_hangs_up() {
     let store = server.store().build().unwrap();
     take(&store, &alice(), &many()).await.unwrap();
     assert_eq!(server.run::<String>(&["CLIENT", "LIST"]).lines().count(), 2);
-    // Also if somebody still waits for an answer.
+    // Also if a request still waits for a reply.
     let answer = store.len();
     drop(store);
     answer.await.unwrap();

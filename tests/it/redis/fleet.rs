@@ -69,7 +69,7 @@ fn exactly_the_limit(url: &str, servers: &[Server]) {
         .map(|number| Member::start(url, number))
         .collect();
     fleet.iter_mut().for_each(Member::wait_until_ready);
-    // Somebody clears the servers' scripts all the while.
+    // The scripts of the servers are flushed all the while.
     let done = AtomicBool::new(false);
     let admitted = thread::scope(|scope| {
         let flush = || {
@@ -225,8 +225,8 @@ async fn requests(store: Arc<RedisStore>, task: usize, now: Timestamp) -> Vec<u6
         let check = Check::new(&subject, &counters[number]).with_cost(QUOTAS[number].1);
         let checks = [check];
         let batch = Batch::new(&checks).unwrap();
-        let verdict = store.decide(&batch, now).await.unwrap();
-        admitted[number] += u64::from(verdict.is_allowed());
+        let usages = store.decide(&batch, now).await.unwrap();
+        admitted[number] += u64::from(usages.is_allowed());
     }
     admitted
 }

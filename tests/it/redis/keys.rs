@@ -141,7 +141,7 @@ async fn a_key_ends_by_itself() {
 #[tokio::test]
 async fn a_key_without_an_end_gets_it_back() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let (alice, monthly) = (user("alice"), counter("monthly", "9/month, sliding-log"));
     for quota in FIVE_A_DAY {
         let daily = counter("daily", quota);
@@ -213,7 +213,7 @@ async fn a_key_of_another_type_gives_way() {
 #[tokio::test]
 async fn counters_that_are_worth_nothing_leave_a_crowded_key() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let alice = user("alice");
     let long = counter("long", "200/day, sliding-log");
     let charge = async |rule: usize, seconds: u64| {
@@ -247,7 +247,7 @@ async fn counters_that_are_worth_nothing_leave_a_crowded_key() {
 #[tokio::test]
 async fn a_long_log_is_forgotten_as_a_whole() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let (alice, log) = (user("alice"), counter("log", "1000/hour, sliding-log"));
     let other = counter("other", "9/hour");
     let fill = async || {
@@ -293,7 +293,7 @@ async fn a_long_log_is_forgotten_as_a_whole() {
 #[tokio::test]
 async fn who_was_charged_in_another_year_does_not_wait_for_it() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let (alice, hourly) = (user("alice"), counter("hourly", "1/hour"));
     let check = Check::new(&alice, &hourly);
     let (now, ahead) = (NEW_YEAR, later(10 * 365 * 86_400));
@@ -345,7 +345,7 @@ async fn a_batch_over_several_subjects_is_charged_as_one() {
 async fn log_lives_as_long_as_its_entries_next_to_a_longer_counter() {
     for quota in [FIVE[2], FIVE[3]] {
         let server = Server::start();
-        let store = server.store().by_callers_clock().build().unwrap();
+        let store = server.store().use_client_clock().build().unwrap();
         let alice = user("alice");
         let (log, daily) = (counter("log", quota), counter("daily", "100/day"));
         let (of_log, of_day) = (Check::new(&alice, &log), Check::new(&alice, &daily));

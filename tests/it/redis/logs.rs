@@ -31,7 +31,7 @@ fn count(calls: &HashMap<String, u64>, command: &str) -> u64 {
 #[tokio::test]
 async fn expired_chunks_are_neither_read_nor_kept() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let alice = user("alice");
     let log = counter("log", "6400/2h, sliding-log");
     let check = Check::new(&alice, &log);

@@ -1,4 +1,4 @@
-//! Counters in Redis. Every test starts a server of its own, which ends with it.
+//! Tests of the Redis store. Every test starts its own server, which ends with it.
 
 mod calls;
 mod cluster;
@@ -8,6 +8,7 @@ mod fleet;
 mod full;
 mod keys;
 mod logs;
+mod many_overrides;
 mod nodes;
 mod overrides;
 mod proxy;
@@ -28,12 +29,12 @@ use crate::support::store_ext::StoreExt as _;
 
 pub(crate) use self::server::Server;
 
-/// More than a busy machine needs, and less than a person waits.
+/// Longer than any operation takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What the store promises: back within this after the server is.
+/// Promised time between the return of a server and recovery.
 const RECOVERY: Duration = Duration::from_secs(2);
 
-/// A counter of this quota.
+/// Returns a counter of this quota.
 fn counter(rule: &str, quota: &str) -> Counter {
     Counter::new(rule, quota.parse().unwrap()).unwrap()
 }
@@ -42,7 +43,7 @@ fn user(name: &str) -> Subject<'_> {
     Subject::from([("user", name)])
 }
 
-/// Takes one, by whatever clock the store goes by.
+/// Decides about one request of cost 1.
 async fn take(
     store: &RedisStore,
     subject: &Subject<'_>,
@@ -59,10 +60,10 @@ async fn take_at(
     Ok(store.decide_one(check, now).await?.0)
 }
 
-/// How a counter stands.
+/// Returns the usage of a counter without charging it.
 async fn look(store: &RedisStore, subject: &Subject<'_>, counter: &Counter) -> Usage {
     let checks = [Check::new(subject, counter)];
     let batch = Batch::new(&checks).unwrap();
-    let verdict = store.peek(&batch, Timestamp::EPOCH).await.unwrap();
-    verdict.usages()[0]
+    let usages = store.peek(&batch, Timestamp::EPOCH).await.unwrap();
+    usages.usages()[0]
 }

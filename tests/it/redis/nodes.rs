@@ -1,4 +1,4 @@
-//! A cluster that nobody else uses.
+//! A Redis cluster for one test.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::{PATIENCE, Server, counter, take, user};
 
 const SLOTS: usize = 16_384;
 
-/// Three primaries, and a replica of each if asked for.
+/// Three primaries, with or without a replica of each.
 pub(super) struct Nodes {
     pub(super) servers: Vec<Server>,
 }
@@ -17,17 +17,17 @@ pub(super) struct Nodes {
 impl Nodes {
     const PRIMARIES: usize = 3;
 
-    /// Three primaries that are patient with each other, however busy the machine is.
+    /// Starts three primaries with a node timeout that a busy machine does not reach.
     pub(super) fn start() -> Self {
         Self::start_with(0, "30000", Server::start_on_tcp_with)
     }
 
-    /// The same with TLS alone.
+    /// Starts three primaries that accept TLS only.
     pub(super) fn start_on_tls() -> Self {
         Self::start_with(0, "30000", Server::start_on_tls_with)
     }
 
-    /// The same with replicas, one of which takes over soon after its primary is gone.
+    /// Starts three primaries with replicas, and a node timeout of one second.
     pub(super) fn start_with_replicas() -> Self {
         Self::start_with(Self::PRIMARIES, "1000", Server::start_on_tcp_with)
     }
@@ -62,7 +62,7 @@ impl Nodes {
             let (port, bus) = (server.address().port().to_string(), server.bus_port());
             nodes.servers[0].run::<String>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
         }
-        nodes.wait_until("all know each other", || {
+        nodes.wait_until("all nodes have met", || {
             let all = nodes.servers.len();
             nodes.servers.iter().all(|server| {
                 let known: String = server.run(&["CLUSTER", "NODES"]);
@@ -116,7 +116,7 @@ impl Nodes {
         )
     }
 
-    /// A store with more patience than a request would have.
+    /// Returns a store with a long deadline.
     pub(super) fn store(&self) -> RedisStoreBuilder {
         RedisStore::builder(&self.url()).deadline(PATIENCE)
     }
@@ -125,7 +125,7 @@ impl Nodes {
         self.servers[number].run(&["CLUSTER", "MYID"])
     }
 
-    /// The slots of all keys that there are, each with the number of its node.
+    /// Returns the slots of all keys, each with the index of its node.
     pub(super) fn slots_in_use(&self) -> Vec<(u16, usize)> {
         let mut slots = Vec::new();
         for (number, server) in self.servers[..Self::PRIMARIES].iter().enumerate() {
@@ -136,7 +136,7 @@ impl Nodes {
         slots
     }
 
-    /// Moves a slot with all that is in it, as an operator would, while others use it.
+    /// Migrates a slot with its keys, as an operator would, while it is used.
     pub(super) fn move_slot(&self, slot: u16, from: usize, to: usize) {
         let slot = slot.to_string();
         let (source, target) = (&self.servers[from], &self.servers[to]);
@@ -145,7 +145,7 @@ impl Nodes {
         source.run::<String>(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id]);
         let port = target.address().port().to_string();
         loop {
-            // In between the key is here, and whatever is new is there.
+            // In between, old keys are on the source and new keys on the target.
             thread::sleep(Duration::from_millis(3));
             let keys: Vec<String> = source.run(&["CLUSTER", "GETKEYSINSLOT", &slot, "1"]);
             let Some(key) = keys.first() else {

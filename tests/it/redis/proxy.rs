@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Passes bytes on, unless told otherwise.
+/// Forwards bytes, unless a fault is set.
 pub(super) struct Proxy {
     address: SocketAddr,
     faults: Arc<Faults>,

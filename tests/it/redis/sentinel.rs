@@ -48,7 +48,7 @@ impl Watched {
         watched
     }
 
-    /// A failover needs a majority that knows itself, and a replica that is up to date.
+    /// Waits until a majority of sentinels has met, and the replica is up to date, as a failover needs.
     fn wait_until_all_is_known(&self) {
         let started = Instant::now();
         let knows_all = |sentinel: &Server| {
@@ -91,14 +91,14 @@ fn many() -> Counter {
     counter("many", "1000000/day")
 }
 
-/// Takes one, again and again until that works: how much is used then.
+/// Repeats a request until it succeeds. Returns what is used then.
 async fn is_back(store: &RedisStore) -> u64 {
     let started = Instant::now();
     loop {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let answer = take(store, &user("alice"), &many()).await;
         assert!(
-            asked.elapsed() < DEADLINE + Duration::from_secs(2),
+            sent_at.elapsed() < DEADLINE + Duration::from_secs(2),
             "{answer:?}"
         );
         match answer {
@@ -128,8 +128,7 @@ async fn the_primary_is_found_and_followed_when_it_is_gone() {
     watched.replica.assert_that_every_key_ends();
 }
 
-/// An operator has them change places. The old primary is there all the while, and would still
-/// answer who only asks how things stand.
+/// A planned failover. The old primary keeps running, and would still reply to reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_has_stepped_down_is_left() {
     let watched = Watched::start();
@@ -151,11 +150,10 @@ async fn a_primary_that_has_stepped_down_is_left() {
     assert_eq!(look(&store, &user("alice"), &many()).await.used(), before);
     assert!(keys_of(&watched.replica) > 0);
     let clients = clients_of_ours(&watched.primary);
-    assert_eq!(clients, 0, "nobody stays on the old one");
+    assert_eq!(clients, 0, "no client stays on the old one");
 }
 
-/// The sentinels cannot reach the old primary any more, and we can. It goes on as if it were one,
-/// but what it counts nobody will ever see.
+/// The sentinels cannot reach the old primary any more, and the store can. Its counters would be lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_was_cut_off_is_left() {
     let watched = Watched::start();
@@ -189,7 +187,7 @@ fn clients_of_ours(server: &Server) -> usize {
     ours.count()
 }
 
-/// A sentinel or two may be gone, as long as one knows.
+/// Two of three sentinels may be down.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_sentinel_is_enough_to_find_the_primary() {
     let mut watched = Watched::start();
@@ -201,7 +199,7 @@ async fn one_sentinel_is_enough_to_find_the_primary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_no_sentinel_knows_is_told() {
+async fn unknown_primary_is_named() {
     let watched = Watched::start();
     let url = watched.url("").replace("/main", "/mian");
     let store = RedisStore::builder(&url)
@@ -212,7 +210,7 @@ async fn a_name_that_no_sentinel_knows_is_told() {
     assert!(
         error
             .to_string()
-            .contains("no sentinel knows a primary `mian`"),
+            .contains("no sentinel has a primary `mian`"),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! A Redis server that nobody else uses, and that does not outlive its test.
+//! A Redis server for one test. It ends with the test.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -24,19 +24,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it; returns when it answers.
+    /// Starts a server. Returns when it replies.
     pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// The same, with settings such as `--requirepass`, `word`.
+    /// Starts a server with settings such as `--requirepass`, `word`.
     pub(crate) fn start_with(settings: &[&str]) -> Self {
         let mut server = Self::absent(settings);
         server.launch();
         server
     }
 
-    /// The same, on a port as well.
+    /// Starts a server that listens on a TCP port as well.
     pub(crate) fn start_on_tcp() -> Self {
         Self::start_on_tcp_with(&[])
     }
@@ -45,7 +45,7 @@ impl Server {
         Self::start_on(settings, false)
     }
 
-    /// The same with TLS on that port, and nothing else.
+    /// Starts a server with a TLS port and no plain one.
     pub(crate) fn start_on_tls_with(settings: &[&str]) -> Self {
         Self::start_on(
             &[&tls_settings().each_ref().map(String::as_str), settings].concat(),
@@ -54,7 +54,7 @@ impl Server {
     }
 
     fn start_on(settings: &[&str], is_tls: bool) -> Self {
-        // Somebody else may take the port in between; then there is another one.
+        // Another process may take the port in between. Then the next attempt uses another one.
         for _ in 0..20 {
             let mut server = Self::absent(settings);
             server.port = Self::free_port();
@@ -66,13 +66,13 @@ impl Server {
         panic!("there is no free port");
     }
 
-    /// A port that nobody uses at the moment.
+    /// Returns a port that is free at the moment.
     pub(crate) fn free_port() -> u16 {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         free.local_addr().unwrap().port()
     }
 
-    /// One that is not there yet.
+    /// Returns a server that is not started.
     pub(crate) fn absent(settings: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl Server {
         self.spawn(&keeps_nothing)
     }
 
-    /// The same as a sentinel with this file.
+    /// Starts a sentinel with this file.
     pub(crate) fn launch_sentinel(&mut self, port: u16, file: &Path) -> bool {
         self.port = port;
         self.is_tls = fs::read_to_string(file).unwrap().contains("tls-cert-file");
@@ -106,7 +106,7 @@ impl Server {
 
     fn spawn(&mut self, arguments: &[&str]) -> bool {
         let port = self.port.to_string();
-        // Not every server knows of TLS.
+        // Not every server is built with TLS.
         let listen = if self.is_tls {
             vec!["--port", "0", "--tls-port", &port]
         } else {
@@ -140,7 +140,7 @@ impl Server {
         }
     }
 
-    /// Ends it without a word, as a crash would.
+    /// Kills the server, as a crash would.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// `STOP`: it is there, takes connections and says nothing. `CONT`: it goes on.
+    /// `STOP` freezes the server: it accepts connections and does not reply. `CONT` resumes it.
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.as_ref().unwrap().id().to_string();
         let sent = Command::new("kill")
@@ -183,7 +183,7 @@ impl Server {
         )
     }
 
-    /// A store with counters of its own, which has more patience than a request would.
+    /// Returns a store with a prefix of its own and a long deadline.
     pub(crate) fn store(&self) -> RedisStoreBuilder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -192,13 +192,13 @@ impl Server {
             .deadline(PATIENCE)
     }
 
-    /// A connection to look behind the store's back.
+    /// Opens a connection that does not belong to a store.
     pub(crate) fn connect(&self) -> Connection {
         let client = redis::Client::open(self.url()).unwrap();
         client.get_connection().unwrap()
     }
 
-    /// Runs a command behind the store's back.
+    /// Runs a command on a connection of its own.
     pub(crate) fn run<T: FromRedisValue>(&self, command: &[&str]) -> T {
         let (name, arguments) = command.split_first().unwrap();
         let mut connection = self.connect();
@@ -210,7 +210,7 @@ impl Server {
         self.run(&["KEYS", "*"])
     }
 
-    /// Nothing that was written stays for ever, but for limits that somebody has set for good.
+    /// Every key has a time to live, except that of overrides without an end.
     pub(crate) fn assert_that_every_key_ends(&self) {
         for key in self.keys() {
             if key.ends_with(":overrides") {
@@ -229,7 +229,7 @@ pub(crate) fn certificate(name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Settings with which a server, a cluster or a sentinel talks to nobody in clear text.
+/// Settings with which a server, a cluster or a sentinel accepts TLS only.
 pub(crate) fn tls_settings() -> [String; 12] {
     [
         ("--tls-cert-file", certificate("server.pem")),
@@ -245,7 +245,7 @@ pub(crate) fn tls_settings() -> [String; 12] {
     .unwrap()
 }
 
-/// Whether there is somebody who says anything at all, be it that he wants a password.
+/// Returns whether a server replies, be it with an error.
 fn answers(url: &str) -> bool {
     let client = redis::Client::open(url).unwrap();
     let Ok(mut connection) = client.get_connection() else {

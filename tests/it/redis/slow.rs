@@ -1,5 +1,5 @@
-//! Servers and networks that are not down, but not well either. Nobody waits for longer than the
-//! deadline, nobody is charged long after, and connections are not made by the dozen.
+//! Slow servers and networks: no request waits for longer than the
+//! deadline, no charge is made long after, and connections are opened with back-off.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,8 +55,8 @@ impl Scene {
         }
     }
 
-    /// Many ask all the while, for as long as something goes on. Each gets an answer in time. How
-    /// many were admitted, and how many not answered.
+    /// Sends requests until `goes_on` completes. Each ends in time. Returns how many were admitted, and
+    /// how many got no reply.
     async fn under_load(&self, goes_on: impl Future<Output = ()>) -> (u64, u64) {
         let done = Arc::new(AtomicBool::new(false));
         let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
@@ -87,8 +87,7 @@ impl Scene {
         )
     }
 
-    /// All that was charged to the one who asked under load, when everything that was under way has
-    /// arrived.
+    /// Returns what was charged under load, after all calls have arrived.
     async fn charged(&self) -> u64 {
         let direct = self.server.store().prefix("tollgate").build().unwrap();
         look(&direct, &user("bob"), &many()).await.used()
@@ -96,7 +95,7 @@ impl Scene {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_take_a_second_are_waited_for_by_nobody() {
+async fn late_replies_end_requests_at_their_deadline() {
     let scene = Scene::set().await;
     let before = scene.proxy.connections();
     scene.proxy.delay(Duration::from_secs(1));
@@ -108,11 +107,11 @@ async fn answers_that_take_a_second_are_waited_for_by_nobody() {
         "{connections} connections in three seconds"
     );
     // What was charged in vain fits into the calls that each connection had under way.
-    let in_vain = scene.charged().await - admitted;
+    let unanswered_charges = scene.charged().await - admitted;
     let bound = (connections + 1) * UNDER_WAY;
     assert!(
-        in_vain <= bound,
-        "{in_vain} of {unanswered}, with {connections} connections"
+        unanswered_charges <= bound,
+        "{unanswered_charges} of {unanswered}, with {connections} connections"
     );
     scene.proxy.delay(Duration::ZERO);
     scene.is_back(RECOVERY + SLOW_MACHINE).await;
@@ -120,7 +119,7 @@ async fn answers_that_take_a_second_are_waited_for_by_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_trickle_are_waited_for_by_nobody() {
+async fn trickling_replies_end_requests_at_their_deadline() {
     let scene = Scene::set().await;
     let before = scene.proxy.connections();
     scene.server.run::<String>(&["CONFIG", "RESETSTAT"]);
@@ -135,10 +134,10 @@ async fn answers_that_trickle_are_waited_for_by_nobody() {
     // Whole answers come through, but late, and the next call goes out for each. So only a few do,
     // and what they charge in vain is no more than they can hold.
     let calls = calls(&scene.server, "evalsha") + calls(&scene.server, "eval");
-    let in_vain = scene.charged().await - admitted;
+    let unanswered_charges = scene.charged().await - admitted;
     assert!(
-        in_vain <= unanswered.min(calls * 64),
-        "{in_vain} of {unanswered}"
+        unanswered_charges <= unanswered.min(calls * 64),
+        "{unanswered_charges} of {unanswered}"
     );
     assert!(calls <= 200, "{calls} calls of {unanswered} requests");
     scene.proxy.trickle(false);
@@ -148,7 +147,7 @@ async fn answers_that_trickle_are_waited_for_by_nobody() {
 
 /// The connection is cut ten times in a second, for three seconds.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_that_is_cut_again_and_again_is_made_anew_with_patience() {
+async fn cut_connections_are_reopened_with_back_off() {
     let scene = Scene::set().await;
     let before = scene.proxy.connections();
     let flapping = async {
@@ -164,9 +163,12 @@ async fn a_line_that_is_cut_again_and_again_is_made_anew_with_patience() {
         connections <= 16,
         "{connections} connections in three seconds"
     );
-    let in_vain = scene.charged().await - admitted;
+    let unanswered_charges = scene.charged().await - admitted;
     let bound = (connections + 1) * UNDER_WAY;
-    assert!(in_vain <= bound, "{in_vain} of {unanswered}");
+    assert!(
+        unanswered_charges <= bound,
+        "{unanswered_charges} of {unanswered}"
+    );
     scene.is_back(RECOVERY + SLOW_MACHINE).await;
     scene.server.assert_that_every_key_ends();
 }

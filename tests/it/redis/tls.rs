@@ -1,4 +1,4 @@
-//! TLS: nobody is told anything who cannot prove who he is.
+//! TLS: certificates are verified before credentials are sent.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,7 +25,7 @@ fn trusting(url: &str, authority: &str) -> RedisStoreBuilder {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_talked_to_by_name_and_by_address() {
+async fn server_is_reached_by_name_and_by_address() {
     let server = Server::start_on_tls_with(&["--requirepass", "word"]);
     let port = server.address().port();
     for host in ["localhost", "127.0.0.1"] {
@@ -42,16 +42,15 @@ async fn a_server_is_talked_to_by_name_and_by_address() {
     );
 }
 
-/// Neither one that somebody else has signed, nor one that nobody of the system's has, nor one that
-/// is for another host.
+/// A certificate of another authority, one that the system does not trust, and one for another host.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_proves_nothing_is_told() {
+async fn untrusted_certificate_is_named() {
     let server = Server::start_on_tls_with(&[]);
     let port = server.address().port();
     let url = format!("rediss://localhost:{port}");
     let elsewhere = format!("rediss://ip6-localhost.localhost:{port}");
     let mut stores = vec![trusting(&url, "stranger.pem").build().unwrap()];
-    // A system that trusts nobody would refuse to build it.
+    // A system without root certificates rejects the settings.
     stores.extend(RedisStore::builder(&url).deadline(PATIENCE).build());
     // Where every name that ends so leads here.
     if std::net::ToSocketAddrs::to_socket_addrs(&("ip6-localhost.localhost", port)).is_ok() {
@@ -89,7 +88,7 @@ async fn tls_mismatch_is_named_and_is_no_outage() {
             let error = take(&store, &user("alice"), &many()).await.unwrap_err();
             assert!(error.to_string().contains("TLS"), "{url}: {error}");
             assert!(error.to_string().contains(advice), "{url}: {error}");
-            assert_eq!(error.kind(), StoreErrorKind::Refused, "{url}: {error}");
+            assert_eq!(error.kind(), StoreErrorKind::Permanent, "{url}: {error}");
             sleep(Duration::from_millis(10)).await;
         }
         assert!(!store.is_connected());
@@ -105,7 +104,7 @@ async fn missing_client_certificate_is_no_outage() {
     let url = format!("rediss://localhost:{}", server.address().port());
     let store = trusting(&url, "authority.pem").build().unwrap();
     let error = take(&store, &user("alice"), &many()).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Permanent, "{error}");
     assert!(error.to_string().contains("TLS handshake"), "{error}");
 }
 
@@ -132,7 +131,7 @@ async fn verification_distinguishes_configuration_errors_from_outages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_talked_to() {
+async fn cluster_is_reached() {
     let nodes = Nodes::start_on_tls();
     let url = nodes.url().replace("redis+", "rediss+");
     let store = trusting(&url, "authority.pem").build().unwrap();
@@ -144,7 +143,7 @@ async fn a_cluster_is_talked_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sentinels_and_their_primary_are_talked_to() {
+async fn sentinels_and_their_primary_are_reached() {
     let primary = Server::start_on_tls_with(&[]);
     let port = primary.address().port();
     let mut file = format!("sentinel monitor main 127.0.0.1 {port} 1\n");
@@ -164,11 +163,11 @@ async fn sentinels_and_their_primary_are_talked_to() {
 }
 
 #[tokio::test]
-async fn what_is_no_certificate_is_refused() {
+async fn malformed_root_certificates_are_rejected() {
     let builder = RedisStore::builder("rediss://localhost").root_certificates("nothing");
     let refused = builder.build().unwrap_err();
     assert_eq!(refused.field(), "redis root certificates");
-    // Without TLS nobody looks.
+    // They are not read without TLS.
     let builder = RedisStore::builder("redis://localhost").root_certificates("nothing");
     assert!(builder.build().is_ok());
 }

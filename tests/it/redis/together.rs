@@ -1,4 +1,4 @@
-//! Decisions that wait together travel together, and each gets what is its own.
+//! Coalesced calls: decisions that wait at the same time share a call, and each gets its own reply.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use super::calls::calls;
 use super::{PATIENCE, Server, counter, look, take, user};
 use crate::support::store_ext::StoreExt as _;
 
-/// Asks in a task of its own.
-fn ask(
+/// Sends a decision, and waits for the reply in a task.
+fn decide(
     store: &Arc<RedisStore>,
     name: &'static str,
     counter: &Counter,
@@ -20,15 +20,15 @@ fn ask(
 ) -> JoinHandle<Result<Usage, StoreError>> {
     let subject = user(name);
     let check = Check::new(&subject, counter).with_cost(cost);
-    // It is on its way from here on; only the answer is waited for elsewhere.
+    // The decision is queued here. The task only waits.
     let answer = store.decide_one(&check, Timestamp::EPOCH);
     tokio::spawn(async move { answer.await.map(|(usage, _)| usage) })
 }
 
-/// A script is not known to a server that has just started; a first call makes it known.
+/// Loads the scripts into a new server.
 async fn warm(store: &Arc<RedisStore>, counters: &[&Counter]) {
     for counter in counters {
-        take(store, &user("somebody"), counter).await.unwrap();
+        take(store, &user("warm-up"), counter).await.unwrap();
     }
 }
 
@@ -62,7 +62,7 @@ async fn many_at_once_need_few_calls() {
         );
         used.extend(by_task);
     }
-    // Nobody was left out and nobody was charged twice.
+    // No request was left out or charged twice.
     used.sort_unstable();
     assert!(used.into_iter().eq(1..=TASKS * EACH));
     let calls = calls(&server, "evalsha");
@@ -76,7 +76,7 @@ async fn without_coalescing_each_has_a_call_of_its_own() {
     let many = counter("many", "1000000/day");
     warm(&store, &[&many]).await;
     server.run::<String>(&["CONFIG", "RESETSTAT"]);
-    let tasks: Vec<_> = (0..300).map(|_| ask(&store, "hot", &many, 1)).collect();
+    let tasks: Vec<_> = (0..300).map(|_| decide(&store, "hot", &many, 1)).collect();
     for task in tasks {
         task.await.unwrap().unwrap();
     }
@@ -101,9 +101,9 @@ async fn whatever_travels_together_is_decided_apart() {
     let mut tasks = Vec::new();
     for round in 1..=15 {
         for counter in &counters {
-            tasks.push((round, ask(&store, "alice", counter, 1)));
-            // Never possible, and nobody else's business.
-            tasks.push((0, ask(&store, "alice", counter, 11)));
+            tasks.push((round, decide(&store, "alice", counter, 1)));
+            // Never allowed. The other requests are not affected.
+            tasks.push((0, decide(&store, "alice", counter, 11)));
         }
     }
     server.signal("CONT");
@@ -117,10 +117,10 @@ async fn whatever_travels_together_is_decided_apart() {
     }
 }
 
-/// A server that is full refuses whatever it would have to keep. Those who only ask, or are denied
-/// anyway, are answered, also in the same call.
+/// A full server rejects writes. Requests of the same call that write nothing, because they are denied,
+/// get their replies.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_meets_with_is_no_matter_of_the_others() {
+async fn error_of_one_request_does_not_affect_the_others_of_its_call() {
     let server = Server::start();
     let store = Arc::new(server.store().build().unwrap());
     let one = counter("one", "1/day");
@@ -128,16 +128,19 @@ async fn what_one_meets_with_is_no_matter_of_the_others() {
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     server.signal("STOP");
     // Two calls are under way with these, and the others wait together.
-    let first = [ask(&store, "alice", &one, 1), ask(&store, "alice", &one, 1)];
+    let first = [
+        decide(&store, "alice", &one, 1),
+        decide(&store, "alice", &one, 1),
+    ];
     sleep(Duration::from_millis(20)).await;
     let names = ["alice", "bob", "alice", "carol", "alice"];
-    let asked = names.map(|name| (name, ask(&store, name, &one, 1)));
+    let sent = names.map(|name| (name, decide(&store, name, &one, 1)));
     sleep(Duration::from_millis(20)).await;
     server.signal("CONT");
     for task in first {
         assert!(!task.await.unwrap().unwrap().is_allowed());
     }
-    for (name, task) in asked {
+    for (name, task) in sent {
         match task.await.unwrap() {
             Ok(usage) => assert!(name == "alice" && !usage.is_allowed()),
             Err(error) => assert!(
@@ -167,41 +170,43 @@ async fn what_all_meet_with_is_told_to_each() {
     }
     server.signal("STOP");
     let names = ["alice", "alice", "alice", "bob", "bob", "carol", "alice"];
-    let asked = names.map(|name| {
+    let sent = names.map(|name| {
         counters
             .each_ref()
-            .map(|counter| ask(&store, name, counter, 1))
+            .map(|counter| decide(&store, name, counter, 1))
     });
     server.signal("CONT");
-    for task in asked.into_iter().flatten() {
+    for task in sent.into_iter().flatten() {
         let error = task.await.unwrap().unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Refused, "{error}");
-        // As Redis says it, and as Valkey does.
-        let told = error.to_string();
+        assert_eq!(error.kind(), StoreErrorKind::Permanent, "{error}");
+        // The messages of Redis and of Valkey.
+        let message = error.to_string();
         assert!(
-            told.contains("can't run") || told.contains("no permissions"),
-            "{told}"
+            message.contains("can't run") || message.contains("no permissions"),
+            "{message}"
         );
     }
     assert_eq!(server.run::<String>(&["PING"]), "PONG");
 }
 
-/// While the server says nothing, two calls are all that it will find when it comes round. Those
-/// who gave up before they were sent are told so, and are never charged.
+/// A server that was frozen finds at most two calls. Requests that expired before they were sent get an
+/// error that states it, and are never charged.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gives_up_in_the_queue_is_not_charged_later() {
+async fn request_that_expires_in_the_queue_is_not_charged_later() {
     let server = Server::start();
     let store = server.store().deadline(Duration::from_millis(100));
     let store = Arc::new(store.build().unwrap());
     let many = counter("many", "1000000/day");
     let started = Instant::now();
-    while take(&store, &user("somebody"), &many).await.is_err() {
+    while take(&store, &user("warm-up"), &many).await.is_err() {
         assert!(started.elapsed() < PATIENCE);
     }
     server.signal("STOP");
-    let sent = [1, 2].map(|_| ask(&store, "alice", &many, 1));
+    let sent = [1, 2].map(|_| decide(&store, "alice", &many, 1));
     sleep(Duration::from_millis(20)).await;
-    let queued: Vec<_> = (0..500).map(|_| ask(&store, "alice", &many, 1)).collect();
+    let queued: Vec<_> = (0..500)
+        .map(|_| decide(&store, "alice", &many, 1))
+        .collect();
     let mut words = Vec::new();
     for task in sent.into_iter().chain(queued) {
         words.push(task.await.unwrap().unwrap_err().to_string());
@@ -221,6 +226,6 @@ async fn who_gives_up_in_the_queue_is_not_charged_later() {
         }
     };
     assert_eq!(used, charged as u64 + 1, "exactly those that were sent");
-    let subject = Subject::from([("user", "nobody")]);
+    let subject = Subject::from([("user", "absent")]);
     assert_eq!(look(&store, &subject, &many).await.used(), 0);
 }

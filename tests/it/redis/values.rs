@@ -33,7 +33,7 @@ async fn use_anyhow(store: &RedisStore, counter: &Counter, what: &str) {
 #[tokio::test]
 async fn malformed_values_count_as_absent() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let alice = user("alice");
     for quota in FIVE {
         let five = counter("five", quota);
@@ -67,7 +67,7 @@ async fn malformed_values_count_as_absent() {
 #[tokio::test]
 async fn malformed_logs_count_as_absent() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let (alice, log) = (user("alice"), counter("log", "200/hour, sliding-log"));
     let check = Check::new(&alice, &log);
     for second in 0..130 {
@@ -103,7 +103,7 @@ async fn malformed_logs_count_as_absent() {
 #[tokio::test]
 async fn records_of_unknown_kinds_are_preserved() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let (alice, window, bucket) = (user("alice"), counter("a", FIVE[0]), counter("b", FIVE[4]));
     take_at(&store, &Check::new(&alice, &window), NEW_YEAR)
         .await
@@ -140,7 +140,7 @@ async fn records_of_unknown_kinds_are_preserved() {
 #[tokio::test]
 async fn time_to_live_is_written_once_a_second() {
     let server = Server::start();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let calls = |command: &str| -> u64 {
         let stats: String = server.run(&["INFO", "commandstats"]);
         let name = format!("cmdstat_{command}:calls=");

@@ -5,7 +5,7 @@ use crate::support::log::Log;
 
 /// A broken variant of the file, and what has to be said of it.
 const BROKEN: [(&str, &str); 20] = [
-    ("", "there is no limit in it"),
+    ("", "the file has no limits"),
     ("[global", "limits.toml:1"),
     ("[global]\nanonymous = ", "limits.toml:2"),
     (
@@ -74,18 +74,18 @@ const BROKEN: [(&str, &str); 20] = [
 ];
 
 #[tokio::test]
-async fn twenty_broken_files_in_a_row_change_nothing_and_are_all_told() {
+async fn twenty_broken_files_in_a_row_change_nothing_and_are_all_reported() {
     let (log, _listening) = Log::listen();
     let directory = Directory::new();
     let file = directory.write("limits.toml", &policy(1_000));
     let (limits, app) = limited(&file);
     assert_eq!(limit_of(&app).await, 1_000);
-    for (index, (text, told)) in BROKEN.into_iter().enumerate() {
+    for (index, (text, expected)) in BROKEN.into_iter().enumerate() {
         directory.write("limits.toml", text);
         let refused = limits.reload().unwrap_err().to_string();
         assert!(
-            refused.contains(told),
-            "no {told} in\n{refused}\nof\n{text}"
+            refused.contains(expected),
+            "no {expected} in\n{refused}\nof\n{text}"
         );
         let status = limits.policy_status();
         assert_eq!(status.problem(), Some(refused.as_str()));
@@ -113,7 +113,7 @@ async fn a_broken_file_that_is_watched_is_taken_as_soon_as_it_is_mended() {
     limits.watch().unwrap();
     for (index, (text, _)) in BROKEN.into_iter().enumerate().take(3) {
         directory.write("limits.toml", text);
-        eventually("told", || {
+        eventually("reported", || {
             limits.policy_status().failures() == index as u64 + 1
         });
     }

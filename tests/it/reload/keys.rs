@@ -18,8 +18,8 @@ fn token(secret: &str) -> String {
 
 #[tokio::test]
 async fn a_key_file_is_watched_too() {
-    let old = "the first of two secrets, long enough";
-    let new = "the second of two secrets, long enough";
+    let old = "the first of two secrets, long enough for HS256";
+    let new = "the second of two secrets, long enough for HS256";
     let directory = Directory::new();
     directory.write("secret", old);
     let text = "[global]\nauthenticated = \"10/hour\"\n\
@@ -51,7 +51,7 @@ async fn a_key_may_come_after_the_policy_that_names_it() {
     let jwt = "[identity.jwt]\nalgorithms = [\"HS256\"]\nsecret_file = \"secret\"\n";
     directory.write("limits.toml", &format!("{}{jwt}", policy(20)));
     eventually("refused", || limits.policy_status().failures() == 1);
-    directory.write("secret", "a secret that is long enough");
+    directory.write("secret", "a secret that is long enough for HS256");
     eventually("read", || limits.policy_status().version() == 2);
     assert_eq!(limits.policy_status().problem(), None);
     assert_eq!(
@@ -66,6 +66,9 @@ async fn a_key_may_come_after_the_policy_that_names_it() {
 fn a_key_that_never_ends_is_none() {
     let jwt = "[identity.jwt]\nalgorithms = [\"HS256\"]\nsecret_file = \"/dev/zero\"\n";
     let read = Source::toml(format!("{}{jwt}", policy(10))).read();
-    let told = read.unwrap_err().to_string();
-    assert!(told.contains("`/dev/zero`: more than 8 MiB"), "{told}");
+    let message = read.unwrap_err().to_string();
+    assert!(
+        message.contains("`/dev/zero`: more than 8 MiB"),
+        "{message}"
+    );
 }

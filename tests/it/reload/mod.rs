@@ -74,7 +74,7 @@ pub(super) async fn limit_of(app: &Router) -> u64 {
 }
 
 #[tokio::test]
-async fn a_file_is_read_again_when_asked() {
+async fn reload_reads_the_file_again() {
     let directory = Directory::new();
     let file = directory.write("limits.toml", &policy(10));
     let (limits, app) = limited(&file);
@@ -97,7 +97,7 @@ async fn a_file_is_read_again_when_asked() {
 }
 
 #[tokio::test]
-async fn what_the_file_says_about_headers_and_callers_changes_too() {
+async fn headers_and_identity_of_the_file_are_reloaded() {
     let directory = Directory::new();
     let file = directory.write("limits.toml", &policy(10));
     let (limits, app) = limited(&file);
@@ -107,10 +107,10 @@ async fn what_the_file_says_about_headers_and_callers_changes_too() {
     limits.reload().unwrap();
     let answer = send(&app, "GET /", &[("x-user", "alice")]).await;
     assert_eq!(answer.header("x-ratelimit-limit"), None);
-    let standing = answer.header("ratelimit").unwrap();
-    assert!(standing.contains("\"user:global:1h\";r=6"), "{standing}");
+    let value = answer.header("ratelimit").unwrap();
+    assert!(value.contains("\"user:global:1h\";r=6"), "{value}");
 
-    // A removed setting has its default again.
+    // Settings that the file no longer has are back at their defaults.
     directory.write("limits.toml", &policy(10));
     limits.reload().unwrap();
     let answer = send(&app, "GET /", &[("x-user", "alice")]).await;
@@ -118,7 +118,7 @@ async fn what_the_file_says_about_headers_and_callers_changes_too() {
 }
 
 #[tokio::test]
-async fn what_code_says_stays() {
+async fn settings_from_code_are_kept() {
     let directory = Directory::new();
     let file = directory.write("limits.toml", &policy(10));
     let limits = Config::from_file(file).unwrap().into_layer();

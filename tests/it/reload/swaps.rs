@@ -1,13 +1,15 @@
 //! The ways in which files are replaced.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use super::{Directory, eventually, limit_of, limited, policy};
 
-/// Far more than a reload takes.
+/// Much longer than a reload takes.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -66,9 +68,9 @@ async fn a_file_that_goes_away_and_comes_back_is_read_again() {
 
     // A missing file is reported, and the policy stays.
     fs::remove_file(&file).unwrap();
-    eventually("told", || limits.policy_status().failures() == 1);
+    eventually("reported", || limits.policy_status().failures() == 1);
     let problem = limits.policy_status().problem().unwrap().to_owned();
-    assert!(problem.contains("there is no such file"), "{problem}");
+    assert!(problem.contains("file not found"), "{problem}");
     assert_eq!(limit_of(&app).await, 20);
     directory.write("limits.toml", &policy(30));
     eventually("read", || limits.policy_status().version() == 3);
@@ -163,7 +165,96 @@ fn the_watch_ends_with_the_layer() {
     eventually("over", || Arc::strong_count(&probe) == 1);
 }
 
-/// A read-only file.
+/// Writes a file in two pieces with a pause between them, in place.
+fn write_in_pieces(file: &std::path::Path, pieces: [&str; 2], pause: Duration) {
+    let mut open = fs::File::create(file).unwrap();
+    open.write_all(pieces[0].as_bytes()).unwrap();
+    open.flush().unwrap();
+    thread::sleep(pause);
+    open.write_all(pieces[1].as_bytes()).unwrap();
+}
+
+/// Both pieces are valid policies, so only the pause shows that the first one is incomplete.
+#[tokio::test]
+async fn a_file_written_in_two_pieces_is_never_loaded_in_between() {
+    let directory = Directory::new();
+    let file = directory.write("limits.toml", &policy(10));
+    let (limits, _) = limited(&file);
+    limits.watch().unwrap();
+    for (round, pause) in (1_u64..).zip([60, 100, 150, 200]) {
+        let global = policy(100 + u32::try_from(round).unwrap());
+        let login = "[[endpoints]]\nroute = \"POST /login\"\nlimit = \"5/hour\"\n";
+        write_in_pieces(&file, [&global, login], Duration::from_millis(pause));
+        let before = limits.policy_status().version();
+        assert_eq!(before, round, "loaded during a pause of {pause} ms");
+        eventually("read", || limits.policy_status().version() == round + 1);
+    }
+    assert_eq!(limits.policy_status().failures(), 0);
+}
+
+/// Also a file that takes the place of a removed one is not loaded before it is complete.
+#[tokio::test]
+async fn a_new_file_written_in_two_pieces_is_never_loaded_in_between() {
+    let directory = Directory::new();
+    let file = directory.write("limits.toml", &policy(10));
+    let (limits, _) = limited(&file);
+    limits.watch().unwrap();
+    fs::rename(&file, directory.path("limits.toml~")).unwrap();
+    let pieces = [&policy(20), "[defaults]\nwarn_at = 0.5\n"];
+    write_in_pieces(&file, pieces, Duration::from_millis(200));
+    assert_eq!(limits.policy_status().version(), 1);
+    eventually("read", || limits.policy_status().version() == 2);
+    assert_eq!(limits.policy_status().failures(), 0);
+}
+
+/// A renamed file is complete, so it need not stay unchanged for a second first.
+#[tokio::test]
+async fn a_renamed_file_is_loaded_at_once() {
+    let directory = Directory::new();
+    let file = directory.write("limits.toml", &policy(10));
+    let (limits, _) = limited(&file);
+    limits.watch().unwrap();
+    let mut fastest = Duration::MAX;
+    for version in 2..5 {
+        let new = directory.write("limits.toml.new", &policy(version));
+        fs::rename(new, &file).unwrap();
+        let took = eventually("read", || {
+            limits.policy_status().version() == u64::from(version)
+        });
+        fastest = fastest.min(took);
+    }
+    assert!(fastest < Duration::from_millis(900), "{fastest:?}");
+}
+
+/// What is in the place of the file may change from one thing that cannot be read to another.
+#[tokio::test]
+async fn the_problem_describes_what_is_in_the_place_of_the_file() {
+    let directory = Directory::new();
+    let file = directory.write("limits.toml", &policy(10));
+    let (limits, _) = limited(&file);
+    limits.watch().unwrap();
+    let reports = |expected: &str| {
+        eventually(expected, || {
+            let status = limits.policy_status();
+            status
+                .problem()
+                .is_some_and(|problem| problem.contains(expected))
+        });
+    };
+    fs::remove_file(&file).unwrap();
+    reports("file not found");
+    fs::create_dir(&file).unwrap();
+    reports("the path is a directory");
+    fs::remove_dir(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    assert!(made.unwrap().success());
+    reports("the path is a pipe, a socket or a device");
+    fs::remove_file(&file).unwrap();
+    directory.write("limits.toml", &policy(20));
+    eventually("read", || limits.policy_status().version() == 2);
+    assert_eq!(limits.policy_status().problem(), None);
+}
+
 #[tokio::test]
 async fn a_pipe_in_the_place_of_the_file_is_not_waited_for() {
     let directory = Directory::new();
@@ -173,6 +264,6 @@ async fn a_pipe_in_the_place_of_the_file_is_not_waited_for() {
     let made = std::process::Command::new("mkfifo").arg(&file).status();
     assert!(made.unwrap().success());
     let error = limits.reload().unwrap_err().to_string();
-    assert!(error.contains("a pipe or a device"), "{error}");
+    assert!(error.contains("a pipe, a socket or a device"), "{error}");
     assert_eq!(limit_of(&app).await, 10);
 }

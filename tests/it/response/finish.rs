@@ -37,7 +37,7 @@ fn a_closure_need_not_think_of_headers() {
 }
 
 #[test]
-fn what_a_closure_says_stays() {
+fn headers_of_a_closure_are_kept() {
     let (request, name) = (request(), name("user", "api", "10/minute"));
     let denial = limited(&request, denied(&name, later(1_500_000)));
     let own = render_with(|_| {

@@ -80,8 +80,8 @@ fn pushback_is_sent_in_milliseconds() {
 }
 
 #[test]
-fn the_content_type_tells_who_speaks_it() {
-    for (asked, answered) in [
+fn grpc_is_recognised_by_content_type() {
+    for (sent, answered) in [
         ("application/grpc", "application/grpc"),
         ("application/grpc+proto", "application/grpc"),
         ("Application/GRPC;charset=x", "application/grpc"),
@@ -97,7 +97,7 @@ fn the_content_type_tells_who_speaks_it() {
         ("", "application/json"),
     ] {
         let request = Request::post("/")
-            .header("content-type", asked)
+            .header("content-type", sent)
             .body(())
             .unwrap();
         let denial = Denial::unauthorized(RequestHead::of(&request), NOW);
@@ -105,7 +105,7 @@ fn the_content_type_tells_who_speaks_it() {
             Auto::new().render(&denial),
             Auto::new().respond(&denial, HeaderStyle::default()),
         ] {
-            assert_eq!(response.headers()["content-type"], answered, "{asked}");
+            assert_eq!(response.headers()["content-type"], answered, "{sent}");
         }
     }
 }

@@ -61,9 +61,9 @@ fn a_store_that_fails_is_no_fake_429() {
 }
 
 #[test]
-fn where_waiting_cannot_help_it_says_so() {
+fn message_shows_that_waiting_does_not_help() {
     let request = request();
-    for (quota, says, limit) in [
+    for (quota, part, limit) in [
         ("500/hour", "more than the limit of 500 allows", 500),
         ("blocked", "blocked", 0),
     ] {
@@ -77,7 +77,7 @@ fn where_waiting_cannot_help_it_says_so() {
         assert_eq!(response.headers()["x-ratelimit-remaining"], "0");
         let error = &parse(&response)["error"];
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains(says) && !message.contains("again in"));
+        assert!(message.contains(part) && !message.contains("again in"));
         let details = json!({"limit": limit, "remaining": 0, "policy": name.as_str()});
         assert_eq!(error["details"], details);
     }
@@ -85,7 +85,7 @@ fn where_waiting_cannot_help_it_says_so() {
 
 /// The short way and the long way to a whole response.
 #[test]
-fn the_shortcut_says_what_the_long_way_says() {
+fn constructor_and_setters_give_the_same_document() {
     let (request, name) = (request(), name("user", "secrets", "500/hour"));
     let denial = limited(&request, denied(&name, later(7)));
     let closure = tollgate::response::render_with(|denial| JsonEnvelope.render(denial));
@@ -163,12 +163,12 @@ proptest! {
         let denial = Denial::limited(RequestHead::of(&request), denied(&name, reset), at);
         let response = JsonEnvelope.respond(&denial, HeaderStyle::default());
         agree(&response, at, reset);
-        let told: jiff::Timestamp = parse(&response)["error"]["timestamp"]
+        let written: jiff::Timestamp = parse(&response)["error"]["timestamp"]
             .as_str().unwrap().parse().unwrap();
-        prop_assert_eq!(u64::try_from(told.as_millisecond()).unwrap(), at.as_micros() / 1_000);
+        prop_assert_eq!(u64::try_from(written.as_millisecond()).unwrap(), at.as_micros() / 1_000);
     }
 
-    /// Whatever is in the texts: it is JSON, and it says the same.
+    /// Any text yields valid JSON with the same text.
     #[test]
     fn hostile_texts_come_back_as_they_were(
         message in "(\\PC|[\u{0}-\u{1f}\"\\\\<>/\u{7f}\u{2028}])*",

@@ -100,11 +100,11 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn who_waits_as_long_as_told_has_waited_long_enough(
+    fn shown_wait_is_long_enough(
         secs in prop_oneof![1..1_000_u64, 1..100_000_u64, 1..1_000_000_000_u64],
     ) {
-        let told = meaning(&wait(secs));
-        prop_assert!(told >= secs, "{} for {}", wait(secs), secs);
-        prop_assert!((told - secs) * 10 <= secs, "{} for {}", wait(secs), secs);
+        let shown = meaning(&wait(secs));
+        prop_assert!(shown >= secs, "{} for {}", wait(secs), secs);
+        prop_assert!((shown - secs) * 10 <= secs, "{} for {}", wait(secs), secs);
     }
 }

@@ -22,7 +22,7 @@ use crate::support::sockets::{Client, VERSIONS, Version, addresses};
 const ROUTES: usize = 50;
 const METHODS: [&str; 3] = ["GET", "POST", "DELETE"];
 
-/// Fewer than the requests that are sent, and a prime number.
+/// Fewer than the requests that are sent, and a prime.
 const LIMIT: u64 = 257;
 
 /// How callers are identified.
@@ -64,7 +64,7 @@ fn line(number: usize) -> String {
     format!("{method} /r{route}/{number}")
 }
 
-/// Each caller sends 480 requests, over 8 connections: 60 requests each, spread over all handlers.
+/// Each caller sends 480 requests, over 8 connections with 60 each, spread over all handlers.
 async fn admitted(version: Version, place: Place, per: Per) -> (Vec<u64>, u64) {
     const CONNECTIONS: usize = 8;
     const REQUESTS: usize = 60;
@@ -111,15 +111,15 @@ async fn the_limit_is_exact_over_all_routes_and_connections() {
         for place in PLACES {
             for per in [Per::Address, Per::User] {
                 let (admitted, runs) = admitted(version, place, per).await;
-                let told = format!("{version:?}, around {place:?}, per {per:?}");
+                let case = format!("{version:?}, around {place:?}, per {per:?}");
                 assert!(
                     admitted.iter().all(|count| *count == LIMIT),
-                    "{told}: {admitted:?}"
+                    "{case}: {admitted:?}"
                 );
                 assert_eq!(
                     runs,
                     admitted.iter().sum::<u64>(),
-                    "{told}: handlers that ran"
+                    "{case}: handlers that ran"
                 );
             }
         }
@@ -141,7 +141,7 @@ fn the_limit_is_exact_over_all_routes_and_threads() {
                 Place::Router => limits.layer(app).boxed_clone(),
             };
             let together = Barrier::new(THREADS);
-            let call =
+            let send =
                 |thread: usize, app: BoxCloneService<Request<Body>, Response, Infallible>| {
                     let runtime = tokio::runtime::Builder::new_current_thread()
                         .build()
@@ -165,8 +165,8 @@ fn the_limit_is_exact_over_all_routes_and_threads() {
                 let threads: Vec<_> = (0..THREADS)
                     .map(|thread| {
                         // A boxed service can be sent, and not shared.
-                        let (call, app) = (&call, app.clone());
-                        scope.spawn(move || call(thread, app))
+                        let (send, app) = (&send, app.clone());
+                        scope.spawn(move || send(thread, app))
                     })
                     .collect();
                 threads

@@ -7,7 +7,7 @@ use crate::support::http::{echo, layer};
 use crate::support::sockets::{Client, VERSIONS};
 
 #[tokio::test]
-async fn a_denied_head_says_what_a_denied_get_would() {
+async fn a_denied_head_has_the_headers_of_a_denied_get() {
     for version in VERSIONS {
         for place in PLACES {
             let (builder, _) = layer(Policy::builder().everyone("1/hour"));
@@ -21,10 +21,10 @@ async fn a_denied_head_says_what_a_denied_get_would() {
             assert_eq!((head.status, head.body.as_str()), (429, ""));
             assert_eq!(get.status, 429);
             for (name, value) in &get.headers {
-                let told = head.headers.get(name);
+                let actual = head.headers.get(name);
                 assert!(
-                    told == Some(value) || name == "date",
-                    "{version:?}, around {place:?}: {name} is {told:?}, not {value:?}"
+                    actual == Some(value) || name == "date",
+                    "{version:?}, around {place:?}: {name} is {actual:?}, not {value:?}"
                 );
             }
         }

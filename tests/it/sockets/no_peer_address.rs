@@ -10,7 +10,7 @@ use crate::support::sockets::{Client, VERSIONS, addresses};
 
 /// On one thread, which is the one that is listened to.
 #[tokio::test]
-async fn all_share_one_counter_and_one_warning_says_why() {
+async fn all_share_one_counter_and_one_warning_is_logged() {
     for version in VERSIONS {
         let (log, listening) = Log::listen();
         let (builder, _) = layer(Policy::builder().everyone("5/hour"));

@@ -32,7 +32,7 @@ const CHUNK: usize = 50_000;
 /// What a server may take in before its answer is out: buffers, and one window of HTTP/2.
 const SMALL: u64 = 4_000_000;
 
-/// A connection that counts the bytes that were read from it.
+/// A connection that counts the bytes read from it.
 struct Counted {
     stream: TcpStream,
     read: Arc<AtomicU64>,
@@ -155,7 +155,7 @@ async fn http_1_answers_before_the_body_is_read() {
 }
 
 #[tokio::test]
-async fn http_1_does_not_ask_for_a_body_it_will_not_read() {
+async fn http_1_sends_no_continue_for_a_denied_upload() {
     for place in PLACES {
         let (server, read) = start(place).await;
         let mut stream = TcpStream::connect(server).await.unwrap();

@@ -35,7 +35,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn ask(&self) -> StoreFuture<(Usage, Timestamp)> {
+    fn decide(&self) -> StoreFuture<(Usage, Timestamp)> {
         let (alice, many) = (user("alice"), counter("rule", "1000/hour"));
         self.store
             .decide_one(&Check::new(&alice, &many), self.clock.now())
@@ -43,7 +43,7 @@ impl Bench {
 
     /// The words of the error, if there is one.
     fn take(&self) -> Result<u64, String> {
-        match self.ask().wait() {
+        match self.decide().wait() {
             Ok((usage, _)) => Ok(usage.used()),
             Err(error) => Err(error.to_string()),
         }
@@ -66,7 +66,7 @@ fn poll<T: Unpin>(answer: &mut StoreFuture<T>) -> Poll<Result<T, tollgate::Store
 fn a_store_that_says_nothing_is_waited_for_until_the_deadline() {
     let bench = bench();
     bench.inner.follow(Script::NeverReply);
-    let mut answer = bench.ask();
+    let mut answer = bench.decide();
     assert!(poll(&mut answer).is_pending());
     bench.clock.advance(Duration::from_micros(49_999));
     assert!(poll(&mut answer).is_pending());
@@ -124,7 +124,7 @@ fn one_at_a_time_finds_out_whether_it_is_back() {
     assert!(bench.take().is_err());
     assert_eq!(bench.inner.calls(), before);
     bench.clock.advance(PROBE / 2 + Duration::from_micros(1));
-    let mut probe = bench.ask();
+    let mut probe = bench.decide();
     assert!(poll(&mut probe).is_pending());
     assert_eq!(bench.inner.calls(), before + 1);
     bench.clock.advance(DEADLINE / 2);
@@ -155,7 +155,7 @@ fn a_probe_that_nobody_waits_for_does_not_keep_it_closed() {
     bench.open();
     bench.inner.follow(Script::NeverReply);
     bench.clock.advance(PROBE);
-    let mut probe = bench.ask();
+    let mut probe = bench.decide();
     assert!(poll(&mut probe).is_pending());
     drop(probe);
     bench.inner.follow(Script::Reply);
@@ -170,7 +170,7 @@ fn a_probe_that_nobody_looks_at_does_not_keep_it_closed_for_good() {
     bench.open();
     bench.inner.follow(Script::NeverReply);
     bench.clock.advance(PROBE);
-    let _kept = bench.ask();
+    let _kept = bench.decide();
     bench.inner.follow(Script::Reply);
     bench.clock.advance(9 * PROBE);
     assert!(bench.take().is_err(), "it may still be heard of");
@@ -186,7 +186,7 @@ fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
     let bench = bench();
     bench.inner.follow(Script::NeverReply);
     for _ in 0..3 {
-        let mut call = bench.ask();
+        let mut call = bench.decide();
         assert!(poll(&mut call).is_pending());
         bench.clock.advance(DEADLINE / 2);
     }
@@ -194,13 +194,13 @@ fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
     let calls = bench.inner.calls();
     assert_eq!(calls, 3);
     for _ in 0..100 {
-        let error = bench.ask().wait().unwrap_err().to_string();
+        let error = bench.decide().wait().unwrap_err().to_string();
         assert_eq!(error, "the store has not answered within 25ms");
     }
     assert_eq!(bench.inner.calls(), calls, "the breaker is open");
     // A probe that is abandoned keeps it open, one that is answered closes it.
     bench.clock.advance(PROBE);
-    let mut probe = bench.ask();
+    let mut probe = bench.decide();
     assert!(poll(&mut probe).is_pending());
     bench.clock.advance(DEADLINE / 2);
     drop(probe);
@@ -216,7 +216,7 @@ fn calls_abandoned_before_half_of_the_deadline_are_no_failures() {
     let bench = bench();
     bench.inner.follow(Script::NeverReply);
     for _ in 0..100 {
-        let mut call = bench.ask();
+        let mut call = bench.decide();
         assert!(poll(&mut call).is_pending());
         bench.clock.advance(DEADLINE / 2 - Duration::from_micros(1));
     }
@@ -230,13 +230,13 @@ fn abandoned_calls_are_no_failures_if_the_store_answers_others() {
     let store = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
     let store = store.build().unwrap();
     let (alice, many) = (user("alice"), counter("rule", "1000/hour"));
-    let ask = || store.decide_one(&Check::new(&alice, &many), clock.now());
+    let decide = || store.decide_one(&Check::new(&alice, &many), clock.now());
     for _ in 0..10 {
-        let mut slow = ask();
+        let mut slow = decide();
         inner.answers(false);
         assert!(poll(&mut slow).is_pending());
         inner.answers(true);
-        assert!(ask().wait().is_ok());
+        assert!(decide().wait().is_ok());
         clock.advance(DEADLINE / 2);
         drop(slow);
     }
@@ -268,15 +268,15 @@ fn what_is_refused_is_told_as_such() {
     let bench = bench();
     bench.inner.follow(Script::Refused);
     for _ in 0..10 {
-        let error = bench.ask().wait().unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Refused);
+        let error = bench.decide().wait().unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Permanent);
         assert_eq!(error.to_string(), "wrong password; check the URL");
     }
     assert_eq!(bench.inner.calls(), 3);
     let StoreHealth::Degraded { kind, .. } = bench.store.health() else {
         panic!("it is open");
     };
-    assert_eq!(kind, StoreErrorKind::Refused);
+    assert_eq!(kind, StoreErrorKind::Permanent);
 }
 
 /// Operators are let through, and neither open nor close it.

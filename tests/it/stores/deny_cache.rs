@@ -141,7 +141,7 @@ fn other_requests_reach_the_store() {
     assert!(take(&store, check.with_cost(2).with_quota(&larger), START).is_allowed());
     // A cost that never fits.
     let never = take(&store, check.with_cost(6), START);
-    assert_eq!(never.outcome(), Outcome::Never);
+    assert_eq!(never.outcome(), Outcome::ExceedsCapacity);
     // Another subject, another rule.
     let (bob, other) = (user("bob"), counter("other", "5/hour"));
     assert!(take(&store, Check::new(&bob, &hour), START).is_allowed());

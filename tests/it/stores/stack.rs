@@ -21,7 +21,7 @@ const MANY: u64 = 100_000;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stack_over_redis_keeps_the_contract() {
     let server = Server::start();
-    let new = async || server.store().by_callers_clock().connect().unwrap();
+    let new = async || server.store().use_client_clock().connect().unwrap();
     contract::verify(new).await;
     server.assert_that_every_key_ends();
 }
@@ -213,7 +213,7 @@ async fn redis_does_not_take_our_password() {
     let service = Service::on(store).await;
     service.until(false).await;
     let (kind, why) = service.why();
-    assert_eq!(kind, StoreErrorKind::Refused);
+    assert_eq!(kind, StoreErrorKind::Permanent);
     assert!(why.contains("check user and password"), "{why}");
     assert!(
         !format!("{why} {:?}", service.store).contains("wrong"),
@@ -230,7 +230,7 @@ async fn redis_is_full_and_then_is_not() {
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     service.until(false).await;
     let (kind, why) = service.why();
-    assert_eq!(kind, StoreErrorKind::Unavailable);
+    assert_eq!(kind, StoreErrorKind::Exhausted);
     assert!(why.contains("OOM"), "{why}");
     service.assert_that_limits_hold_locally().await;
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "0"]);

@@ -85,7 +85,7 @@ impl ScriptedStore {
             Script::Reply | Script::ReplyAfter(0) => forward(&self.shared.memory),
             Script::ReplyAfter(polls) => reply_after(polls, forward(&self.shared.memory).wait()),
             Script::Unavailable => fail(StoreErrorKind::Unavailable, "it is down"),
-            Script::Refused => fail(StoreErrorKind::Refused, "wrong password; check the URL"),
+            Script::Refused => fail(StoreErrorKind::Permanent, "wrong password; check the URL"),
             Script::NeverReply => StoreFuture::pending(pending()),
         }
     }

@@ -15,7 +15,7 @@ pub(crate) trait StoreExt: Store {
         let batch = match Batch::new(std::slice::from_ref(check)) {
             Ok(batch) => batch,
             Err(invalid) => {
-                return StoreFuture::ready(Err(StoreError::refused(invalid.to_string())));
+                return StoreFuture::ready(Err(StoreError::permanent(invalid.to_string())));
             }
         };
         self.decide(&batch, now)

@@ -242,7 +242,7 @@ fn several_quotas_of_one_request_each_follow_their_clock() {
     assert!(check(&limiter).is_allowed(), "the next day");
     let denied = check(&limiter);
     assert_eq!(denied.binding(), Some(0), "the hour goes on");
-    let standing = limiter.standing("alice").wait().unwrap();
+    let standing = limiter.usages("alice").wait().unwrap();
     assert_eq!(standing.at(), wall(&clock));
     let midnight = standing.usages()[1].reset_at();
     assert_eq!(midnight.as_micros(), (START + 2 * DAY) * 1_000_000);

@@ -144,7 +144,7 @@ async fn override_ends_by_the_wall_clock() {
     }
 }
 
-/// Every time in a response, for a limit whose window ends at `end` by the wall.
+/// All times in a response, for a limit whose window ends at `end` by the wall.
 fn assert_times(answer: &Answer, clock: &ManualClock, end: u64) {
     assert_eq!(answer.number("x-ratelimit-reset"), end);
     if answer.status != 429 {

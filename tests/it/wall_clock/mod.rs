@@ -14,7 +14,7 @@ const START: u64 = 1_735_689_600;
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
-/// The same, as steps of the wall clock.
+/// Steps of the wall clock, in seconds.
 const HOUR_STEP: i64 = HOUR.cast_signed();
 const DAY_STEP: i64 = DAY.cast_signed();
 

@@ -16,7 +16,7 @@ fn daily() -> Quota {
 async fn callers_clock_is_their_wall_clock() {
     let server = Server::start();
     let clock = ManualClock::new();
-    let store = server.store().by_callers_clock().build().unwrap();
+    let store = server.store().use_client_clock().build().unwrap();
     let limiter = Limiter::builder().quota(daily()).clock(clock.clone());
     let limiter = limiter.store(store).build().unwrap();
     let check = async || limiter.check("alice").await.unwrap();

@@ -1,9 +1,9 @@
-// Talks to the API. The token is kept for this tab only, and goes nowhere but into a header.
+// Client of the API. The token is kept for this tab only and is sent in a header only.
 
 const BASE = `${location.pathname.replace(/\/+$/, '')}/api/`;
 const TOKEN = 'tollgate-token';
 
-class Refused extends Error {
+class ApiError extends Error {
   constructor(status, message, wait) {
     super(message);
     this.status = status;
@@ -17,12 +17,12 @@ const stored = {
     this.kept = token;
     try {
       if (token) sessionStorage.setItem(TOKEN, token); else sessionStorage.removeItem(TOKEN);
-    } catch { /* Then it is kept until the page is left. */ }
+    } catch { /* Without storage it is kept until the page is closed. */ }
   },
 };
 
-/** What the API answers; refuses with its own words, or says that nobody answers. */
-async function ask(path, body) {
+/** Sends a request and returns its JSON. Throws an `ApiError` with the message of the server. */
+async function request(path, body) {
   const headers = {};
   if (stored.token) headers.Authorization = `Bearer ${stored.token}`;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -32,10 +32,10 @@ async function ask(path, body) {
   try {
     response = await fetch(BASE + path, options);
   } catch {
-    throw new Refused(0, 'The server does not answer.');
+    throw new ApiError(0, 'The server does not answer.');
   }
   const answer = await response.json().catch(() => null);
   if (response.ok && answer !== null) return answer;
-  const message = answer?.error?.message ?? `The server answered ${response.status}, and nothing that can be read.`;
-  throw new Refused(response.status, message, Number(response.headers.get('retry-after')) || undefined);
+  const message = answer?.error?.message ?? `The server answered ${response.status}, without readable JSON.`;
+  throw new ApiError(response.status, message, Number(response.headers.get('retry-after')) || undefined);
 }

@@ -1,6 +1,6 @@
-// Drawings: a line over time that can be read with eyes, pointer, keyboard and as a table.
+// Charts: the timeline, with pointer, keyboard and table, and gauges.
 
-/** A round number that is not below the largest value, and how many steps lead to it. */
+/** Returns a round number that is at least the largest value, and the number of grid steps. */
 function scale(largest) {
   if (largest <= 4) return { top: Math.max(largest, 1), steps: Math.max(largest, 1) };
   const rough = largest / 4;
@@ -30,7 +30,7 @@ function drawTimeline(spans, since) {
     svg.append(draw('line', { class: 'grid', x1: left, x2: width - right, y1: y(value), y2: y(value) }));
     svg.append(draw('text', { x: left - 8, y: y(value) + 4, 'text-anchor': 'end' }, count(value)));
   }
-  // Before there was counting there is nothing to tell, not even that it was nothing.
+  // The time before the layer was built has no data, which is not the same as 0.
   const first = Math.max(0, spans.findLastIndex((span) => new Date(span.from) <= new Date(since)));
   if (first > 0) {
     svg.append(draw('rect', { class: 'before', x: left, y: over, width: Math.max(0, x(first) - left), height: height - over - under, rx: 4 }));
@@ -46,7 +46,7 @@ function drawTimeline(spans, since) {
     const counted = spans.slice(first);
     const points = counted.map((span, index) => `${x(first + index).toFixed(1)} ${y(span.denied).toFixed(1)}`);
     svg.append(draw('path', { class: 'area', d: `M${x(first)} ${y(0)}L${points.join('L')}L${x(spans.length - 1)} ${y(0)}Z` }));
-    // The last one is still running, so nobody knows yet where it leads.
+    // The last bucket is not over yet.
     if (points.length > 1) {
       svg.append(draw('path', { class: 'line', d: `M${points.slice(0, -1).join('L')}` }));
       svg.append(draw('path', { class: 'line-now', d: `M${points.slice(-2).join('L')}` }));
@@ -55,12 +55,12 @@ function drawTimeline(spans, since) {
   }
   const hadFocus = box.contains(document.activeElement);
   box.replaceChildren(svg);
-  if (most === 0) box.append(empty(`Nobody was denied in the past ${timeline.period}.`));
+  if (most === 0) box.append(empty(`No request was denied in the past ${timeline.period}.`));
   follow(box, svg, { x, y, left, right, width, height, over, under });
   if (hadFocus) svg.focus();
 }
 
-/** Shows one moment of the line, where the pointer or the keyboard is. */
+/** Shows the bucket at the pointer or the keyboard cursor. */
 function follow(box, svg, at) {
   const { spans } = timeline;
   const mark = draw('g', { 'aria-hidden': 'true' });
@@ -113,7 +113,7 @@ function table(heads, rows, numbers = []) {
     make('tbody', {}, ...rows.map((cells) => make('tr', {}, ...cells))));
 }
 
-/** Half a circle, filled as far as something is left. */
+/** Creates a half circle that is filled to the remaining share. */
 function gauge(endpoint) {
   const left = endpoint.average_remaining;
   const kind = left < 0.2 ? 'stop' : left < 0.5 ? 'mind' : '';
@@ -123,5 +123,5 @@ function gauge(endpoint) {
     draw('path', { class: `gauge-value ${kind}`, d: arc, pathLength: 100, 'stroke-dasharray': `${left < 0.005 ? 0.001 : left * 100} 200` }),
     draw('text', { x: 56, y: 60 }, percent(left)));
   const name = make('code', { class: 'mono' }, endpoint.name === '*' ? 'everything else' : endpoint.name);
-  return make('li', { role: 'meter', 'aria-valuemin': 0, 'aria-valuemax': 100, 'aria-valuenow': Math.round(left * 100), 'aria-label': `${endpoint.name}: ${percent(left)} left` }, svg, name);
+  return make('li', { role: 'meter', 'aria-valuemin': 0, 'aria-valuemax': 100, 'aria-valuenow': Math.round(left * 100), 'aria-label': `${isolated(endpoint.name)}: ${percent(left)} left` }, svg, name);
 }

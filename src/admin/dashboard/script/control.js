@@ -1,11 +1,11 @@
-// What holds for everybody: overrides, maintenance, the policy.
+// Overrides, maintenance and policy.
 
 async function refreshControl() {
-  const { overrides } = await ask('overrides');
+  const { overrides } = await request('overrides');
   fill(byId('overrides'), JSON.stringify(overrides), () => {
-    if (overrides.length === 0) return [empty('None. Look somebody up to set one.')];
-    return [table(['Who', 'Limit', ''], overrides.map((of) => [
-      make('td', {}, make('code', { class: 'mono' }, of.counter), make('small', {}, `${of.rule} · ${of.until ? `until ${moment(of.until)}` : 'for good'}`)),
+    if (overrides.length === 0) return [empty('None. Look up a caller to set one.')];
+    return [table(['Caller', 'Limit', ''], overrides.map((of) => [
+      make('td', {}, make('code', { class: 'mono' }, of.counter), make('small', {}, `${of.rule} · ${of.until ? `until ${moment(of.until)}` : 'no end'}`)),
       make('td', {}, make('code', { class: 'mono' }, of.limit)),
       make('td', { class: 'number' }, removeButton(of, 'Remove')),
     ]))];
@@ -22,11 +22,11 @@ function showMaintenance({ active, until, by }) {
 
 async function setMaintenance(until) {
   try {
-    showMaintenance(await ask('maintenance', { until }));
-    say(until ? `All limits are off until ${moment(until)}.` : 'Limits are on again.');
+    showMaintenance(await request('maintenance', { until }));
+    notify(until ? `All limits are off until ${moment(until)}.` : 'Limits are on again.');
     refresh();
   } catch (problem) {
-    say(problem.message);
+    notify(problem.message);
   }
 }
 
@@ -34,7 +34,7 @@ byId('maintenance-form').addEventListener('submit', async (event) => {
   event.preventDefault();
   const chosen = byId('maintenance-for');
   const words = chosen.selectedOptions[0].textContent;
-  if (await confirmed(`Switch all limits off for ${words}? Nobody is limited until then.`, 'Switch off')) {
+  if (await confirmed(`Switch all limits off for ${words}? No request is limited until then.`, 'Switch off')) {
     setMaintenance(new Date(Date.now() + chosen.value * 60000).toISOString());
   }
 });
@@ -42,20 +42,20 @@ byId('maintenance-off').addEventListener('click', () => setMaintenance(null));
 
 let policyVersion = null;
 
-/** Fetches the policy when it has become another one, or could not. */
+/** Fetches the policy if its status has changed. */
 async function refreshPolicy(status) {
   const version = JSON.stringify(status);
   if (version === policyVersion) return;
-  const told = await ask('policy');
+  const data = await request('policy');
   policyVersion = version;
-  showPolicy(told);
+  showPolicy(data);
 }
 
 function showPolicy({ status, policy }) {
   byId('policy-version').textContent = `Version ${status.version}`;
-  byId('policy-since').textContent = `in force since ${moment(status.since)}` + (status.failures ? ` · ${plural(status.failures, 'failed reload')}` : '');
+  byId('policy-since').textContent = `loaded ${moment(status.since)}` + (status.failures ? ` · ${plural(status.failures, 'failed reload')}` : '');
   byId('policy-problem').hidden = !status.problem;
-  byId('policy-problem').replaceChildren(make('p', { class: 'problem' }, 'The last attempt to replace it failed:'), make('pre', {}, status.problem ?? ''));
+  byId('policy-problem').replaceChildren(make('p', { class: 'problem' }, 'The last reload failed:'), make('pre', {}, status.problem ?? ''));
   byId('policy-warnings').hidden = policy.warnings.length === 0;
   byId('policy-warnings').replaceChildren(...policy.warnings.map((warning) => make('li', {}, make('code', { class: 'mono' }, warning.path), ` ${warning.text}`)));
   const tiers = policy.tiers.map((tier) => tier.name);
@@ -72,16 +72,16 @@ function showPolicy({ status, policy }) {
   const { roles, networks, routes: exempt, subjects } = policy.exempt;
   const parts = [[roles, 'roles'], [networks, 'networks'], [exempt, 'routes']].filter(([list]) => list.length).map(([list, name]) => `${name} ${list.join(', ')}`);
   if (subjects) parts.push(plural(subjects, 'subject'));
-  byId('exempt').textContent = parts.length ? `Exempt: ${parts.join('; ')}.` : 'Nobody is exempt.';
+  byId('exempt').textContent = parts.length ? visible(`Exempt: ${parts.join('; ')}.`) : 'There are no exemptions.';
 }
 
 byId('reload').addEventListener('click', async (event) => {
   event.target.disabled = true;
   try {
-    const status = await ask('reload', {});
-    say(`Version ${status.version} of the policy is in force.`);
+    const status = await request('reload', {});
+    notify(`Version ${status.version} of the policy is loaded.`);
   } catch (problem) {
-    say(problem.status === 422 ? 'The policy was not replaced; what is wrong is said below.' : problem.message);
+    notify(problem.status === 422 ? 'The policy was not replaced. The errors are shown below.' : problem.message);
   }
   event.target.disabled = false;
   await refresh();

@@ -1,20 +1,32 @@
-// Elements and words. Whatever the server says becomes text, never markup.
+// Elements and text. Values of the server become text, never markup.
 
 const byId = (id) => document.getElementById(id);
 
-/** An element with attributes and children; `undefined` and `null` are left out. */
+const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
+
+/** Escapes control and format characters, which would hide or reorder text. */
+const visible = (text, keepLines = false) => text.replace(
+  /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2067\u206a-\u206f\ufeff]/g,
+  (character) => (keepLines && '\n\t'.includes(character) ? character : escaped(character)));
+
+/** A name inside a sentence: escaped, and isolated from the direction of the text around it. */
+const isolated = (name) => `\u2068${visible(name).replace(/[\u2068\u2069]/g, escaped)}\u2069`;
+
+/** Creates an element with attributes and children; `undefined` and `null` are left out. */
 function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (key === 'on') Object.entries(value).forEach(([event, act]) => element.addEventListener(event, act));
+    else if (key === 'aria-label') element.setAttribute(key, visible(value));
     else element.setAttribute(key, value === true ? '' : value);
   }
-  element.append(...children.filter((child) => child !== undefined && child !== null));
+  const present = children.filter((child) => child !== undefined && child !== null);
+  element.append(...present.map((child) => (typeof child === 'string' ? visible(child, name === 'pre') : child)));
   return element;
 }
 
-/** The same for drawings. */
+/** Creates an element of a drawing. */
 function draw(name, attributes = {}, ...children) {
   const element = document.createElementNS('http://www.w3.org/2000/svg', name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -22,7 +34,7 @@ function draw(name, attributes = {}, ...children) {
   return element;
 }
 
-/** A bar of which a part from 0 to 1 is filled. */
+/** Creates a bar that is filled to a part from 0 to 1. */
 function bar(part, kind) {
   const filled = part > 0 ? Math.max(part * 100, 1) : 0;
   return draw('svg', { 'aria-hidden': 'true', preserveAspectRatio: 'none' },
@@ -46,7 +58,7 @@ function percent(share) {
 const clock = (text) => new Date(text).toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' });
 const moment = (text) => new Date(text).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
 
-/** A length of time: `12 s`, `5 min`, `3 h`, `2 days`. */
+/** Formats a duration: `12 s`, `5 min`, `3 h`, `2 days`. */
 function span(seconds) {
   if (seconds < 60) return `${Math.max(0, Math.ceil(seconds))} s`;
   if (seconds < 3600) return `${Math.ceil(seconds / 60)} min`;
@@ -54,21 +66,21 @@ function span(seconds) {
   return plural(Math.round(seconds / 86400), 'day');
 }
 
-/** Seconds from one instant of the server to another. */
+/** Returns the seconds from one instant of the server to another. */
 const between = (from, to) => (new Date(to) - new Date(from)) / 1000;
 
 let silence;
-/** Says something that has just happened, for a while. */
-function say(text) {
-  byId('said').textContent = text;
+/** Shows a message for six seconds. */
+function notify(text) {
+  byId('said').textContent = visible(text);
   clearTimeout(silence);
   silence = setTimeout(() => { byId('said').textContent = ''; }, 6000);
 }
 
-/** Asks before something is done that cannot be undone. */
+/** Requests confirmation of something that cannot be undone. */
 function confirmed(question, yes) {
   const dialog = byId('confirm');
-  byId('confirm-text').textContent = question;
+  byId('confirm-text').textContent = visible(question);
   byId('confirm-yes').textContent = yes;
   dialog.returnValue = 'no';
   dialog.showModal();
@@ -77,8 +89,7 @@ function confirmed(question, yes) {
   });
 }
 
-/** Replaces what is in an element, unless that is what is there already. Whoever is on a button
- * stays on it. */
+/** Replaces the children of an element if their key has changed. A focused button keeps the focus. */
 function fill(element, key, children) {
   if (element.dataset.key === key) return;
   element.dataset.key = key;

@@ -1,29 +1,29 @@
-// One caller: how all their limits stand, why they are blocked, and what can be done about it.
+// Look-up of one caller: its limits, why it is blocked, override and reset.
 
 let shown = null;
 
-/** Looks somebody up who was named elsewhere on the page. */
+/** Looks up a caller that is shown elsewhere on the page. */
 function lookUp(subject) {
   const [dimension, value] = Object.entries(subject)[0] ?? ['user', ''];
   byId('dimension').value = dimension;
   byId('value').value = value;
   byId('request').value = '';
-  // What was chosen for somebody else says nothing of this one.
+  // A tier that was chosen for another caller does not apply.
   byId('tier').value = '';
   byId('lookup').scrollIntoView();
   return find(subject);
 }
 
 async function find(subject) {
-  const whom = { subject };
-  if (byId('tier').value) whom.tier = byId('tier').value;
-  if (byId('request').value.trim()) whom.request = byId('request').value.trim();
+  const body = { subject };
+  if (byId('tier').value) body.tier = byId('tier').value;
+  if (byId('request').value.trim()) body.request = byId('request').value.trim();
   byId('lookup-problem').textContent = '';
   try {
-    showFound(await ask('lookup', whom));
+    showFound(await request('lookup', body));
   } catch (problem) {
     byId('found').replaceChildren();
-    byId('lookup-problem').textContent = problem.message;
+    byId('lookup-problem').textContent = visible(problem.message);
     if (problem.status === 401) signOut(problem.message);
   }
 }
@@ -33,37 +33,37 @@ byId('lookup-form').addEventListener('submit', (event) => {
   find({ [byId('dimension').value.trim()]: byId('value').value });
 });
 
-function showFound(told) {
-  shown = told;
-  const chip = told.exempt ? ['mind', 'not counted'] : told.blocked ? ['stop', 'blocked'] : ['go', 'not blocked'];
-  const who = Object.entries(told.subject).map(([name, value]) => `${name} ${value}`).join(', ');
+function showFound(data) {
+  shown = data;
+  const chip = data.exempt ? ['mind', 'not counted'] : data.blocked ? ['stop', 'blocked'] : ['go', 'not blocked'];
+  const who = Object.entries(data.subject).map(([name, value]) => `${name} ${value}`).join(', ');
   const order = (limit) => (limit.blocked ? 2 : 0) + (limit.limit ? limit.used / limit.limit : 0);
-  const touched = told.limits.filter((limit) => limit.used > 0 || limit.blocked || limit.overridden);
+  const touched = data.limits.filter((limit) => limit.used > 0 || limit.blocked || limit.overridden);
   touched.sort((one, other) => order(other) - order(one));
-  const others = told.limits.filter((limit) => !touched.includes(limit));
-  byId('found').replaceChildren(make('div', { class: 'verdict', id: 'verdict', tabindex: -1, role: 'group', 'aria-label': `${who}: ${chip[1]}` },
-    make('div', { class: 'verdict-head' },
+  const others = data.limits.filter((limit) => !touched.includes(limit));
+  byId('found').replaceChildren(make('div', { class: 'found-caller', id: 'found-caller', tabindex: -1, role: 'group', 'aria-label': `${isolated(who)}: ${chip[1]}` },
+    make('div', { class: 'found-caller-head' },
       make('h2', {}, who), make('span', { class: `chip ${chip[0]}` }, chip[1]),
-      make('span', { class: 'chip' }, `tier ${told.tier}${told.tier_known ? '' : ', if no other is known'}`),
-      told.degraded ? make('span', { class: 'chip mind' }, 'counts of this process only') : null),
-    make('ul', { class: 'because' }, ...told.because.map((sentence) => make('li', {}, sentence))),
-    touched.length ? make('ul', { class: 'limits', 'aria-label': 'Limits in use' }, ...touched.map((limit) => standing(limit, told))) : null,
+      make('span', { class: 'chip' }, `tier ${data.tier}${data.tier_known ? '' : ', if no other is known'}`),
+      data.degraded ? make('span', { class: 'chip mind' }, 'counts of this process only') : null),
+    make('ul', { class: 'because' }, ...data.because.map((sentence) => make('li', {}, sentence))),
+    touched.length ? make('ul', { class: 'limits', 'aria-label': 'Limits in use' }, ...touched.map((limit) => limitRow(limit, data))) : null,
     others.length ? make('details', {}, make('summary', {}, plural(others.length, 'limit that is', 'limits that are') + ' untouched'),
-      make('ul', { class: 'limits' }, ...others.map((limit) => standing(limit, told)))) : null,
-    told.explanation ? make('details', { open: true }, make('summary', {}, `How ${told.explanation.request} is counted`), make('pre', {}, told.explanation.text)) : null,
-    setLimit(told, touched[0] ?? told.limits[0]),
+      make('ul', { class: 'limits' }, ...others.map((limit) => limitRow(limit, data)))) : null,
+    data.explanation ? make('details', { open: true }, make('summary', {}, `How ${data.explanation.request} is counted`), make('pre', {}, data.explanation.text)) : null,
+    setLimit(data, touched[0] ?? data.limits[0]),
     make('div', { class: 'actions' },
-      ...told.overrides.map((of) => removeButton(of, `Remove ${of.limit} for ${of.rule}`)),
-      make('button', { type: 'button', class: 'danger', id: 'reset', on: { click: () => reset(told, who) } }, 'Forget what was counted'))));
-  byId('verdict').focus({ preventScroll: true });
+      ...data.overrides.map((of) => removeButton(of, `Remove ${of.limit} for ${of.rule}`)),
+      make('button', { type: 'button', class: 'danger', id: 'reset', on: { click: () => reset(data, who) } }, 'Reset counters'))));
+  byId('found-caller').focus({ preventScroll: true });
 }
 
-function standing(limit, told) {
+function limitRow(limit, data) {
   const used = limit.limit === null ? 0 : limit.limit === 0 ? 1 : limit.used / limit.limit;
   const kind = limit.blocked ? 'stop' : used >= 0.8 ? 'mind' : 'go';
   const rest = limit.limit === null ? 'unlimited' : limit.limit === 0 ? 'blocked' : `${count(limit.used)} of ${count(limit.limit)}`;
   const when = limit.reset_at && limit.used > 0
-    ? ` · ${limit.blocked ? 'admitted' : 'resets'} in ${span(limit.retry_after ?? between(told.timestamp, limit.reset_at))}` : '';
+    ? ` · ${limit.blocked ? 'admitted' : 'resets'} in ${span(limit.retry_after ?? between(data.timestamp, limit.reset_at))}` : '';
   return make('li', {},
     make('span', {}, make('code', { class: 'mono' }, limit.policy), ' ',
       limit.overridden ? make('span', { class: 'chip mind' }, 'override') : null, ' ',
@@ -72,10 +72,10 @@ function standing(limit, told) {
     bar(used, kind));
 }
 
-/** The form that sets another limit for the one who is shown. */
-function setLimit(told, first) {
-  const rules = [...new Set(told.limits.map((limit) => limit.rule))];
-  const present = (rule) => told.limits.filter((limit) => limit.rule === rule).map((limit) => limit.quota).join(', ');
+/** Creates the form that sets an override for the caller. */
+function setLimit(data, first) {
+  const rules = [...new Set(data.limits.map((limit) => limit.rule))];
+  const present = (rule) => data.limits.filter((limit) => limit.rule === rule).map((limit) => limit.quota).join(', ');
   const hint = make('span', { class: 'muted' });
   const rule = make('select', { id: 'override-rule' }, ...rules.map((name) => make('option', { value: name, selected: name === first?.rule }, name)));
   const limit = make('input', { id: 'override-limit', required: true, placeholder: '20/hour', list: 'limit-words', autocapitalize: 'off', spellcheck: 'false' });
@@ -89,11 +89,11 @@ function setLimit(told, first) {
     problem.textContent = '';
     const end = until.value ? new Date(until.value).toISOString() : null;
     try {
-      const set = await ask('overrides', { subject: told.subject, rule: rule.value, limit: limit.value.trim(), until: end });
-      say(`${set.counter} now has ${set.limit} under ${set.rule}.`);
-      await Promise.all([find(told.subject), refreshControl()]);
+      const set = await request('overrides', { subject: data.subject, rule: rule.value, limit: limit.value.trim(), until: end });
+      notify(`${isolated(set.counter)} now has ${set.limit} under ${set.rule}.`);
+      await Promise.all([find(data.subject), refreshControl()]);
     } catch (refused) {
-      problem.textContent = refused.message;
+      problem.textContent = visible(refused.message);
     }
   };
   return make('form', { class: 'act', id: 'override-form', autocomplete: 'off', on: { submit } },
@@ -101,36 +101,36 @@ function setLimit(told, first) {
     make('div', { class: 'fields' },
       make('p', { class: 'field wide' }, make('label', { for: 'override-rule' }, 'Rule ', hint), rule),
       make('p', { class: 'field wide' }, make('label', { for: 'override-limit' }, 'Limit'), limit),
-      make('p', { class: 'field wide' }, make('label', { for: 'override-until' }, 'Until ', make('span', { class: 'muted' }, '(else for good)')), until),
+      make('p', { class: 'field wide' }, make('label', { for: 'override-until' }, 'Until ', make('span', { class: 'muted' }, '(default: no end)')), until),
       make('p', { class: 'field action' }, make('button', { type: 'submit', class: 'primary' }, 'Set limit'))),
     make('datalist', { id: 'limit-words' }, make('option', { value: 'unlimited' }), make('option', { value: 'blocked' })),
     problem);
 }
 
-async function reset(told, who) {
-  const yes = await confirmed(`Forget everything that was counted for ${who}? Their limits start from nothing.`, 'Forget');
+async function reset(data, who) {
+  const yes = await confirmed(`Reset all counters of ${isolated(who)}? Their limits start at zero.`, 'Reset');
   if (!yes) return;
   try {
-    await ask('reset', { subject: told.subject });
-    say(`What was counted for ${who} is forgotten.`);
-    await find(told.subject);
+    await request('reset', { subject: data.subject });
+    notify(`The counters of ${isolated(who)} are reset.`);
+    await find(data.subject);
   } catch (problem) {
-    say(problem.message);
+    notify(problem.message);
   }
 }
 
 function removeButton(of, text) {
   const remove = async () => {
-    const yes = await confirmed(`Remove the limit ${of.limit} that was set for ${of.counter} under ${of.rule}?`, 'Remove');
+    const yes = await confirmed(`Remove the override ${of.limit} of ${isolated(of.counter)} under ${of.rule}?`, 'Remove');
     if (!yes) return;
     try {
-      await ask('overrides/remove', { subject: of.subject, rule: of.rule });
-      say(`The limit for ${of.counter} under ${of.rule} is removed.`);
+      await request('overrides/remove', { subject: of.subject, rule: of.rule });
+      notify(`The override of ${isolated(of.counter)} under ${of.rule} is removed.`);
       await refreshControl();
       if (shown) await find(shown.subject);
     } catch (problem) {
-      say(problem.message);
+      notify(problem.message);
     }
   };
-  return make('button', { type: 'button', class: text === 'Remove' ? 'small' : null, 'aria-label': `Remove the limit of ${of.counter} under ${of.rule}`, on: { click: remove } }, text);
+  return make('button', { type: 'button', class: text === 'Remove' ? 'small' : null, 'aria-label': `Remove the override of ${isolated(of.counter)} under ${of.rule}`, on: { click: remove } }, text);
 }

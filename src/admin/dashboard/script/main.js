@@ -1,5 +1,5 @@
-// Signs in, and then looks every two seconds; less often while nobody answers, and not at all
-// while nobody looks.
+// Sign-in and polling: every two seconds, less often while the server does not answer, not at all
+// while the page is hidden.
 
 const EVERY = 2000;
 const AT_MOST = 30000;
@@ -35,18 +35,18 @@ async function refresh() {
   clearTimeout(next);
   const { token } = stored;
   try {
-    const told = await ask('statistics');
-    // Whoever has signed out meanwhile is shown nothing any more.
+    const data = await request('statistics');
+    // The user may have signed out meanwhile.
     if (stored.token !== token) return;
     wait = EVERY;
     showSignedIn(true);
     pulse('live', 'Live');
-    showOverview(told);
-    showBanners(told);
-    showMaintenance(told.maintenance);
-    last = told;
-    await refreshPolicy(told.policy);
-    // Others may set some, too.
+    showOverview(data);
+    showBanners(data);
+    showMaintenance(data.maintenance);
+    last = data;
+    await refreshPolicy(data.policy);
+    // Other operators may have set overrides.
     if (Date.now() - controlAt > 10000) {
       controlAt = Date.now();
       await refreshControl();
@@ -56,12 +56,12 @@ async function refresh() {
     if (problem.status === 401) return signOut(problem.message);
     if (problem.status === 429) return signOut(problem.message);
     wait = Math.min(wait * 2, AT_MOST);
-    const isRefused = problem instanceof Refused;
-    // Another version of the server may say something else. What stands still must not seem live.
+    const isRefused = problem instanceof ApiError;
+    // The response may be of another version of the server. Old values must not seem live.
     if (!isRefused) reportError(problem);
     pulse('gone', `No answer${isRefused ? '' : ' that can be shown'}, again in ${span(wait / 1000)}`);
     if (last) {
-      const message = isRefused ? problem.message : 'This page does not understand the server. Load it again.';
+      const message = isRefused ? problem.message : 'The response cannot be shown. Reload the page.';
       delete byId('banners').dataset.key;
       byId('banners').replaceChildren(make('p', { class: 'banner bad' }, make('strong', {}, message), make('span', {}, `What is below is from ${new Date(last.at).toLocaleTimeString()}.`)));
     }
@@ -102,7 +102,7 @@ function setTheme(theme) {
   else delete document.documentElement.dataset.theme;
   byId('theme').setAttribute('aria-label', `Colours: ${THEMES[theme]}`);
   byId('theme').title = `Colours: ${THEMES[theme]}`;
-  try { localStorage.setItem('tollgate-theme', theme); } catch { /* Then it is for now. */ }
+  try { localStorage.setItem('tollgate-theme', theme); } catch { /* Without storage it is kept until the page is closed. */ }
 }
 byId('theme').addEventListener('click', () => {
   const order = Object.keys(THEMES);
@@ -110,7 +110,7 @@ byId('theme').addEventListener('click', () => {
   setTheme(order[(order.indexOf(now) + 1) % order.length]);
 });
 let theme = '';
-try { theme = localStorage.getItem('tollgate-theme') ?? ''; } catch { /* As the system has it. */ }
+try { theme = localStorage.getItem('tollgate-theme') ?? ''; } catch { /* Without storage the colours are those of the system. */ }
 setTheme(theme in THEMES ? theme : '');
 
 const watcher = new IntersectionObserver((entries) => {
@@ -124,5 +124,5 @@ const watcher = new IntersectionObserver((entries) => {
 }, { rootMargin: '-30% 0px -60% 0px' });
 document.querySelectorAll('main section[id]:not(#sign-in)').forEach((section) => watcher.observe(section));
 
-// Without a token there is nothing to ask for, unless the door is open.
+// Without a token the API answers 401, unless it is open.
 if (stored.token || document.documentElement.dataset.door === 'open') refresh(); else signOut();

@@ -1,31 +1,31 @@
-// What has happened.
+// Overview: totals, timeline, endpoints, offenders, alerts.
 
-/** Names that stand for what no endpoint of the policy matches. */
+/** Returns the name of an endpoint. `*` is everything that matches no endpoint of the policy. */
 const named = (endpoint) => (endpoint === '*' ? 'everything else' : endpoint);
 
-function showOverview(told) {
-  byId('since').textContent = `since ${moment(told.since)} · ${plural(told.totals.allowed + told.totals.denied, 'request')} counted`;
-  showHeadline(told);
-  showStrip(told);
-  const spans = timeline.period === 'hour' ? told.last_hour : told.last_day;
+function showOverview(data) {
+  byId('since').textContent = `since ${moment(data.since)} · ${plural(data.totals.allowed + data.totals.denied, 'request')} counted`;
+  showHeadline(data);
+  showStrip(data);
+  const spans = timeline.period === 'hour' ? data.last_hour : data.last_day;
   const key = JSON.stringify([timeline.period, spans, byId('timeline').clientWidth]);
   if (byId('timeline').dataset.key !== key) {
     byId('timeline').dataset.key = key;
-    drawTimeline(spans, told.since);
+    drawTimeline(spans, data.since);
     byId('timeline-table').replaceChildren(...timelineTable(spans));
   }
-  showEndpoints(told);
-  showOffenders(told);
-  showAlerts(told);
-  const known = told.endpoints.filter((endpoint) => endpoint.average_remaining !== null);
+  showEndpoints(data);
+  showOffenders(data);
+  showAlerts(data);
+  const known = data.endpoints.filter((endpoint) => endpoint.average_remaining !== null);
   known.sort((one, other) => one.average_remaining - other.average_remaining);
   fill(byId('gauges'), JSON.stringify(known.slice(0, 12)), () =>
-    known.length ? known.slice(0, 12).map(gauge) : [make('li', { class: 'none' }, empty('No endpoint was asked for in the past hour.'))]);
+    known.length ? known.slice(0, 12).map(gauge) : [make('li', { class: 'none' }, empty('There were no requests in the past hour.'))]);
   byId('gauges').classList.toggle('is-empty', known.length === 0);
 }
 
-function showHeadline(told) {
-  const day = told.denied_last_day, before = told.denied_the_day_before;
+function showHeadline(data) {
+  const day = data.denied_last_day, before = data.denied_the_day_before;
   byId('denied-day').textContent = count(day);
   const change = byId('denied-change');
   change.className = 'detail';
@@ -36,20 +36,20 @@ function showHeadline(told) {
     change.textContent = `${by > 0 ? '+' : by < 0 ? '−' : '±'}${Math.abs(by) < 0.005 ? '0\u00a0%' : percent(Math.abs(by))} from the day before`;
     change.classList.add(by > 0 ? 'worse' : 'better');
   }
-  const worst = told.endpoints.find((endpoint) => endpoint.denied_last_day > 0);
-  byId('worst-endpoint').textContent = worst ? named(worst.name) : 'None';
+  const worst = data.endpoints.find((endpoint) => endpoint.denied_last_day > 0);
+  byId('worst-endpoint').textContent = worst ? visible(named(worst.name)) : 'None';
   byId('worst-share').textContent = worst
     ? `${plural(worst.denied_last_day, 'denial')}, ${percent(worst.denied_share)} of all`
-    : 'Nobody was denied';
-  const share = told.ordinary_denied;
+    : 'No request was denied';
+  const share = data.ordinary_denied;
   byId('ordinary').textContent = share === null ? '–' : percent(share);
   byId('ordinary').classList.toggle('worse', share !== null && share > 0.005);
   byId('ordinary-detail').textContent = share === null ? 'No requests in the past hour' : 'Estimate, past hour. Target: below 0.5\u00a0%';
 }
 
-function showStrip(told) {
-  const { totals, retries, violators } = told;
-  const figures = [
+function showStrip(data) {
+  const { totals, retries, violators } = data;
+  const values = [
     ['Allowed', count(totals.allowed)],
     ['Denied', count(totals.denied)],
     ['Exempt', count(totals.exempt)],
@@ -58,16 +58,16 @@ function showStrip(told) {
     ['Retry success', retries.success === null ? '–' : percent(retries.success)],
     ['Wrong credentials', count(totals.invalid_credentials)],
   ];
-  if (totals.would_deny) figures.push(['Dry-run denials', count(totals.would_deny)]);
-  if (totals.store_failures) figures.push(['Store failures', count(totals.store_failures)]);
-  fill(byId('strip'), JSON.stringify(figures), () =>
-    figures.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))));
+  if (totals.would_deny) values.push(['Dry-run denials', count(totals.would_deny)]);
+  if (totals.store_failures) values.push(['Store failures', count(totals.store_failures)]);
+  fill(byId('strip'), JSON.stringify(values), () =>
+    values.map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))));
 }
 
-function showEndpoints(told) {
-  const worst = told.endpoints.filter((endpoint) => endpoint.denied_last_day > 0).slice(0, 10);
+function showEndpoints(data) {
+  const worst = data.endpoints.filter((endpoint) => endpoint.denied_last_day > 0).slice(0, 10);
   fill(byId('endpoints'), JSON.stringify(worst), () => {
-    if (worst.length === 0) return [make('li', { class: 'none' }, empty('No endpoint has denied anybody.'))];
+    if (worst.length === 0) return [make('li', { class: 'none' }, empty('No endpoint has denied a request.'))];
     const most = worst[0].denied_last_day;
     return worst.map((endpoint) => make('li', {},
       make('code', { class: 'mono' }, named(endpoint.name)),
@@ -76,41 +76,47 @@ function showEndpoints(told) {
   });
 }
 
-function showOffenders(told) {
-  const worst = told.offenders.slice(0, 10);
+function showOffenders(data) {
+  const worst = data.offenders.slice(0, 10);
   fill(byId('offenders'), JSON.stringify(worst), () => {
-    if (worst.length === 0) return [empty('Nobody was denied in the past hour.')];
-    return [table(['Who', 'Denied', ''], worst.map((offender) => [
+    if (worst.length === 0) return [empty('No caller was denied in the past hour.')];
+    return [table(['Caller', 'Denied', ''], worst.map((offender) => [
       make('td', {}, make('code', { class: 'mono' }, offender.counter),
         make('small', {}, `${offender.policy} · ${clock(offender.last_seen)}`)),
       make('td', { class: 'number' }, offender.at_least === offender.denied
         ? count(offender.denied) : `${count(offender.at_least)}–${count(offender.denied)}`),
-      make('td', { class: 'number' }, make('button', {
-        type: 'button', class: 'small', 'aria-label': `Why is ${offender.counter} blocked?`,
-        on: { click: () => lookUp(offender.subject) },
-      }, 'Why?')),
+      make('td', { class: 'number' }, whyButton(offender)),
     ]), [1])];
   });
 }
 
-function showAlerts(told) {
-  byId('alerts').hidden = told.alerts.length === 0;
-  fill(byId('alerts'), JSON.stringify(told.alerts), () => told.alerts.map((alert) =>
+function showAlerts(data) {
+  byId('alerts').hidden = data.alerts.length === 0;
+  fill(byId('alerts'), JSON.stringify(data.alerts), () => data.alerts.map((alert) =>
     make('li', { class: 'alert', 'data-severity': alert.severity },
       make('span', { class: 'chip' }, alert.severity),
-      make('span', {}, alert.text.charAt(0).toUpperCase() + alert.text.slice(1), alert.counter ? ` (${alert.counter}).` : '.',
+      make('span', {}, alert.text.charAt(0).toUpperCase() + alert.text.slice(1), alert.counter ? ` (${isolated(alert.counter)}).` : '.',
         make('span', { class: 'muted' }, ` Since ${clock(alert.since)}`)),
-      alert.subject ? make('button', { type: 'button', class: 'small', 'aria-label': `Why is ${alert.counter} blocked?`, on: { click: () => lookUp(alert.subject) } }, 'Why?') : make('span'))));
+      whyButton(alert))));
 }
 
-/** What is wrong, or out of the ordinary, above everything else. */
-function showBanners(told) {
+/** Creates the button that looks up a caller. A subject that is too long for the API is `null`. */
+function whyButton({ subject, counter }) {
+  if (!subject) return make('span');
+  return make('button', {
+    type: 'button', class: 'small', 'aria-label': `Why is ${isolated(counter)} blocked?`,
+    on: { click: () => lookUp(subject) },
+  }, 'Why?');
+}
+
+/** Shows banners: store unavailable, maintenance, policy that was not reloaded. */
+function showBanners(data) {
   const banners = [];
-  if (!told.store.healthy) banners.push(['bad', 'The store does not answer.',
-    `Limits hold in this process only${told.store.since ? `, since ${clock(told.store.since)}` : ''}${told.store.why ? `: ${told.store.why}` : ''}. Figures here are of this process.`]);
-  if (told.maintenance.active) banners.push(['', 'All limits are off',
-    `until ${moment(told.maintenance.until)}, ${told.maintenance.by === 'policy' ? 'because the policy says so' : 'because an operator said so'}. Nothing is counted.`]);
-  if (told.policy.problem) banners.push(['bad', 'The policy file cannot be used.', 'The one before is still in force; see Policy for what is wrong.']);
+  if (!data.store.healthy) banners.push(['bad', 'The store is unavailable.',
+    `Limits hold in this process only${data.store.since ? `, since ${clock(data.store.since)}` : ''}${data.store.why ? `: ${data.store.why}` : ''}. The values on this page are of this process.`]);
+  if (data.maintenance.active) banners.push(['', 'All limits are off',
+    `until ${moment(data.maintenance.until)}, ${data.maintenance.by === 'policy' ? 'set in the policy' : 'set by an operator'}. Nothing is counted.`]);
+  if (data.policy.problem) banners.push(['bad', 'The policy file was rejected.', 'The previous policy still applies. See Policy for the errors.']);
   fill(byId('banners'), JSON.stringify(banners), () =>
     banners.map(([kind, title, text]) => make('p', { class: `banner ${kind}` }, make('strong', {}, title), make('span', {}, text))));
 }

@@ -58,7 +58,7 @@ impl Cluster {
         }
     }
 
-    /// Asks one server after the other. Each time another one is first, because one of them may have
+    /// Queries one server after the other. Each time another one is first, because one of them may have
     /// lost contact with the others.
     async fn load(&self, turn: usize) -> Result<Vec<SlotRange>, RedisStoreError> {
         let mut endpoints: Vec<Endpoint> = match &*self.map.borrow() {

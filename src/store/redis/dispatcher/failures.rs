@@ -113,7 +113,7 @@ impl<F> Dispatcher<F> {
     /// Evaluates the reply to a probe that came in time. A permanent error, such as a missing
     /// permission for `PING`, means that the server responds.
     pub(super) fn end_probe(&mut self, error: Option<RedisStoreError>, now: Timestamp) {
-        match error.filter(|error| error.kind() != StoreErrorKind::Refused) {
+        match error.filter(|error| error.kind() != StoreErrorKind::Permanent) {
             Some(error) => self.breaker.record_error_reply(error, now),
             None => self.breaker.record_probe_success(),
         }

@@ -65,7 +65,7 @@ impl fmt::Display for RedisStoreError {
             Cause::Demoted => write!(f, "Redis at {place} is no longer the primary"),
             Cause::UnknownPrimary(name) => write!(
                 f,
-                "no sentinel knows a primary `{name}`; check the name after the hosts in the URL"
+                "no sentinel has a primary `{name}`; check the name after the hosts in the URL"
             ),
             Cause::Redirected(_, error) => write!(
                 f,
@@ -78,6 +78,14 @@ impl fmt::Display for RedisStoreError {
             ),
             Cause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
             Cause::UnexpectedReply => write!(f, "Redis at {place} sent an unexpected reply"),
+            Cause::TooManyOverrides(max) => write!(
+                f,
+                "Redis at {place} has more overrides than the maximum of {max}; remove some, or raise \
+                 `max_overrides`"
+            ),
+            Cause::OverridesNotLoaded => {
+                write!(f, "the overrides in Redis at {place} are not loaded yet")
+            }
             Cause::NoRuntime => write!(
                 f,
                 "the runtime on which the store for Redis at {place} was built has ended"

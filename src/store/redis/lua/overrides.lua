@@ -1,49 +1,132 @@
--- Sets or removes the overrides of one subject under one rule, and drops those that are over. They
--- are the fields of one key: the hash of subject and rule, a colon, and the window, or a star for
--- those that are for all windows. Whoever changes something changes the version, too.
-local verb, whose, window, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local key, by_server, removed, longest = KEYS[1], ARGV[5] == 'server', 0, 0
-local now = 0
+-- Sets or removes the overrides of one subject under one rule. All overrides are in one hash:
+--
+--  * the hash of subject and rule: its overrides, one per line: window (`*`: all), end or `-`, rule,
+--    quota, subject.
+--  * `log:` and a version: the change with this number: subject and rule, then the lines of the field
+--    after the change. The log has a bounded length.
+--  * `head`: random id, version, number of overrides, how many of them have no end, latest end, cursor
+--    of the sweep. The id changes if the hash was deleted in between.
+--
+-- ARGV: verb, field, subject and rule, window, override, `server` or empty, new id, maximum number of
+-- overrides, length of the log. Returns how many overrides were removed; -1 if there are too many.
+-- A change costs the same for any number of overrides: it sweeps a few fields for ended overrides.
+local verb, field, subject, window, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local by_server, max, log = ARGV[6] == 'server', tonumber(ARGV[8]), tonumber(ARGV[9])
+local key, now = KEYS[1], 0
 if by_server then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
-local function ends(text)
-  return tonumber(string.match(text, '^%d+')) or math.huge
+
+local head = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'head') or ''
+local id, version, count, endless, latest, cursor =
+  string.match(head, '^(%x+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+if not id then
+  redis.call('DEL', key)
+  id, version, count, endless, latest, cursor = ARGV[7], 0, 0, 0, 0, '0'
+end
+version, count, endless, latest = tonumber(version), tonumber(count), tonumber(endless), tonumber(latest)
+
+-- Returns the instant at which a line ends; nil if never.
+local function end_of(line)
+  return tonumber(string.match(line, '^%S+ (%d+) '))
+end
+local function account(line, difference)
+  count = count + difference
+  local ends = end_of(line)
+  if not ends then
+    endless = endless + difference
+  elseif difference > 0 then
+    latest = math.max(latest, ends)
+  end
+end
+-- Returns the lines of a field that have not ended and are not replaced, and how many were replaced.
+local function filter(text, is_replaced)
+  local kept, replaced = {}, 0
+  for line in string.gmatch(text, '[^\n]+') do
+    local ends = end_of(line)
+    if is_replaced(string.match(line, '^%S+')) then
+      account(line, -1)
+      replaced = replaced + 1
+    elseif by_server and ends and ends <= now then
+      account(line, -1)
+    else
+      kept[#kept + 1] = line
+    end
+  end
+  return kept, replaced
+end
+local function write(name, lines)
+  if #lines == 0 then
+    redis.call('HDEL', key, name)
+  else
+    redis.call('HSET', key, name, table.concat(lines, '\n'))
+  end
 end
 
-if redis.call('TYPE', key).ok ~= 'hash' then
-  redis.call('DEL', key)
-end
-local fields = redis.call('HGETALL', key)
-for i = 1, #fields, 2 do
-  local name, text = fields[i], fields[i + 1]
-  local of_them = string.sub(name, 1, #whose + 1) == whose .. ':'
-  local its_window = string.sub(name, #whose + 2)
-  local replaced = verb == 'remove' or window == '*' or its_window == '*' or its_window == window
-  if of_them and replaced then
-    redis.call('HDEL', key, name)
-    removed = removed + 1
-  elseif name ~= 'version' then
-    if by_server and ends(text) <= now then
-      redis.call('HDEL', key, name)
-    else
-      longest = math.max(longest, ends(text))
+-- Removes ended overrides from about this many fields.
+local function sweep(fields)
+  local page = redis.call('HSCAN', key, cursor, 'COUNT', fields)
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    local name, text = page[2][i], page[2][i + 1]
+    if name ~= 'head' and name ~= field and string.sub(name, 1, 4) ~= 'log:' then
+      local before = count
+      local kept = filter(text, function() return false end)
+      if count < before then
+        write(name, kept)
+      end
     end
   end
 end
-if verb == 'set' then
-  redis.call('HSET', key, whose .. ':' .. window, value)
-  longest = math.max(longest, ends(value))
+local function write_head()
+  head = string.format('%s %.0f %.0f %.0f %.0f %s', id, version, count, endless, latest, cursor)
+  redis.call('HSET', key, 'head', head)
 end
-if longest == 0 then
-  redis.call('DEL', key)
-else
-  redis.call('HSET', key, 'version', ARGV[6])
-  if longest == math.huge or not by_server then
-    redis.call('PERSIST', key)
+
+-- Ends a call that changes no override of the field. `count` and `endless` are those before the call.
+local function unchanged(result, before)
+  count, endless = before.count, before.endless
+  if count == 0 then
+    redis.call('DEL', key)
   else
-    redis.call('PEXPIRE', key, math.max(math.ceil((longest - now) / 1000), 1))
+    write_head()
   end
+  return result
+end
+
+if by_server then
+  sweep(count < max and 16 or 1000)
+end
+local before = { count = count, endless = endless }
+local lines, removed = filter(redis.call('HGET', key, field) or '', function(its_window)
+  return verb == 'remove' or window == '*' or its_window == '*' or its_window == window
+end)
+if verb == 'remove' and removed == 0 then
+  return unchanged(0, before)
+end
+if verb == 'set' then
+  if count >= max then
+    return unchanged(-1, before)
+  end
+  local line = window .. ' ' .. value
+  account(line, 1)
+  lines[#lines + 1] = line
+end
+write(field, lines)
+
+if count == 0 then
+  redis.call('DEL', key)
+  return removed
+end
+version = version + 1
+table.insert(lines, 1, subject)
+redis.call('HSET', key, 'log:' .. version, table.concat(lines, '\n'))
+redis.call('HDEL', key, 'log:' .. (version - log))
+write_head()
+if endless > 0 or not by_server then
+  redis.call('PERSIST', key)
+else
+  redis.call('PEXPIRE', key, math.max(math.ceil((latest - now) / 1000), 1))
 end
 return removed

@@ -17,7 +17,7 @@ fn key_of(name: u64) -> String {
     Prefix::new("app").expect("valid").key(&Subject::from(name))
 }
 
-/// A decision that can be told from others by its key.
+/// A decision that its key identifies.
 fn decision(name: u64, slot: u16, due: u64) -> (QueuedRequest, PendingReply) {
     let counter = Counter::new("rule", "5/minute".parse().expect("valid")).expect("valid");
     let subject = Subject::from(name);

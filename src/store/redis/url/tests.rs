@@ -90,7 +90,7 @@ fn urls_of_several_servers_are_read() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_without_the_password() {
+fn errors_do_not_contain_the_password() {
     for url in [
         "localhost:6379",
         "http://app:hunter2@h",
@@ -115,10 +115,10 @@ fn what_cannot_be_read_is_told_without_the_password() {
         "redis+unix://:hunter2/r.sock",
     ] {
         let refused = Target::parse(url).expect_err(url);
-        let told = format!("{refused} {refused:?}");
+        let message = format!("{refused} {refused:?}");
         assert_eq!(refused.field(), "redis url");
-        assert!(!told.contains("hunter2"), "{told}");
-        assert!(!told.contains("app"), "{told}");
+        assert!(!message.contains("hunter2"), "{message}");
+        assert!(!message.contains("app"), "{message}");
     }
     let target = Target::parse("redis://app:hunter2@h").expect("valid");
     assert!(!format!("{target:?}").contains("hunter2"));

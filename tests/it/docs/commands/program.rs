@@ -25,7 +25,7 @@ fn binary() -> PathBuf {
 /// Runs the program in a directory that contains `policy` as `limits.toml`.
 ///
 /// The name of the directory must be unique: tests run in parallel.
-pub(super) fn run(directory: &str, policy: &str, arguments: &[&str]) -> Output {
+pub(crate) fn run(directory: &str, policy: &str, arguments: &[&str]) -> Output {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("docs")
         .join(directory);

@@ -52,13 +52,13 @@ async fn it_shows_the_attack_while_it_happens() {
     );
     let strip = browser.text("#strip").await;
     let allowed = admitted(&waves).to_string();
-    let words: Vec<&str> = strip.split_whitespace().collect();
+    let figures: Vec<&str> = strip.split_whitespace().collect();
     assert!(
-        words.windows(2).any(|pair| pair == ["Allowed", &allowed]),
+        figures.windows(2).any(|pair| pair == ["Allowed", &allowed]),
         "{strip}"
     );
     assert!(
-        words.windows(2).any(|pair| pair == ["Denied", &total]),
+        figures.windows(2).any(|pair| pair == ["Denied", &total]),
         "{strip}"
     );
     for wave in waves.iter().filter(|wave| wave.denied() > 0) {
@@ -163,7 +163,7 @@ async fn an_operator_looks_up_a_caller_and_sets_an_override() {
         .until("document.querySelector('#confirm').open")
         .await;
     browser.click("#confirm-yes").await;
-    browser.until_shows("#said", "is forgotten").await;
+    browser.until_shows("#said", "are reset").await;
     assert_eq!(gateway.send(RESEARCH, &alice).await.status, 200);
 
     browser.click("#maintenance-on").await;
@@ -197,7 +197,11 @@ async fn a_wrong_token_is_reported_and_not_kept() {
     browser
         .until("!document.querySelector('#sign-in').hidden")
         .await;
-    assert_eq!(browser.complaints(), [""; 0], "no request without a token");
+    assert_eq!(
+        browser.complaints(),
+        [""; 0],
+        "nothing is asked for without a token"
+    );
     let kept = "JSON.stringify([sessionStorage['tollgate-token'], localStorage['tollgate-token'], document.cookie])";
     browser.write("#token", "not-the-admin-token").await;
     browser.press("Enter").await;
@@ -234,20 +238,20 @@ async fn a_wrong_token_is_reported_and_not_kept() {
 async fn empty_states_and_an_unreachable_server_are_shown() {
     let gateway = gateway().await;
     let mut browser = opened(&gateway, WIDE, "light").await;
-    for (selector, text) in [
+    for (place, says) in [
         ("#denied-day", "0"),
         ("#denied-change", "No day before to compare with yet"),
         ("#worst-endpoint", "None"),
         ("#ordinary", "–"),
-        ("#timeline", "Nobody was denied in the past hour."),
+        ("#timeline", "No request was denied in the past hour."),
         ("#endpoints", "No endpoint has denied anybody."),
-        ("#offenders", "Nobody was denied in the past hour."),
+        ("#offenders", "No caller was denied in the past hour."),
         ("#gauges", "No endpoint was asked for in the past hour."),
         ("#overrides", "None. Look somebody up to set one."),
         ("#policy-version", "Version 1"),
         ("#rules", "secrets-rotate"),
     ] {
-        browser.until_shows(selector, text).await;
+        browser.until_shows(place, says).await;
     }
     browser.picture("empty").await;
 
@@ -281,7 +285,7 @@ async fn an_unavailable_store_is_shown_at_the_top() {
         .await;
     let mut browser = opened(&gateway, WIDE, "light").await;
     browser
-        .until_shows("#banners", "The store does not answer.")
+        .until_shows("#banners", "The store is unavailable.")
         .await;
     browser
         .until_shows("#banners", "Limits hold in this process only")
@@ -312,7 +316,7 @@ async fn pages_fit_on_a_small_screen() {
     browser.until_shows("#rules", "secrets-rotate").await;
     assert!(browser.fits().await, "the overview");
     look_up(&mut browser, "alice").await;
-    assert!(browser.fits().await, "look-up");
+    assert!(browser.fits().await, "somebody");
     // No control is outside of the screen or too small to touch.
     let small = browser.value(
         "[...document.querySelectorAll('button, input, select, nav a')].filter((it) => it.offsetParent)\
@@ -327,7 +331,7 @@ async fn pages_fit_on_a_small_screen() {
 
 /// Every control and figure has an accessible name.
 #[tokio::test]
-async fn controls_and_values_have_accessible_names() {
+async fn controls_and_figures_have_accessible_names() {
     let gateway = gateway().await;
     attack(&gateway, &waves()).await;
     let mut browser = opened(&gateway, WIDE, "light").await;

@@ -14,20 +14,20 @@ use crate::network;
 ///
 /// ```
 /// use tollgate::Identity;
-/// use tollgate::policy::Inquiry;
+/// use tollgate::policy::ExplainRequest;
 ///
-/// let inquiry = Inquiry::new("GET /v1/secrets/42")?
+/// let explain_request = ExplainRequest::new("GET /v1/secrets/42")?
 ///     .identity(Identity::user("alice").tier("team"))
 ///     .ip([203, 0, 113, 9]);
-/// # let _ = inquiry;
+/// # let _ = explain_request;
 /// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
 /// Where headers matter, because closures look at them or because it is a preflight, make it
-/// [from a whole request](#impl-From<Request<B>>-for-Inquiry).
+/// [from a whole request](#impl-From<Request<B>>-for-ExplainRequest).
 #[derive(Clone)]
 #[must_use]
-pub struct Inquiry {
+pub struct ExplainRequest {
     pub(super) request: Request<()>,
     pub(super) identity: Option<Identity>,
     pub(super) ip: Option<IpAddr>,
@@ -35,7 +35,7 @@ pub struct Inquiry {
     pub(super) at: Option<Timestamp>,
 }
 
-impl Inquiry {
+impl ExplainRequest {
     /// A request as it is written: `GET /v1/secrets/42`.
     pub fn new(request: &str) -> Result<Self, ValidationError> {
         let refuse = |expected| ValidationError::new("request", request.escape_debug(), expected);
@@ -85,7 +85,7 @@ impl Inquiry {
 }
 
 /// The head of a request, whatever its body.
-impl<B> From<Request<B>> for Inquiry {
+impl<B> From<Request<B>> for ExplainRequest {
     fn from(request: Request<B>) -> Self {
         Self {
             request: request.map(drop),
@@ -98,9 +98,9 @@ impl<B> From<Request<B>> for Inquiry {
 }
 
 /// Shows what is asked for, and not by whom.
-impl fmt::Debug for Inquiry {
+impl fmt::Debug for ExplainRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inquiry")
+        f.debug_struct("ExplainRequest")
             .field("method", self.request.method())
             .field("path", &self.request.uri().path())
             .field("identity", &self.identity)

@@ -1,4 +1,4 @@
-//! The dashboard: one page that needs nothing else.
+//! The dashboard: one page without external assets.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -26,42 +26,42 @@ const SCRIPT: &str = concat!(
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
-/// The page, and what it may do.
+/// The page and its content security policy.
 #[derive(Debug)]
-pub(super) struct Page {
-    whole: Bytes,
+pub(super) struct DashboardPage {
+    html: Bytes,
     policy: HeaderValue,
 }
 
-/// What the page may do: run this script, look like this, ask where it comes from.
+/// Allows the inline script and style by hash, and requests to the same origin.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; connect-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
          require-trusted-types-for 'script'",
-        source(SCRIPT),
-        source(STYLE)
+        csp_source(SCRIPT),
+        csp_source(STYLE)
     );
-    // What it is made of can always stand in a header; if it could not, nothing may run.
+    // The value is always valid in a header. Otherwise nothing may run.
     let nothing = HeaderValue::from_static("default-src 'none'");
     policy.parse().unwrap_or(nothing)
 });
 
-impl Page {
-    /// One that asks for a token, unless the door is open.
+impl DashboardPage {
+    /// Returns the page. It has a form for the token unless the API is open.
     pub(super) fn new(is_open: bool) -> Self {
-        let whole = MARKUP
+        let html = MARKUP
             .replace("/*door*/", if is_open { "open" } else { "token" })
             .replace("/*style*/", STYLE)
             .replace("/*script*/", SCRIPT);
         Self {
-            whole: whole.into(),
+            html: html.into(),
             policy: POLICY.clone(),
         }
     }
 
     pub(super) fn show(&self) -> Response {
-        let mut response = Response::new(Body::from(self.whole.clone()));
+        let mut response = Response::new(Body::from(self.html.clone()));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HTML);
         headers.insert(CONTENT_SECURITY_POLICY, self.policy.clone());
@@ -69,8 +69,8 @@ impl Page {
     }
 }
 
-/// What a browser knows a text by: `sha256-…`, in base 64.
-fn source(text: &str) -> String {
+/// Returns the CSP source of a text: `sha256-…` in base64.
+fn csp_source(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut source = "sha256-".to_owned();
     for some in Sha256::digest(text).chunks(3) {
@@ -91,19 +91,19 @@ fn source(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As `openssl dgst -sha256 -binary | base64` has it.
+    /// Expected value: `openssl dgst -sha256 -binary | base64`.
     #[test]
-    fn digests_are_written_as_browsers_do() {
+    fn csp_sources_are_base64_of_sha256() {
         assert_eq!(
-            source("alert('Hello, world.');"),
+            csp_source("alert('Hello, world.');"),
             "sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng="
         );
-        assert_eq!(source("").len(), "sha256-".len() + 44);
+        assert_eq!(csp_source("").len(), "sha256-".len() + 44);
     }
 
-    /// Each is put in once, and neither could end its element early.
+    /// Style and script are inserted once, and neither can end its element.
     #[test]
-    fn the_page_is_whole() {
+    fn the_page_is_complete_and_has_no_external_assets() {
         for (mark, text) in [
             ("/*style*/", STYLE),
             ("/*script*/", SCRIPT),
@@ -112,26 +112,23 @@ mod tests {
             assert_eq!(MARKUP.matches(mark).count(), 1, "{mark}");
             assert!(!text.contains("</"), "{mark}");
         }
-        let page = Page::new(false);
+        let page = DashboardPage::new(false);
         assert!(
             page.policy
                 .to_str()
                 .unwrap()
                 .contains("script-src 'sha256-")
         );
-        let page = std::str::from_utf8(&page.whole).unwrap();
-        for whole in [STYLE, SCRIPT] {
-            assert!(page.contains(whole));
+        let page = std::str::from_utf8(&page.html).unwrap();
+        for part in [STYLE, SCRIPT] {
+            assert!(page.contains(part));
         }
-        // The names of namespaces are no addresses.
+        // XML namespaces are not fetched.
         let page = page.replace("http://www.w3.org/", "");
         for outside in ["http://", "https://", " src=", "@import", "url("] {
-            assert!(
-                !page.contains(outside),
-                "{outside} would come from elsewhere"
-            );
+            assert!(!page.contains(outside), "{outside} loads an external asset");
         }
-        // Whatever the server says becomes text.
+        // Values of the server become text, never markup.
         for markup in [
             "innerHTML",
             "outerHTML",

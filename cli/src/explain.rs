@@ -1,13 +1,12 @@
 //! `tollgate explain`: prints which limits count a request, and why.
 
-mod json;
-
 use std::net::SocketAddr;
 
 use http::Request;
+use serde_json::json;
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, PeerAddr};
-use tollgate::policy::Inquiry;
+use tollgate::policy::ExplainRequest;
 use tollgate::{Clock, Identity, RequestHead, SystemClock};
 
 use crate::args::{ExplainArgs, Format};
@@ -17,10 +16,15 @@ use crate::policy_file;
 pub(crate) fn run(args: &ExplainArgs, output: Output) -> Result<(), Failure> {
     let identity = identity(args)?;
     let config = policy_file::read(&args.file, output)?;
-    let inquiry = inquiry(args, identity, &config);
-    let explanation = config.into_policy().explain(&inquiry);
+    let explain_request = explain_request(args, identity, &config);
+    let explanation = config.into_policy().explain(&explain_request);
     match output.format {
-        Format::Json => write_json(&json::explanation(&args.file, &explanation)),
+        Format::Json => {
+            let mut report = json!(explanation);
+            report["file"] = json!(args.file.display().to_string());
+            report["ok"] = json!(true);
+            write_json(&report);
+        }
         Format::Text if output.has_colored_stdout() => {
             write_stdout(&explanation.colored().to_string());
         }
@@ -29,14 +33,18 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn inquiry(args: &ExplainArgs, identity: Option<Identity>, config: &Config) -> Inquiry {
+fn explain_request(
+    args: &ExplainArgs,
+    identity: Option<Identity>,
+    config: &Config,
+) -> ExplainRequest {
     let now = || SystemClock::new().now();
-    let mut inquiry = args.request.clone().at(args.at.unwrap_or_else(now));
+    let mut explain_request = args.request.clone().at(args.at.unwrap_or_else(now));
     if let Some(identity) = identity {
-        inquiry = inquiry.identity(identity);
+        explain_request = explain_request.identity(identity);
     }
     let Some(ip) = args.ip else {
-        return inquiry;
+        return explain_request;
     };
     // The client IP is resolved as the layer does it, with the trusted proxies of the file.
     let mut request = Request::new(());
@@ -47,9 +55,9 @@ fn inquiry(args: &ExplainArgs, identity: Option<Identity>, config: &Config) -> I
     match client_ip.locate(&RequestHead::of(&request)) {
         // A request of a trusted proxy without a forwarded address is counted by the address of
         // the proxy, but an exempt network does not exempt it.
-        Some(address) if address.is_proxy() => inquiry.counted_as(address.group()),
-        Some(address) => inquiry.ip(address.ip()).counted_as(address.group()),
-        None => inquiry.ip(ip),
+        Some(address) if address.is_proxy() => explain_request.counted_as(address.group()),
+        Some(address) => explain_request.ip(address.ip()).counted_as(address.group()),
+        None => explain_request.ip(ip),
     }
 }
 

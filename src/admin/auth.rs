@@ -1,4 +1,4 @@
-//! The token of the admin API, and the limit for wrong ones.
+//! Authentication by token, and the limit of wrong tokens.
 
 use std::fmt;
 use std::hint::black_box;
@@ -8,8 +8,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
+use super::api_error::ApiError;
 use super::audit;
-use super::refusal::Refusal;
 use crate::error::{Error, ValidationError};
 use crate::headers::retry_after_secs;
 use crate::key::{Subject, Value};
@@ -19,17 +19,16 @@ use crate::quota::Quota;
 use crate::response::RequestId;
 use crate::store::MemoryStore;
 
-/// What is kept of a token: enough to know it again.
-pub(super) struct Token([u8; 32]);
+/// SHA-256 of a token.
+pub(super) struct TokenDigest([u8; 32]);
 
-impl Token {
-    /// Fewer characters can be guessed.
-    const SHORTEST: usize = 8;
+impl TokenDigest {
+    const MIN_LENGTH: usize = 8;
 
     pub(super) fn new(text: &str) -> Result<Self, ValidationError> {
         let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if text.len() < Self::SHORTEST || !visible {
-            // What was meant as a secret is not shown.
+        if text.len() < Self::MIN_LENGTH || !visible {
+            // The error does not contain the secret.
             let found = format!("{} characters", text.chars().count());
             let expected = "at least 8 visible characters of ASCII, without spaces; better 32 \
                             random ones";
@@ -38,14 +37,13 @@ impl Token {
         Ok(Self(Sha256::digest(text).into()))
     }
 
-    /// Whether it is this one. How long that takes says nothing of how much of it is right:
-    /// digests are compared, and always the whole of them.
-    fn is(&self, shown: &str) -> bool {
-        let shown: [u8; 32] = Sha256::digest(shown).into();
+    /// Returns whether a token matches, in constant time: all bytes of the digests are compared.
+    fn matches(&self, token: &str) -> bool {
+        let digest: [u8; 32] = Sha256::digest(token).into();
         let differences = self
             .0
             .iter()
-            .zip(&shown)
+            .zip(&digest)
             .fold(0, |differences, (one, other)| {
                 black_box(differences | (one ^ other))
             });
@@ -53,31 +51,33 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for TokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
 }
 
-/// Lets those in who show the token.
+/// Checks tokens, and counts wrong ones.
 #[derive(Debug)]
-pub(super) struct Doorkeeper {
-    /// None if everybody is let in.
-    token: Option<Token>,
+pub(super) struct TokenAuth {
+    /// `None` if every request is accepted.
+    token: Option<TokenDigest>,
     /// Wrong tokens per client IP.
     wrong: Limiter,
 }
 
-impl Doorkeeper {
-    /// More addresses than this share one counter.
-    const ADDRESSES: usize = 100_000;
+impl TokenAuth {
+    /// Further addresses share counters.
+    const MAX_ADDRESSES: usize = 100_000;
 
     pub(super) fn new(
-        token: Option<Token>,
+        token: Option<TokenDigest>,
         wrong: Quota,
         pipeline: &RequestPipeline,
     ) -> Result<Self, Error> {
-        let store = MemoryStore::builder().capacity(Self::ADDRESSES).build()?;
+        let store = MemoryStore::builder()
+            .capacity(Self::MAX_ADDRESSES)
+            .build()?;
         let wrong = Limiter::builder()
             .name("admin-token")
             .quota(wrong)
@@ -92,18 +92,21 @@ impl Doorkeeper {
     /// The right token is accepted at any time: wrong ones must not lock the operator out. A
     /// client IP that has sent too many wrong tokens gets 429 for further wrong ones. Clients
     /// without a known address always get 401, but their audit events share one counter, so that
-    /// they cannot flood the log. Guessing is made hopeless by the length of the token, not by this
-    /// limit.
-    pub(super) fn admit(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Result<(), Refusal> {
+    /// they cannot flood the log. The length of the token prevents guessing, not this limit.
+    pub(super) fn authorize(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+    ) -> Result<(), ApiError> {
         let Some(token) = &self.token else {
             return Ok(());
         };
-        let Some(shown) = shown(headers) else {
-            return Err(Refusal::unauthorized(
-                "This needs the admin token, in the header `Authorization: Bearer …`.",
+        let Some(sent) = bearer_token(headers) else {
+            return Err(ApiError::unauthorized(
+                "The admin token is required, in the header `Authorization: Bearer …`.",
             ));
         };
-        if token.is(shown) {
+        if token.matches(sent) {
             return Ok(());
         }
         let client = match from {
@@ -111,19 +114,19 @@ impl Doorkeeper {
             None => ("ip", Value::Text("unknown")),
         };
         let checked = self.wrong.check(Subject::named(client)).wait();
-        let decision = checked.map_err(Refusal::from)?;
+        let decision = checked.map_err(ApiError::from)?;
         if !decision.is_denied() {
             audit::wrong_token(RequestId::of(headers).as_str());
         } else if from.is_some() {
             let wait = decision.retry_after().unwrap_or_default();
-            return Err(Refusal::too_many_tokens(retry_after_secs(wait)));
+            return Err(ApiError::too_many_tokens(retry_after_secs(wait)));
         }
-        Err(Refusal::unauthorized("This is not the admin token."))
+        Err(ApiError::unauthorized("This is not the admin token."))
     }
 }
 
 /// Returns the token of a request. Header lines that differ are ambiguous, and therefore none.
-fn shown(headers: &HeaderMap) -> Option<&str> {
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let first = values.next()?;
     let only = values.all(|value| value == first).then_some(first)?;
@@ -138,19 +141,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_itself_and_nothing_else() {
-        let token = Token::new("a token for these tests").unwrap_err();
+    fn only_the_token_itself_matches() {
+        let token = TokenDigest::new("a token for these tests").unwrap_err();
         assert_eq!(token.value(), "23 characters");
-        let token = Token::new("a-token-for-these-tests").unwrap();
-        assert!(token.is("a-token-for-these-tests"));
+        let token = TokenDigest::new("a-token-for-these-tests").unwrap();
+        assert!(token.matches("a-token-for-these-tests"));
         for other in ["", "a", "a-token-for-these-test", "a-token-for-these-testt"] {
-            assert!(!token.is(other), "{other}");
+            assert!(!token.matches(other), "{other}");
         }
         assert_eq!(format!("{token:?}"), "Token(…)");
     }
 
     #[test]
-    fn tokens_that_can_be_guessed_or_not_be_sent_are_refused() {
+    fn short_and_unsendable_tokens_are_rejected() {
         for text in [
             "",
             "hush",
@@ -159,26 +162,26 @@ mod tests {
             "schlüssel",
             "a\nbcdefgh",
         ] {
-            let refused = Token::new(text).unwrap_err();
-            assert_eq!(refused.field(), "admin token");
-            assert!(text.is_empty() || !refused.to_string().contains(text));
+            let error = TokenDigest::new(text).unwrap_err();
+            assert_eq!(error.field(), "admin token");
+            assert!(text.is_empty() || !error.to_string().contains(text));
         }
     }
 
     #[test]
-    fn lines_that_differ_are_no_token() {
-        let shown_by = |values: &[&str]| {
+    fn differing_authorization_lines_are_no_token() {
+        let sent_by = |values: &[&str]| {
             let values = values
                 .iter()
                 .map(|value| (AUTHORIZATION, value.parse().unwrap()));
-            shown(&values.collect()).map(str::to_owned)
+            bearer_token(&values.collect()).map(str::to_owned)
         };
-        assert_eq!(shown_by(&["Bearer abc"]).as_deref(), Some("abc"));
-        assert_eq!(shown_by(&["bEARER   abc"]).as_deref(), Some("abc"));
+        assert_eq!(sent_by(&["Bearer abc"]).as_deref(), Some("abc"));
+        assert_eq!(sent_by(&["bEARER   abc"]).as_deref(), Some("abc"));
         let twice = ["Bearer abc", "Bearer abc"];
-        assert_eq!(shown_by(&twice).as_deref(), Some("abc"));
+        assert_eq!(sent_by(&twice).as_deref(), Some("abc"));
         for none in [&[][..], &["Basic abc"], &["abc"], &["Bearer a", "Bearer b"]] {
-            assert_eq!(shown_by(none), None, "{none:?}");
+            assert_eq!(sent_by(none), None, "{none:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Somebody who records figures.
+//! A recorder of metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,9 +8,9 @@ use ::metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };
 
-/// The figures of one thread, by name and labels: `name{label=value}`.
+/// Metrics by name and labels: `name{label=value}`.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(super) struct TestRecorder {
     known: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     histograms: Mutex<BTreeMap<String, Arc<Values>>>,
     described: Mutex<BTreeMap<String, String>>,
@@ -33,10 +33,10 @@ fn named(key: &Key) -> String {
     format!("{}{{{}}}", key.name(), labels.join(","))
 }
 
-impl Figures {
+impl TestRecorder {
     fn raw(&self, name: &str) -> Option<u64> {
         let known = self.known.lock().unwrap();
-        known.get(name).map(|figure| figure.load(Ordering::Relaxed))
+        known.get(name).map(|value| value.load(Ordering::Relaxed))
     }
 
     pub(super) fn counter(&self, name: &str) -> u64 {
@@ -54,7 +54,7 @@ impl Figures {
         found.map_or_else(Vec::new, |values| values.0.lock().unwrap().clone())
     }
 
-    /// All that there are, with labels.
+    /// Returns the names of all series, with labels.
     pub(super) fn names(&self) -> Vec<String> {
         let known = self.known.lock().unwrap();
         let histograms = self.histograms.lock().unwrap();
@@ -71,7 +71,7 @@ impl Figures {
     }
 }
 
-impl Recorder for Figures {
+impl Recorder for TestRecorder {
     fn describe_counter(&self, name: KeyName, _: Option<Unit>, text: SharedString) {
         self.describe(&name, &text);
     }

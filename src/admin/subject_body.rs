@@ -1,4 +1,4 @@
-//! Somebody, as operators name them: `{"user": "alice", "tenant": "acme"}`.
+//! Subjects in request bodies: `{"user": "alice", "tenant": "acme"}`.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,26 +6,26 @@ use std::net::IpAddr;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::refusal::Refusal;
+use super::api_error::ApiError;
 use crate::error::ValidationError;
 use crate::identity_types::Identity;
 use crate::key::{MAX_DIMENSIONS, Subject, Value};
 
-/// Dimensions and their values, in the order in which they were written.
+/// Names and values of a subject, in the order of the request.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Dimensions(Vec<(String, String)>);
+pub(super) struct SubjectBody(Vec<(String, String)>);
 
-impl Dimensions {
-    /// Whose counter it is.
+impl SubjectBody {
+    /// Returns the subject.
     pub(super) fn subject(&self) -> Subject<'_> {
         let dimensions = self.0.iter();
         let dimensions = dimensions.map(|(name, value)| (&**name, Value::Text(value)));
         let dimensions: Vec<_> = dimensions.collect();
-        // There are never too many.
+        // The visitor limits the number of dimensions.
         Subject::from_dimensions(&dimensions).unwrap_or(Subject::all())
     }
 
-    /// The address that is among them.
+    /// Returns the address, if there is one.
     pub(super) fn ip(&self) -> Result<Option<IpAddr>, ValidationError> {
         let text = self.get(Identity::IP);
         let ip = text.map(|text| {
@@ -36,10 +36,10 @@ impl Dimensions {
         ip.transpose()
     }
 
-    /// Who that is; `None` if it is somebody who is only known by address.
+    /// Returns the identity; `None` if there is only an address.
     ///
-    /// What they are known by is the user, if there is one, else whatever was named first. A
-    /// name of an issuer stands behind an `@`, as counters have it.
+    /// The primary dimension is the user, or else the first one. An issuer follows the name after an
+    /// `@`, as in counters.
     pub(super) fn identity(&self) -> Option<Identity> {
         let known = || self.0.iter().filter(|(name, _)| name != Identity::IP);
         let is_user = |(name, _): &&(String, String)| before_at(name) == Identity::USER;
@@ -54,11 +54,11 @@ impl Dimensions {
         })
     }
 
-    pub(super) fn require_somebody(&self) -> Result<(), Refusal> {
+    pub(super) fn require_dimension(&self) -> Result<(), ApiError> {
         if !self.0.is_empty() {
             return Ok(());
         }
-        let expected = r#"somebody, such as `{"user": "alice"}` or `{"ip": "203.0.113.9"}`"#;
+        let expected = r#"a subject, such as `{"user": "alice"}` or `{"ip": "203.0.113.9"}`"#;
         Err(ValidationError::new("subject", "{}", expected).into())
     }
 
@@ -73,7 +73,7 @@ fn before_at(name: &str) -> &str {
     name.split_once('@').map_or(name, |(before, _)| before)
 }
 
-impl From<&Subject<'_>> for Dimensions {
+impl From<&Subject<'_>> for SubjectBody {
     fn from(subject: &Subject<'_>) -> Self {
         let dimensions = subject.dimensions().map(|(name, value)| {
             let value = match value {
@@ -88,7 +88,7 @@ impl From<&Subject<'_>> for Dimensions {
     }
 }
 
-impl Serialize for Dimensions {
+impl Serialize for SubjectBody {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(Some(self.0.len()))?;
         for (name, value) in &self.0 {
@@ -98,26 +98,26 @@ impl Serialize for Dimensions {
     }
 }
 
-impl<'de> Deserialize<'de> for Dimensions {
+impl<'de> Deserialize<'de> for SubjectBody {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(InOrder)
+        from.deserialize_map(SubjectVisitor)
     }
 }
 
-struct InOrder;
+struct SubjectVisitor;
 
-impl<'de> Visitor<'de> for InOrder {
-    type Value = Dimensions;
+impl<'de> Visitor<'de> for SubjectVisitor {
+    type Value = SubjectBody;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(r#"somebody, such as {"user": "alice"}"#)
+        f.write_str(r#"a subject, such as {"user": "alice"}"#)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Dimensions, M::Error> {
-        let mut dimensions = Dimensions::default();
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<SubjectBody, M::Error> {
+        let mut dimensions = SubjectBody::default();
         while let Some((name, value)) = map.next_entry::<String, String>()? {
             if dimensions.get(&name).is_some() {
-                return Err(M::Error::custom("a dimension is there twice"));
+                return Err(M::Error::custom("a dimension is given twice"));
             }
             if dimensions.0.len() == MAX_DIMENSIONS {
                 let most = format!("a subject has at most {MAX_DIMENSIONS} dimensions");
@@ -129,8 +129,8 @@ impl<'de> Visitor<'de> for InOrder {
     }
 }
 
-/// Shows which dimensions there are, and not whose they are.
-impl fmt::Debug for Dimensions {
+/// Hides the values.
+impl fmt::Debug for SubjectBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.0.iter().map(|(name, _)| name);
         f.debug_list().entries(names).finish()

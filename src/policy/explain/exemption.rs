@@ -50,7 +50,7 @@ impl Explainer<'_> {
     }
 
     fn network(&self) -> String {
-        let ip = self.inquiry.ip;
+        let ip = self.explain_request.ip;
         let is_from = |network: &&IpNet| ip.is_some_and(|ip| network.contains(&ip));
         let network = self.policy.exempt.networks.iter().find(is_from);
         network.map_or_else(String::new, |network| {

@@ -1,4 +1,4 @@
-//! What operators can ask for and change.
+//! Builder of the admin router.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::audit::{self, ActorFn, Deed};
-use super::page::Page;
-use super::refusal::Refusal;
-use super::token::{Doorkeeper, Token};
-use super::{api, reply};
+use super::api_error::ApiError;
+use super::audit::{self, ActorFn, AuditAction};
+use super::auth::{TokenAuth, TokenDigest};
+use super::dashboard_page::DashboardPage;
+use super::{api, json};
 use crate::catch_panic::catch_panic;
 use crate::error::{Error, ValidationError, ValidationErrors};
 use crate::head::RequestHead;
@@ -22,7 +22,7 @@ use crate::pipeline::RequestPipeline;
 use crate::quota::{IntoQuota, Quota};
 use crate::response::RequestId;
 
-/// The API and the dashboard for operators; see [the module](super).
+/// Builder of the admin API and the dashboard; see [the module](super).
 ///
 /// ```
 /// use axum::Router;
@@ -41,41 +41,40 @@ use crate::response::RequestId;
 #[must_use]
 pub struct Admin {
     layer: RateLimitLayer,
-    entrance: Entrance,
+    access: Access,
     failed_auth_quota: Result<Quota, ValidationError>,
     actor: Option<Box<ActorFn>>,
 }
 
-/// Who is let in.
-enum Entrance {
-    /// Nobody has said it.
-    Unsaid,
-    Token(Result<Token, ValidationError>),
+/// Required credential.
+enum Access {
+    Unset,
+    Token(Result<TokenDigest, ValidationError>),
     Open,
 }
 
 impl Admin {
-    /// For this layer. It needs a [token](Self::token).
+    /// Returns a builder for this layer. A [token](Self::token) is required.
     pub fn new(layer: &RateLimitLayer) -> Self {
         Self {
             layer: layer.clone(),
-            entrance: Entrance::Unsaid,
+            access: Access::Unset,
             failed_auth_quota: Quota::per_minute(10),
             actor: None,
         }
     }
 
-    /// What operators have to show: `Authorization: Bearer <token>`. At least eight visible
-    /// characters; better thirty-two random ones. Only a digest of it is kept.
+    /// The token that requests must send as `Authorization: Bearer <token>`: at least 8 visible
+    /// characters, better 32 random ones. Only a digest of it is kept.
     pub fn token(mut self, token: impl AsRef<str>) -> Self {
-        self.entrance = Entrance::Token(Token::new(token.as_ref()));
+        self.access = Access::Token(TokenDigest::new(token.as_ref()));
         self
     }
 
-    /// Lets everybody in: whoever can reach the router can lift and set all limits. For routers
-    /// that stand behind an authentication of your own, and only for those.
+    /// Accepts every request: a client that can reach the router can change all limits. Use it only
+    /// behind an authentication of your own.
     pub fn without_token_insecure(mut self) -> Self {
-        self.entrance = Entrance::Open;
+        self.access = Access::Open;
         self
     }
 
@@ -89,8 +88,8 @@ impl Admin {
         self
     }
 
-    /// Who an operator is, for the audit: from a header that your proxy sets, or from what your
-    /// authentication has left in the extensions.
+    /// Returns the name of the operator for audit events: from a header of your proxy, or from an
+    /// extension of your authentication.
     pub fn actor_with(
         mut self,
         closure: impl Fn(&RequestHead<'_>) -> Option<String> + Send + Sync + 'static,
@@ -99,100 +98,104 @@ impl Admin {
         self
     }
 
-    /// Checks the settings. Put the router into yours [as a service](Router::nest_service), so
-    /// that `/admin/` is `/admin`, and outside of the layer: an operator should get in also when
-    /// the limits are used up.
+    /// Builds the router. Returns all invalid settings. Nest it [as a service](Router::nest_service), so
+    /// that `/admin/` is `/admin`, and outside of the layer, so that used-up limits do not lock
+    /// operators out.
     pub fn router(self) -> Result<Router, Error> {
         let mut problems = ValidationErrors::default();
-        let token = match self.entrance {
-            Entrance::Open => None,
-            Entrance::Token(token) => problems.note(token),
-            Entrance::Unsaid => {
-                let expected = "`token(…)`; or `without_token_insecure()`, where something else \
-                                lets operators in";
+        let token = match self.access {
+            Access::Open => None,
+            Access::Token(token) => problems.note(token),
+            Access::Unset => {
+                let expected = "`token(…)`; or `without_token_insecure()` behind another \
+                                authentication";
                 problems.push(ValidationError::new("admin token", "nothing", expected));
                 None
             }
         };
         let wrong = problems.note(self.failed_auth_quota);
         let wrong = problems.or(wrong.unwrap_or_else(Quota::unlimited))?;
-        let desk = Desk {
-            page: Page::new(token.is_none()),
-            doorkeeper: Doorkeeper::new(token, wrong, self.layer.pipeline())?,
+        let state = AdminState {
+            dashboard: DashboardPage::new(token.is_none()),
+            auth: TokenAuth::new(token, wrong, self.layer.pipeline())?,
             layer: self.layer,
             actor: self.actor,
         };
-        let desk = Arc::new(desk);
-        let api = api::routes().layer(from_fn_with_state(Arc::clone(&desk), admit));
+        let state = Arc::new(state);
+        let api = api::routes().layer(from_fn_with_state(Arc::clone(&state), authorize));
         let routes = Router::new()
-            .route("/", get(page))
+            .route("/", get(dashboard))
             .nest("/api", api)
-            .fallback(async || Refusal::not_found())
-            .method_not_allowed_fallback(async || Refusal::wrong_method("GET, HEAD"))
-            .layer(from_fn_with_state(Arc::clone(&desk), dress));
-        Ok(routes.with_state(desk))
+            .fallback(async || ApiError::not_found())
+            .method_not_allowed_fallback(async || ApiError::wrong_method("GET, HEAD"))
+            .layer(from_fn_with_state(Arc::clone(&state), finish_response));
+        Ok(routes.with_state(state))
     }
 }
 
-/// Shows neither the token nor anything of it.
+/// Hides the token.
 impl fmt::Debug for Admin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admin")
             .field("layer", &self.layer)
-            .field("is_open", &matches!(self.entrance, Entrance::Open))
+            .field("is_open", &matches!(self.access, Access::Open))
             .finish_non_exhaustive()
     }
 }
 
-/// What answers operators.
-pub(super) struct Desk {
+/// State of the admin router.
+pub(super) struct AdminState {
     pub(super) layer: RateLimitLayer,
-    page: Page,
-    doorkeeper: Doorkeeper,
+    dashboard: DashboardPage,
+    auth: TokenAuth,
     actor: Option<Box<ActorFn>>,
 }
 
-impl Desk {
+impl AdminState {
     pub(super) fn pipeline(&self) -> &RequestPipeline {
         self.layer.pipeline()
     }
 
-    /// Leaves an event of what is being done, and for whom it is done.
-    pub(super) fn note(&self, head: &RequestHead<'_>, deed: &Deed<'_>) {
+    /// Logs an audit event with the operator and the request id.
+    pub(super) fn audit(&self, head: &RequestHead<'_>, action: &AuditAction<'_>) {
         let actor = self.actor.as_ref();
         let actor = actor.and_then(|actor| catch_panic(|| actor(head)).flatten());
         let id = RequestId::of(head.headers());
-        audit::note(actor.as_deref(), deed, id.as_str());
+        audit::log(actor.as_deref(), action, id.as_str());
     }
 }
 
-async fn page(State(desk): State<Arc<Desk>>) -> Response {
-    desk.page.show()
+async fn dashboard(State(state): State<Arc<AdminState>>) -> Response {
+    state.dashboard.show()
 }
 
-/// Lets those on who may.
-async fn admit(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let origin = desk.pipeline().origin_of(&RequestHead::of(&request));
-    match desk.doorkeeper.admit(request.headers(), origin) {
+/// Rejects requests without a valid token.
+async fn authorize(State(state): State<Arc<AdminState>>, request: Request, next: Next) -> Response {
+    let origin = state.pipeline().origin_of(&RequestHead::of(&request));
+    match state.auth.authorize(request.headers(), origin) {
         Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+        Err(error) => error.into_response(),
     }
 }
 
-/// Adds what every answer says, and makes one of every refusal.
-async fn dress(State(desk): State<Arc<Desk>>, mut request: Request, next: Next) -> Response {
-    // One name for the answer and for the audit.
+/// Adds the request id and the security headers, and renders errors.
+async fn finish_response(
+    State(state): State<Arc<AdminState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    // One id for the response and the audit event.
     let id = RequestId::of(request.headers()).as_str().to_owned();
     if let Ok(value) = id.parse() {
         request.headers_mut().insert("x-request-id", value);
     }
     let mut response = next.run(request).await;
-    if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
-        response = refusal.answer(&id, desk.pipeline().wall_now());
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        response = error.render(&id, state.pipeline().wall_now());
     }
     if let Ok(value) = id.parse() {
         response.headers_mut().insert("x-request-id", value);
     }
-    reply::protect(response.headers_mut());
+    json::protect(response.headers_mut());
     response
 }

@@ -21,8 +21,8 @@ pub struct Explanation {
     pub(super) endpoints: Vec<String>,
     pub(super) rejection: Option<PathRejection>,
     pub(super) exemption: Option<(Exemption, String)>,
-    pub(super) counted_by: Vec<CountedBy>,
-    pub(super) not_counted_by: Vec<NotCountedBy>,
+    pub(super) counted_by: Vec<AppliedRule>,
+    pub(super) not_counted_by: Vec<SkippedRule>,
 }
 
 /// Where a caller's tier comes from.
@@ -111,13 +111,13 @@ impl Explanation {
     /// Every quota that counts the request, the most specific rules first. Those that are only
     /// tried out are among them.
     #[must_use]
-    pub fn counted_by(&self) -> impl ExactSizeIterator<Item = &CountedBy> {
+    pub fn counted_by(&self) -> impl ExactSizeIterator<Item = &AppliedRule> {
         self.counted_by.iter()
     }
 
     /// The rules that one could have thought of, and why they do not count the request.
     #[must_use]
-    pub fn not_counted_by(&self) -> impl ExactSizeIterator<Item = &NotCountedBy> {
+    pub fn not_counted_by(&self) -> impl ExactSizeIterator<Item = &SkippedRule> {
         self.not_counted_by.iter()
     }
 }
@@ -136,7 +136,7 @@ impl fmt::Debug for Explanation {
 
 /// One quota that counts a request.
 #[derive(Clone, PartialEq)]
-pub struct CountedBy {
+pub struct AppliedRule {
     pub(super) kind: RuleKind,
     pub(super) rule: String,
     pub(super) policy: String,
@@ -164,7 +164,7 @@ pub enum Scaling {
     Own,
 }
 
-impl CountedBy {
+impl AppliedRule {
     /// What the rule is for.
     #[must_use]
     pub const fn kind(&self) -> RuleKind {
@@ -245,24 +245,24 @@ impl CountedBy {
 }
 
 /// Shows which quota, and not whose counter.
-impl fmt::Debug for CountedBy {
+impl fmt::Debug for AppliedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CountedBy({}, {})", self.policy, self.quota)
+        write!(f, "AppliedRule({}, {})", self.policy, self.quota)
     }
 }
 
 /// A rule that does not count a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotCountedBy {
+pub struct SkippedRule {
     pub(super) kind: RuleKind,
     pub(super) rule: String,
-    pub(super) why: WhyNot,
+    pub(super) why: SkipReason,
 }
 
 /// Why a rule does not count a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WhyNot {
+pub enum SkipReason {
     /// The request is exempt.
     Exempt,
     /// The request is rejected because of its path.
@@ -281,7 +281,7 @@ pub enum WhyNot {
     Lacks(String),
 }
 
-impl NotCountedBy {
+impl SkippedRule {
     /// What the rule is for.
     #[must_use]
     pub const fn kind(&self) -> RuleKind {
@@ -296,7 +296,7 @@ impl NotCountedBy {
 
     /// Why it does not count the request.
     #[must_use]
-    pub const fn why(&self) -> &WhyNot {
+    pub const fn why(&self) -> &SkipReason {
         &self.why
     }
 }

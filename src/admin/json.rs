@@ -1,4 +1,4 @@
-//! Answers, and what they all say to browsers.
+//! JSON responses and security headers.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -11,9 +11,9 @@ use serde::Serialize;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A JSON document.
+/// Returns a JSON response.
 pub(super) fn json(status: StatusCode, what: &impl Serialize) -> Response {
-    // It fails for maps whose keys are no text, and there are none.
+    // Fails only for maps whose keys are not text, and there are none.
     let body = serde_json::to_vec(what).unwrap_or_default();
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -21,13 +21,13 @@ pub(super) fn json(status: StatusCode, what: &impl Serialize) -> Response {
     response
 }
 
-/// What was asked for.
+/// Returns a JSON response with status 200.
 pub(super) fn ok(what: &impl Serialize) -> Response {
     json(StatusCode::OK, what)
 }
 
-/// What every answer says: it is for nobody else, it is what it says it is, and it stands in no
-/// other page. A policy that is there already stays.
+/// Adds security headers: no caching, no MIME sniffing, no framing. An existing content security
+/// policy is kept.
 pub(super) fn protect(headers: &mut HeaderMap) {
     const FIXED: [(HeaderName, &str); 6] = [
         (CACHE_CONTROL, "no-store"),

@@ -32,11 +32,11 @@ async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
                 .contains("strict")
         );
     }
-    let told = log.about("rate_limit_dry_run");
+    let events = log.about("rate_limit_dry_run");
     assert_eq!(
-        told.len(),
+        events.len(),
         1,
-        "of the third, and not again so soon: {told:?}"
+        "of the third, and not again so soon: {events:?}"
     );
     let would_deny = || layer.statistics().totals.would_deny;
     assert_eq!(would_deny(), 2, "the third and the fourth");
@@ -46,7 +46,7 @@ async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
         "used=2",
         "endpoint=\"/a\"",
     ] {
-        assert!(told[0].contains(part), "no {part} in {}", told[0]);
+        assert!(events[0].contains(part), "no {part} in {}", events[0]);
     }
     assert!(log.about("rate_limit_exceeded").is_empty());
 
@@ -70,7 +70,7 @@ async fn dry_runs_are_independent_of_each_other() {
         assert_eq!(
             answer.header("x-ratelimit-limit"),
             None,
-            "nothing is in force"
+            "no rule is enforced"
         );
     }
     let statistics = layer.statistics();
@@ -249,7 +249,7 @@ async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
     assert!(!message.contains("too many"), "{message}");
 }
 
-/// A dry run of an endpoint's own limit must not switch off the limit in force.
+/// A dry run of an endpoint's own limit must not switch off the enforced limit.
 #[tokio::test]
 async fn a_dry_run_does_not_switch_off_the_global_rule() {
     let own = Rule::new("1000/hour").name("a").global(false);

@@ -1,4 +1,4 @@
-//! Whoever is told of something may ask for more: nobody is called under a lock.
+//! Subscribers and recorders may call the layer: none is called under a lock.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,74 +16,74 @@ use tracing::subscriber::NoSubscriber;
 
 use super::Scene;
 
-/// Does something that may never end.
+/// Runs a closure that may deadlock.
 fn ends<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, is_done) = mpsc::channel();
     thread::spawn(move || done.send(act()));
     let ended = is_done.recv_timeout(Duration::from_secs(30));
-    ended.expect("it waits for itself")
+    ended.expect("deadlock")
 }
 
 #[test]
-fn who_hears_of_another_policy_may_ask_which_one_it_is() {
+fn a_subscriber_may_read_the_policy_status() {
     let limits = Scene::new("1/hour").limits;
-    let asked = ends(move || {
-        let asked = Arc::new(OnceLock::new());
-        let (asks, told) = (limits.clone(), Arc::clone(&asked));
+    let version = ends(move || {
+        let version = Arc::new(OnceLock::new());
+        let (layer, seen) = (limits.clone(), Arc::clone(&version));
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || {
-                told.get_or_init(|| asks.policy_status().version());
+                seen.get_or_init(|| layer.policy_status().version());
                 io::sink()
             })
             .finish();
-        // While there is only one subscriber, what happens first elsewhere is switched off.
+        // With only one subscriber, callsites that another thread hits first are disabled.
         let _another = Dispatch::new(NoSubscriber::default());
         tracing::subscriber::with_default(subscriber, || limits.replace_policy("2/hour")).unwrap();
-        asked.get().copied()
+        version.get().copied()
     });
-    assert_eq!(asked, Some(2));
+    assert_eq!(version, Some(2));
 }
 
-/// Records nothing, and asks for statistics whenever a figure changes.
+/// Reads the statistics whenever a metric changes.
 #[derive(Default)]
-struct Curious(Arc<Asks>);
+struct ReentrantRecorder(Arc<ReentrantMetric>);
 
 #[derive(Default)]
-struct Asks {
+struct ReentrantMetric {
     of: OnceLock<RateLimitLayer>,
-    is_asking: AtomicBool,
+    is_reading: AtomicBool,
 }
 
-impl Asks {
-    fn ask(&self) {
+impl ReentrantMetric {
+    fn read_statistics(&self) {
         if let Some(limits) = self.of.get()
-            && !self.is_asking.swap(true, Ordering::Relaxed)
+            && !self.is_reading.swap(true, Ordering::Relaxed)
         {
             drop(limits.statistics());
-            self.is_asking.store(false, Ordering::Relaxed);
+            self.is_reading.store(false, Ordering::Relaxed);
         }
     }
 }
 
-impl CounterFn for Asks {
+impl CounterFn for ReentrantMetric {
     fn increment(&self, _: u64) {
-        self.ask();
+        self.read_statistics();
     }
 
     fn absolute(&self, _: u64) {}
 }
 
-impl GaugeFn for Asks {
+impl GaugeFn for ReentrantMetric {
     fn increment(&self, _: f64) {}
 
     fn decrement(&self, _: f64) {}
 
     fn set(&self, _: f64) {
-        self.ask();
+        self.read_statistics();
     }
 }
 
-impl Recorder for Curious {
+impl Recorder for ReentrantRecorder {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -104,9 +104,9 @@ impl Recorder for Curious {
 }
 
 #[test]
-fn who_records_figures_may_ask_for_statistics() {
+fn a_recorder_may_read_the_statistics() {
     let denied = ends(|| {
-        let recorder = Curious::default();
+        let recorder = ReentrantRecorder::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -114,7 +114,7 @@ fn who_records_figures_may_ask_for_statistics() {
             runtime.block_on(async {
                 let scene = Scene::new("1/minute, fixed-window");
                 recorder.0.of.set(scene.limits.clone()).unwrap();
-                // Denied, too soon, admitted, denied; a look each second.
+                // Denied, too soon, admitted, denied; a tick each second.
                 for seconds in [0, 0, 1, 59, 1] {
                     scene.clock.advance(Duration::from_secs(seconds));
                     scene.user("GET /", "alice").await;

@@ -1,4 +1,4 @@
-//! What operators are told when something cannot be done: what was wrong, and how to put it right.
+//! Error responses of the admin API.
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -6,18 +6,16 @@ use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::instant::Instant;
-use super::reply;
+use super::json;
 use crate::clock::Timestamp;
 use crate::error::{Error, ReloadError, ValidationError};
 
-/// Why a request of an operator was refused. It travels with its response, until it is known
-/// what the request is called.
+/// Error response. It is an extension of the response until the request id is known.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal(Box<Told>);
+pub(super) struct ApiError(Box<ErrorParts>);
 
 #[derive(Clone, Debug)]
-struct Told {
+struct ErrorParts {
     status: StatusCode,
     code: &'static str,
     message: String,
@@ -25,9 +23,9 @@ struct Told {
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-impl Refusal {
+impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self(Box::new(Told {
+        Self(Box::new(ErrorParts {
             status,
             code,
             message: message.into(),
@@ -46,7 +44,7 @@ impl Refusal {
         self
     }
 
-    /// No token, or another one.
+    /// Missing or wrong token.
     pub(super) fn unauthorized(message: &str) -> Self {
         let bearer = HeaderValue::from_static(r#"Bearer realm="tollgate""#);
         Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message)
@@ -57,7 +55,7 @@ impl Refusal {
     pub(super) fn too_many_tokens(wait: u64) -> Self {
         let message = format!(
             "Too many wrong tokens came from this address. The right one is accepted; wrong ones \
-             get this answer for another {wait} seconds."
+             get this response for another {wait} seconds."
         );
         let status = StatusCode::TOO_MANY_REQUESTS;
         Self::new(status, "RATE_LIMIT_EXCEEDED", message)
@@ -66,14 +64,14 @@ impl Refusal {
     }
 
     pub(super) fn not_found() -> Self {
-        let message = "There is no such path. What there is: GET api/statistics, api/policy, \
+        let message = "Unknown path. Allowed: GET api/statistics, api/policy, \
                        api/overrides, api/maintenance; POST api/lookup, api/reset, api/overrides, \
                        api/overrides/remove, api/maintenance, api/reload.";
         Self::new(StatusCode::NOT_FOUND, "NOT_FOUND", message)
     }
 
     pub(super) fn wrong_method(allowed: &'static str) -> Self {
-        let message = format!("This path takes {allowed}.");
+        let message = format!("This path allows {allowed}.");
         let status = StatusCode::METHOD_NOT_ALLOWED;
         Self::new(status, "METHOD_NOT_ALLOWED", message)
             .with_header(ALLOW, HeaderValue::from_static(allowed))
@@ -85,44 +83,43 @@ impl Refusal {
     }
 
     pub(super) fn not_json() -> Self {
-        let message = "The body has to be JSON, and the header `Content-Type` has to say so: \
-                       `application/json`.";
+        let message = "The body must be JSON, with the header `Content-Type: application/json`.";
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "NOT_JSON", message)
     }
 
-    /// A body that cannot be read, and why.
+    /// A malformed body.
     pub(super) fn unreadable(why: impl std::fmt::Display) -> Self {
-        let message = format!("The body cannot be used: {why}.");
+        let message = format!("The body is invalid: {why}.");
         Self::new(StatusCode::BAD_REQUEST, "INVALID_BODY", message)
     }
 
-    /// What could not be done here, though it was said well.
+    /// A valid request that the current state does not allow.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "CONFLICT", message)
     }
 
-    /// Something that should not happen.
+    /// An internal error.
     pub(super) fn broken(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", message)
     }
 
-    /// The whole answer, now that it is known what the request is called.
-    pub(super) fn answer(self, request_id: &str, now: Timestamp) -> Response {
-        let told = *self.0;
+    /// Renders the response.
+    pub(super) fn render(self, request_id: &str, now: Timestamp) -> Response {
+        let parts = *self.0;
         let body = json!({ "error": {
-            "code": told.code,
-            "message": told.message,
-            "details": told.details,
+            "code": parts.code,
+            "message": parts.message,
+            "details": parts.details,
             "request_id": request_id,
-            "timestamp": Instant(now),
+            "timestamp": now,
         }});
-        let mut response = reply::json(told.status, &body);
-        response.headers_mut().extend(told.header);
+        let mut response = json::json(parts.status, &body);
+        response.headers_mut().extend(parts.header);
         response
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.0.status.into_response();
         response.extensions_mut().insert(self);
@@ -130,33 +127,33 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<ValidationError> for Refusal {
-    fn from(wrong: ValidationError) -> Self {
+impl From<ValidationError> for ApiError {
+    fn from(error: ValidationError) -> Self {
         let details = json!({
-            "field": wrong.field(),
-            "found": wrong.value(),
-            "expected": wrong.expected(),
+            "field": error.field(),
+            "found": error.value(),
+            "expected": error.expected(),
         });
         let message = format!(
             "The {} cannot be `{}`. Expected: {}.",
-            wrong.field(),
-            wrong.value(),
-            wrong.expected()
+            error.field(),
+            error.value(),
+            error.expected()
         );
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "INVALID_VALUE", message).with_details(details)
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Invalid(wrong) => wrong.into(),
+            Error::Invalid(error) => error.into(),
             Error::Problems(problems) => Self::unreadable(problems),
             Error::Store(error) => {
-                // A store that has not answered may have done it all the same, or a part of it.
+                // The store may have applied all or a part of the change.
                 let message = format!(
-                    "The store has not said that it is done: {error}. Some of it may have been done: \
-                     look first, and then try again."
+                    "The store did not confirm the change: {error}. It may have been applied in part: \
+                     check, and try again."
                 );
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 Self::new(status, "STORE_UNAVAILABLE", message)
@@ -165,9 +162,9 @@ impl From<Error> for Refusal {
     }
 }
 
-impl From<ReloadError> for Refusal {
+impl From<ReloadError> for ApiError {
     fn from(error: ReloadError) -> Self {
-        let message = format!("The policy was not replaced, and the old one stays: {error}");
+        let message = format!("The policy was not replaced, and the previous one stays: {error}");
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         Self::new(status, "POLICY_NOT_RELOADED", message)
     }
