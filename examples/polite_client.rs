@@ -1,12 +1,12 @@
-//! The other side: a client that keeps to the limits that it is told.
+//! A client that paces its requests to the limits in the responses of a server.
 //!
 //! ```sh
 //! cargo run --example polite_client --features client
 //! cargo run --example polite_client --features client -- http://127.0.0.1:3000/
 //! ```
 //!
-//! Without an address (as an argument, or in `TARGET_URL`) it starts a little server of its own
-//! that allows 30 requests in three seconds. `CALLS` (100) are sent by `CLIENTS` (4) at once.
+//! Without a URL (as an argument, or in `TARGET_URL`) it starts a server that allows 30 requests in 3
+//! seconds. It sends `CALLS` requests (default 100) from `CLIENTS` concurrent tasks (default 4).
 
 mod common;
 
@@ -32,13 +32,13 @@ const CALLS: &str = "a number from 1 to 1000000";
 const CLIENTS: &str = "a number from 1 to 1000";
 const ADDRESS: &str = "an address such as http://127.0.0.1:3000/";
 
-/// An address that can be asked without encryption.
+/// Parses a URL without TLS.
 fn address(text: &str) -> Option<Uri> {
     let uri: Uri = text.parse().ok()?;
     (uri.scheme_str() == Some("http")).then_some(uri)
 }
 
-/// The address that is given, or that of a server of our own.
+/// Returns the given URL, or that of a server that is started here.
 async fn target() -> Result<Uri, Box<dyn Error>> {
     if let Some(argument) = env::args().nth(1) {
         let refused = || common::refuse("the argument", &argument, ADDRESS);
@@ -56,7 +56,7 @@ async fn target() -> Result<Uri, Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let server = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, app).await });
-    common::print("no address given: asking a server of our own, 30 requests per 3 seconds\n");
+    common::print("no URL given: started a server that allows 30 requests per 3 seconds\n");
     Ok(format!("http://{server}/").parse()?)
 }
 
@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .map(ToString::to_string)
         .unwrap_or_default();
 
-    // One layer for all of them: what one is told, all know.
+    // One layer for all tasks, so that they share what responses report about the limits.
     let polite = PaceLayer::builder()
         .max_wait(Duration::from_secs(90))
         .build()?;
@@ -115,9 +115,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 None => break,
             },
             _ = every_second.tick() => {
-                let told = polite.limits(&host);
-                let left = told.as_ref().and_then(Limits::remaining);
-                let limit = told.as_ref().and_then(Limits::limit);
+                let limits = polite.limits(&host);
+                let left = limits.as_ref().and_then(Limits::remaining);
+                let limit = limits.as_ref().and_then(Limits::limit);
                 if let (Some(left), Some(limit)) = (left, limit) {
                     common::print(&format!("{:5.1} s: {left} of {limit} left\n", seconds(&clock)));
                 }
@@ -126,7 +126,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let took = seconds(&clock);
     common::print(&format!(
-        "{served} of {calls} calls served in {took:.1} s, {denied} turned away for good\n"
+        "{served} of {calls} calls served in {took:.1} s, {denied} denied after retries\n"
     ));
     Ok(())
 }

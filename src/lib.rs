@@ -17,7 +17,7 @@
 //!     .endpoint("POST /login", Rule::new("10/hour").name("login").per(["ip"]).count(Count::failure()));
 //!
 //! let limits = RateLimitLayer::builder(policy)
-//!     .identify(Jwt::hs256("a secret that nobody knows").tier("app_metadata.plan").build()?)
+//!     .identify(Jwt::hs256("read this secret from the environment").tier("app_metadata.plan").build()?)
 //!     .build()?;
 //!
 //! let app: Router = Router::new()
@@ -28,8 +28,7 @@
 //! # Ok::<(), tollgate::Error>(())
 //! ```
 //!
-//! Where there is no HTTP request, the same engine is a [`Limiter`]: in a bot, a mail queue, a
-//! socket, a job.
+//! Without HTTP, for example in a bot, a mail queue or a job, use a [`Limiter`]:
 //!
 //! ```
 //! use tollgate::Limiter;
@@ -45,7 +44,7 @@
 //! # Ok::<(), tollgate::Error>(())
 //! ```
 //!
-//! Several quotas are decided as one, and every setting has a place:
+//! Several quotas are charged together or not at all:
 //!
 //! ```
 //! use tollgate::{Algorithm, Limiter, MemoryStore, Quota, Window};
@@ -62,52 +61,51 @@
 //!     .store(MemoryStore::builder().capacity(200_000).build()?)
 //!     .build()?;
 //!
-//! // A key is a text, a number, an address, or several of them together.
+//! // A subject is a text, a number, an address, or several named dimensions.
 //! let decision = api.check([("tenant", "acme"), ("user", "alice")]).cost(5).wait()?;
 //! assert_eq!(decision.remaining(), 15);
 //! # Ok::<(), tollgate::Error>(())
 //! ```
 //!
-//! # Where to look
+//! # Overview
 //!
-//! | you want to | look at |
+//! | to | see |
 //! |---|---|
 //! | limit a service | [`RateLimitLayer`] |
-//! | say which requests, whose, how much | [`policy`] |
-//! | know why a request is counted as it is | [`policy::Policy::explain`] |
-//! | know who is asking | [`identity`], [`tier`] |
-//! | choose headers and answers | [`headers`], [`response`] |
-//! | limit something else | [`Limiter`], [`docs::programmatic`] |
-//! | say how much | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
+//! | define rules for endpoints, users and tiers | [`policy`] |
+//! | explain which rules apply to a request | [`policy::Policy::explain`] |
+//! | identify callers | [`identity`], [`tier`] |
+//! | choose headers and response bodies | [`headers`], [`response`] |
+//! | limit something without HTTP | [`Limiter`], [`docs::programmatic`] |
+//! | define quotas | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
-//! | call an API that is limited | `client`, with the feature of that name |
-//! | keep the limits in a file | `config`, with the feature of that name |
-//! | let callers and operators look, and operators act | `admin`, with the feature of that name |
+//! | call an API that has limits | `client` (feature `client`) |
+//! | define the policy in a file | `config` (feature `config`) |
+//! | add a status endpoint, an admin API and a dashboard | `admin` (feature `admin`) |
 //! | share counters with other processes | `RedisStore` (feature `redis`) |
-//! | keep counters elsewhere | [`Store`], [`algorithm::State`], the [contract suite](store) |
-//! | watch what is decided, and be told when it goes wrong | [`observe`], [`docs::operations`] |
-//! | test your limits without waiting | [`ManualClock`] |
-//! | know why it is built this way | [`docs::design`] |
+//! | write a store | [`Store`], [`algorithm::State`], the [contract suite](store) |
+//! | get metrics, events, statistics and alerts | [`observe`], [`docs::operations`] |
+//! | test limits without waiting | [`ManualClock`] |
+//! | change the crate | [`docs::design`] |
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - A batch is decided at one instant: all of its checks are charged, or none.
-//! - No algorithm ever admits more than [its promise](docs::algorithms), under any
-//!   concurrency. (Unless a [`MemoryStore`] is full and has to forget a counter that still
-//!   has room. It says how often that was the case.)
-//! - Who is denied and waits exactly as long as told is admitted; a microsecond earlier, not.
-//! - Hammering while denied changes nothing.
-//! - Changing the amount of a quota keeps what was counted.
-//! - Memory is bounded; a flood of keys frees nobody who is blocked.
-//! - A clock that goes back stands still. Nothing panics, nothing wraps.
-//! - A forged token or header never picks a counter, and never moves another's.
+//! - No algorithm admits more than [its documented bound](docs::algorithms), under any concurrency,
+//!   unless a [`MemoryStore`] is full and evicts a counter that is not used up. It counts evictions.
+//! - A caller that is alone on its quota and waits for exactly `Retry-After` is admitted.
+//! - A denied request charges nothing.
+//! - A changed amount of a quota keeps its counters.
+//! - Memory is bounded. A flood of new keys does not reset the counter of a blocked caller.
+//! - A clock that goes backward is treated as stopped.
+//! - A forged token or header never selects or changes another caller's counter.
 //! - If a handler ran, its rule was charged, whatever spelling of the path reached it.
 //! - The body of a request is never read; the body of a response and errors keep their types.
 //!
-//! # What is not
+//! # Limitations
 //!
-//! Counters in memory end with the process. A limiter of its own in each of several processes
-//! is several limits, unless they share a store.
+//! Counters in memory are lost when the process ends. Several processes share limits only if they share
+//! a store.
 //!
 //! # Features
 //!
@@ -115,14 +113,14 @@
 //! |---|---|
 //! | `axum` (default) | routes and peer addresses of axum, extractors |
 //! | `jwt` (default) | identity from JSON Web Tokens |
-//! | `client` | a layer for outbound requests that keeps to the limits it is told |
+//! | `client` | layer for outbound requests that respects the limits of other services |
 //! | `admin` | the status endpoint, the admin API and its dashboard |
 //! | `config` | policies from TOML and JSON files, [key by key](docs::configuration) |
 //! | `grpc` | bodies and peer addresses of tonic |
-//! | `metrics` | figures for the `metrics` facade |
+//! | `metrics` | metrics for the `metrics` facade |
 //! | `redis` | counters in Redis or Valkey: `RedisStore` |
-//! | `redis-tls` | the same over TLS |
-//! | `full` | all of these |
+//! | `redis-tls` | Redis over TLS |
+//! | `full` | all of the above |
 //! | `test-util` | the contract suite for stores, with its vectors |
 //!
 //! The program `tollgate`, which checks policy files, is the package `tollgate-cli`:

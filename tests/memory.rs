@@ -134,8 +134,8 @@ fn matched_path(pattern: &str) -> axum::extract::MatchedPath {
     response.extensions().get::<MatchedPath>().unwrap().clone()
 }
 
-/// No allocation per decision once a key is known: allowed, denied, peeked at, recorded, given
-/// back; one quota or several; also for buckets. A log allocates only while it grows.
+/// No allocation per decision once a key is known: allowed, denied, peeked at, recorded,
+/// refunded; one quota or several; also for buckets. A log allocates only while it grows.
 #[test]
 fn a_decision_allocates_nothing() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -290,11 +290,10 @@ fn a_log_does_not_stay_as_long_as_it_was() {
     assert!(bytes_in_use(&region) < 100_000, "{}", bytes_in_use(&region));
 }
 
-/// However many callers come, half of them let through and half of them turned away: they leave
-/// no more behind in what is kept for those who watch than the first ten thousand did. (With
-/// ten million of them, `cargo bench -p tollgate-bench --bench observe memory` says the same.)
+/// Statistics use bounded memory: a million callers, half of them denied, need no more than the first
+/// ten thousand. `cargo bench -p tollgate-bench --bench observe memory` measures ten million.
 #[test]
-fn statistics_stay_as_large_as_they_are_whoever_comes() {
+fn statistics_use_bounded_memory() {
     use std::net::{Ipv4Addr, SocketAddr};
 
     use bytes::Bytes;

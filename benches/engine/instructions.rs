@@ -75,8 +75,7 @@ fn governor(allowance: Allowance, count: usize) {
     decisions(&Uniform.requests(&keys, count), &|key| one.decide(key));
 }
 
-/// A clock may watch the processor's counter before it goes by it. That depends on when it is
-/// asked, so it is over before anything is counted.
+/// Lets the clock finish its calibration against the processor's counter before anything is counted.
 fn settle(decide: impl Fn() -> bool) {
     for _ in 0..3 {
         black_box(decide());

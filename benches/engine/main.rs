@@ -13,7 +13,7 @@ use std::error::Error;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts what is on the heap. It costs something only where memory is taken or given back,
+/// Counts bytes on the heap. It costs something only where memory is allocated or freed,
 /// which no decision on a known key does.
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -106,8 +106,8 @@ impl Three {
         let Ok(batch) = Batch::new(checks) else {
             return false;
         };
-        // Read where it lies, as the layer does it: a verdict is large.
+        // Read in place, as the layer does: `Usages` is large.
         let answer = self.store.decide(&batch, self.clock.now());
-        matches!(answer.as_ready(), Some(Ok(verdict)) if verdict.is_allowed())
+        matches!(answer.as_ready(), Some(Ok(usages)) if usages.is_allowed())
     }
 }

@@ -27,13 +27,13 @@ pub const USERS: usize = 100;
 impl Allowance {
     /// For a user who comes as often as others.
     pub const USER: Self = Self::new(10_000, HOUR, 1_000);
-    /// For those who come far more often.
+    /// For users with far more requests.
     pub const AMPLE: Self = Self::new(100_000_000, HOUR, 10_000_000);
     /// Nothing is left, and nothing comes back for minutes.
     pub const EXHAUSTED: Self = Self::new(10, HOUR, 10);
     /// Two of a user, one of the tenant.
     pub const THREE: [Self; 3] = [Self::USER, Self::new(100_000, DAY, 1_000), Self::AMPLE];
-    /// The same for users some of whom come far more often.
+    /// Users, some of which send far more requests.
     pub const AMPLE_THREE: [Self; 3] = [
         Self::AMPLE,
         Self::new(100_000_000, DAY, 10_000_000),
@@ -54,7 +54,7 @@ impl Allowance {
     }
 }
 
-/// What both sides can be asked about.
+/// Work that both sides can do.
 pub trait Key: Hash + Eq + Clone + Send + Sync {
     fn all(count: usize) -> Vec<Self>;
     fn subject(&self) -> Subject<'_>;
@@ -93,7 +93,7 @@ impl Key for Ipv4Addr {
     }
 }
 
-/// Somebody who has a tenant.
+/// A user with a tenant.
 #[derive(Clone)]
 pub struct User<K> {
     pub key: K,

@@ -63,7 +63,7 @@ fn routes(number: usize) -> [String; 2] {
     ]
 }
 
-/// What a request asks for.
+/// Route of a request.
 #[derive(Clone, Copy)]
 pub enum Wanted {
     Literal,

@@ -19,14 +19,14 @@ const REQUESTS: usize = 20_000;
 pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     let (many, few) = (Limited::new(MANY), Limited::new(FEW));
     for (wanted, name) in Wanted::ALL {
-        // Everybody asks for the same few of them, or for all of them alike, which no cache of a
+        // Requests use the same few routes, or all routes alike, which no cache of a
         // processor has room for.
-        for (asked_for, how, at_most) in [(FEW, "some", 1.1), (MANY, "all", 1.5)] {
+        for (routes, how, at_most) in [(FEW, "some", 1.1), (MANY, "all", 1.5)] {
             let id = format!("resolve/{name}/{how}");
             if args.wants(&id) {
                 let duel = duel(
                     ROUNDS,
-                    || nanos(&many, wanted, asked_for),
+                    || nanos(&many, wanted, routes),
                     || nanos(&few, wanted, FEW),
                 );
                 let target = Target {
@@ -50,8 +50,8 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     Ok(())
 }
 
-fn nanos(limited: &Limited, wanted: Wanted, asked_for: usize) -> f64 {
-    let requests = wanted.requests(asked_for, REQUESTS);
+fn nanos(limited: &Limited, wanted: Wanted, routes: usize) -> f64 {
+    let requests = wanted.requests(routes, REQUESTS);
     let started = Instant::now();
     limited.handle(requests);
     started.elapsed().as_secs_f64() * 1e9 / REQUESTS as f64

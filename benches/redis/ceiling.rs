@@ -69,7 +69,7 @@ impl<'a> Ceiling<'a> {
             .map_while(|field| field.trim_matches('"').parse().ok())
             .collect();
         let [_, p99, _, p50, _, _, rate] = fields[..] else {
-            panic!("redis-benchmark says something else: {text}");
+            panic!("unexpected output of redis-benchmark: {text}");
         };
         Load {
             rate,

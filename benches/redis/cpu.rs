@@ -1,4 +1,4 @@
-//! How much of a processor's time was used, in microseconds, as Linux tells it.
+//! CPU time in microseconds, from `/proc`.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ pub fn of_this_process() -> f64 {
         return f64::NAN;
     };
     let nanoseconds = threads.filter_map(|thread| {
-        let told = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        told.split_whitespace().next()?.parse::<f64>().ok()
+        let text = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<f64>().ok()
     });
     nanoseconds.sum::<f64>() / 1e3
 }
@@ -17,9 +17,9 @@ pub fn of_this_process() -> f64 {
 /// By all children that have ended, and were waited for. In steps of a hundredth of a second.
 pub fn of_children() -> f64 {
     const MICROS_PER_TICK: f64 = 1e4;
-    let told = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // After the name, which is in brackets and may be anything.
-    let (_, fields) = told.rsplit_once(')').unwrap_or_default();
+    let (_, fields) = text.rsplit_once(')').unwrap_or_default();
     let ticks = fields.split_whitespace().skip(13).take(2);
     ticks
         .filter_map(|ticks| ticks.parse::<f64>().ok())

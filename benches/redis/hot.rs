@@ -1,4 +1,4 @@
-//! One subject that everybody asks about, through stores around stores.
+//! One hot subject, through store decorators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tollgate::{
 use crate::load::{self, Load};
 use crate::server::Server;
 
-/// A store, and the one counter of it that is asked about.
+/// A store, and the counter that is decided.
 #[derive(Clone)]
 pub struct Hot {
     store: Arc<dyn Store>,
@@ -32,12 +32,12 @@ impl Hot {
         Self::of(leased.build().expect("a valid store"), quota)
     }
 
-    /// The subject is blocked, and whoever asks is told so.
+    /// The subject is blocked: each decision is a denial.
     pub fn denied(server: &Server, runtime: &Runtime) -> Self {
         Self::of(DenyCache::new(redis(server, runtime)), "1/day").used_up(runtime)
     }
 
-    /// The same in the memory of the process.
+    /// Decided in the memory of the process.
     pub fn denied_by_memory(runtime: &Runtime) -> Self {
         Self::of(MemoryStore::new(), "1/day").used_up(runtime)
     }

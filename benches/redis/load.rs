@@ -1,4 +1,4 @@
-//! Many tasks that ask, each for one thing after the other.
+//! Load: many tasks, each of which sends one decision after the other.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,31 +23,31 @@ pub struct Load {
     /// What one of them costs the server, in microseconds of a processor. Unlike the rate, this does
     /// not depend on what else the machine does.
     pub server: f64,
-    /// What it costs whoever asks, likewise.
+    /// CPU time of the client per decision.
     pub client: f64,
 }
 
-/// Has so many tasks ask for so long, about subjects by their numbers.
-pub fn run<F, A>(server: &Server, runtime: &Runtime, tasks: u64, time: Duration, ask: F) -> Load
+/// Runs `tasks` tasks for `time`. Each calls `decide` with the numbers of subjects.
+pub fn run<F, A>(server: &Server, runtime: &Runtime, tasks: u64, time: Duration, decide: F) -> Load
 where
     F: Fn(u64) -> A + Send + Sync + 'static,
     A: Future<Output = ()> + Send,
 {
-    let ask = Arc::new(ask);
+    let decide = Arc::new(decide);
     let (used, spent) = (server.cpu(), cpu::of_this_process());
     let started = Instant::now();
     let asking: Vec<_> = (1..=tasks)
         .map(|task| {
-            let ask = Arc::clone(&ask);
+            let decide = Arc::clone(&decide);
             runtime.spawn(async move {
                 let (mut chance, mut took) = (task.wrapping_mul(0x9e37_79b9_7f4a_7c15), Vec::new());
                 while started.elapsed() < time {
                     chance ^= chance << 13;
                     chance ^= chance >> 7;
                     chance ^= chance << 17;
-                    let asked = Instant::now();
-                    ask(chance % SUBJECTS).await;
-                    took.push(asked.elapsed());
+                    let started = Instant::now();
+                    decide(chance % SUBJECTS).await;
+                    took.push(started.elapsed());
                 }
                 took
             })

@@ -28,7 +28,7 @@ impl Ours {
             store: Arc::new(store),
             counter: Arc::new(Counter::new("bench", quota).expect("a valid name")),
         };
-        // So that the server knows the script.
+        // Loads the script into the server.
         runtime.block_on(ours.decide(0));
         ours
     }

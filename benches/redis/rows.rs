@@ -44,7 +44,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
          not read the answers.",
     );
     report.note(
-        "…/server and …/client are what one decision costs the server and whoever asks, in \
+        "…/server and …/client are what one decision costs the server and the client, in \
          microseconds of a processor: that hardly depends on what else the machine does. The one \
          that costs more is what all others wait for.",
     );
@@ -86,7 +86,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The same work as theirs: one counter, of their algorithm.
+    /// One counter with the algorithm of the other library.
     fn against_others(&self, args: &Args, report: &mut Report) -> io::Result<()> {
         for (id, tasks, coalescing) in [("exact/64", 64, false), ("coalesced/256", 256, true)] {
             if !args.wants(id) {
@@ -194,9 +194,9 @@ fn bytes(args: &Args, report: &mut Report, runtime: &Runtime) -> io::Result<()> 
     if !args.wants("bytes/counter") {
         return Ok(());
     }
-    let weigh = |ask: &dyn Fn(&Server)| {
+    let weigh = |call: &dyn Fn(&Server)| {
         let server = Server::start();
-        ask(&server);
+        call(&server);
         server.number(&format!("MEMORY USAGE {}", server.any_key())) as f64
     };
     let moment = Duration::from_millis(100);
@@ -209,7 +209,7 @@ fn bytes(args: &Args, report: &mut Report, runtime: &Runtime) -> io::Result<()> 
         Barnacle::new(server).run(server, runtime, 1, moment);
     });
     let tier = weigh(&|server| {
-        TowerRateTier::new(server, runtime).ask_slowly(runtime);
+        TowerRateTier::new(server, runtime).decide_slowly(runtime);
     });
     for (peer, ours, theirs) in [
         ("barnacle-rs", ours(FIXED), barnacle),

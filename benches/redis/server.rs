@@ -48,7 +48,7 @@ impl Server {
         format!("redis://{}", self.address)
     }
 
-    /// A connection that is told every command that the server gets.
+    /// Opens a connection that receives every command of the server (`MONITOR`).
     pub fn monitor(&self) -> Monitor {
         let mut stream = TcpStream::connect(self.address).expect("the server is there");
         stream
@@ -127,7 +127,7 @@ impl Drop for Server {
     }
 }
 
-/// Shows what is asked of the server.
+/// Output of `MONITOR`.
 pub struct Monitor(BufReader<TcpStream>);
 
 impl Monitor {
@@ -135,7 +135,7 @@ impl Monitor {
     pub fn next_call(&mut self) -> Vec<Vec<u8>> {
         loop {
             let mut line = String::new();
-            self.0.read_line(&mut line).expect("the server tells");
+            self.0.read_line(&mut line).expect("a line of MONITOR");
             let words = words(&line);
             if words
                 .first()

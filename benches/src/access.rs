@@ -32,7 +32,7 @@ pub fn addresses(count: usize) -> Vec<Ipv4Addr> {
         .collect()
 }
 
-/// Which keys are asked for, in which proportion.
+/// Distribution of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Every key as often as any other.
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_leaves_nobody_out() {
+    fn uniform_uses_every_key() {
         let seen: HashSet<_> = Order::Uniform.indexes(1_000, 100_000).into_iter().collect();
         assert_eq!(seen.len(), 1_000);
     }

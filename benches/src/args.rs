@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! Command line of the benchmarks.
 
 /// The arguments of a benchmark, as they follow `cargo bench … --`.
 #[derive(Clone, Debug, Default)]
@@ -7,7 +7,7 @@ pub struct Args {
     pub json: bool,
     /// Also the rows that take long.
     pub full: bool,
-    /// Whether this is `cargo bench`, which says so; `cargo test` builds and starts the same
+    /// Whether this is `cargo bench`, which passes `--bench`; `cargo test` builds and starts the same
     /// program, and does not.
     pub bench: bool,
     /// Only rows whose id contains one of these; all, if there are none.
@@ -35,7 +35,7 @@ impl Args {
         Ok(args)
     }
 
-    /// Whether a row is asked for.
+    /// Whether a row is selected.
     #[must_use]
     pub fn wants(&self, id: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| id.contains(filter))

@@ -53,7 +53,7 @@ impl Row {
         }
     }
 
-    /// Says what the ratio is meant to be.
+    /// Target of the ratio.
     #[must_use]
     pub fn with_target(mut self, target: Option<Target>) -> Self {
         self.target = target;
@@ -71,7 +71,7 @@ impl Row {
         self.ratio > aim.max(1.0)
     }
 
-    fn verdict(&self) -> String {
+    fn result(&self) -> String {
         let mut words = Vec::new();
         if let Some(Target { at_most, stretch }) = self.target {
             let met = match stretch {
@@ -99,7 +99,7 @@ impl fmt::Display for Row {
             self.unit,
             self.peer,
             self.ratio,
-            self.verdict()
+            self.result()
         );
         f.write_str(line.trim_end())
     }
@@ -117,7 +117,7 @@ fn rounded(value: f64, parts: f64) -> f64 {
     (value * parts).round() / parts
 }
 
-/// Collects rows, and prints them the way that was asked for.
+/// Collects rows, and prints them in the selected format.
 #[derive(Debug)]
 pub struct Report {
     json: bool,
@@ -218,11 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_how_it_stands() {
-        assert_eq!(row(30.0, 0.5).verdict(), "≤ 0.5: met, and 0.35 too");
-        assert_eq!(row(50.0, 0.5).verdict(), "≤ 0.5: met");
-        assert_eq!(row(51.0, 0.5).verdict(), "≤ 0.5: MISSED");
-        assert_eq!(row(101.0, 0.5).verdict(), "≤ 0.5: MISSED, WE LOSE");
+    fn row_shows_whether_the_target_is_met() {
+        assert_eq!(row(30.0, 0.5).result(), "≤ 0.5: met, and 0.35 too");
+        assert_eq!(row(50.0, 0.5).result(), "≤ 0.5: met");
+        assert_eq!(row(51.0, 0.5).result(), "≤ 0.5: MISSED");
+        assert_eq!(row(101.0, 0.5).result(), "≤ 0.5: MISSED, WE LOSE");
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         };
         let row = Row::of_rates("a/b", "bare", "/s", duel).with_target(Some(target));
         assert!((row.ratio - 1.1).abs() < f64::EPSILON);
-        assert_eq!(row.verdict(), "≤ 1.2: met");
+        assert_eq!(row.result(), "≤ 1.2: met");
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::io;
 
 use crate::{Args, Report};
 
-/// Reads the words of a command line, measures the rows that they ask for, and prints them.
+/// Parses the command line, measures the selected rows, and prints them.
 ///
 /// # Errors
-/// On options that there are not, on a filter that fits nothing, and if nobody listens.
+/// On unknown options, on a filter that selects no row, and if standard output is closed.
 pub fn run(
     words: impl IntoIterator<Item = String>,
     rows: impl FnOnce(&Args, &mut Report) -> io::Result<()>,

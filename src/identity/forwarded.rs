@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_name_nobody() {
+    fn elements_without_a_valid_address() {
         for text in [
             "",
             "for",
@@ -226,7 +226,7 @@ mod tests {
             "proto=https",
             "203.0.113.9",
             "for=203.0.113.9;for=198.51.100.1",
-            "for=198.51.100.1;nonsense",
+            "for=198.51.100.1;garbage",
             "for=198.51.100.1;=x",
             "for=198.51.100.1;a b=x",
             "for=198.51.100.1;host=",
@@ -243,7 +243,7 @@ mod tests {
 
     /// Whatever a client puts into a value that its proxy quotes, no tail of it is an element.
     #[test]
-    fn no_tail_of_a_quoted_string_names_anybody() {
+    fn no_tail_of_a_quoted_string_is_an_address() {
         for text in [
             "for=6.6.6.6;x=\"",
             "for=6.6.6.6\"",

@@ -121,9 +121,9 @@ pub(crate) fn assert_is_shown(answer: &Answer, shown: &str) {
     assert!(status.starts_with(&expected), "{status}");
     for line in headers.lines() {
         let (name, value) = line.split_once(": ").unwrap();
-        let told = answer.header(name).unwrap_or_else(|| panic!("no {name}"));
+        let sent = answer.header(name).unwrap_or_else(|| panic!("no {name}"));
         let passing = ["x-ratelimit-reset", "retry-after", "x-request-id", "date"];
-        assert!(told == value || passing.contains(&name), "{line}: {told}");
+        assert!(sent == value || passing.contains(&name), "{line}: {sent}");
     }
     if !body.is_empty() {
         assert_eq!(lasting(&answer.body), lasting(body));

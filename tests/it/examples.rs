@@ -1,4 +1,4 @@
-//! The examples as people meet them: started, asked over a socket, stopped.
+//! The examples as processes: started, called over a socket, stopped.
 
 mod custom_store;
 mod gateway;

@@ -164,17 +164,17 @@ fn flood_does_not_free_a_caller_that_a_lower_limit_blocks() {
     let lower = Quota::per_hour(10).unwrap();
     let now = Timestamp::from_secs(1_735_689_600);
     let alice = Subject::from("alice");
-    let ask = || {
+    let call = || {
         let check = Check::new(&alice, &counter).with_quota(&lower);
         store.decide_one(&check, now).wait().unwrap().0
     };
     assert!(decide(&store, &alice, &counter, 10, now));
-    assert!(!ask().is_allowed());
+    assert!(!call().is_allowed());
     for number in 0..5_000_u64 {
         assert!(decide(&store, &Subject::from(number), &counter, 16, now));
     }
-    assert!(!ask().is_allowed());
-    assert_eq!(ask().used(), 10);
+    assert!(!call().is_allowed());
+    assert_eq!(call().used(), 10);
 }
 
 const NOW: Timestamp = Timestamp::from_secs(1_735_689_600);

@@ -1,4 +1,4 @@
-//! Who is asking, also when they lie.
+//! Identity sources, with valid and hostile credentials.
 
 mod cached_tokens;
 mod client_ip;
@@ -18,17 +18,17 @@ use tollgate::{Identity, RequestHead, Timestamp};
 
 use crate::support::tokens::{NOW, request};
 
-/// What a source found in a request.
-struct Asked {
+/// Result of a source for one request.
+struct Found {
     found: Identified,
 }
 
-impl Asked {
+impl Found {
     #[track_caller]
     fn known(self) -> Arc<Identity> {
         match self.found {
             Identified::Known(identity) => identity,
-            other => panic!("expected somebody, found {other:?}"),
+            other => panic!("expected an identity, found {other:?}"),
         }
     }
 
@@ -54,7 +54,7 @@ impl Asked {
         identity
     }
 
-    /// Verified, without a user, beside a credential that is refused.
+    /// Verified, without a user, beside a credential that is not accepted.
     #[track_caller]
     fn partly_invalid_for(self, reason: InvalidReason) -> Arc<Identity> {
         match self.found {
@@ -82,11 +82,11 @@ impl Asked {
     }
 }
 
-fn ask_at(source: &dyn Identify, request: &Request<()>, now: Timestamp) -> Asked {
+fn identify_at(source: &dyn Identify, request: &Request<()>, now: Timestamp) -> Found {
     let found = source.identify(&IdentifyContext::new(RequestHead::of(request), None, now));
-    Asked { found }
+    Found { found }
 }
 
-fn ask(source: &dyn Identify, request: &Request<()>) -> Asked {
-    ask_at(source, request, Timestamp::from_secs(NOW))
+fn identify(source: &dyn Identify, request: &Request<()>) -> Found {
+    identify_at(source, request, Timestamp::from_secs(NOW))
 }

@@ -1,13 +1,13 @@
-//! The picture of the house in `src/docs/design.md`, enforced: arrows point down only.
+//! Dependencies between modules point down only, as in `src/docs/design.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::root;
 
-/// Rooms from the top floor to the ground; a room may use those of its own floor that are
-/// listed for it, and everything on lower floors.
-const FLOORS: [&[&str]; 6] = [
+/// Modules by level, from the top. A module may use every module of a lower level, and those of its own
+/// level that are listed for it below.
+const LEVELS: [&[&str]; 6] = [
     &["admin", "client", "config"],
     &["layer", "service", "future", "extract"],
     &["pipeline"],
@@ -34,8 +34,8 @@ const FLOORS: [&[&str]; 6] = [
     ],
 ];
 
-/// What each room on the ground floor may use of its neighbours: words before mathematics.
-const GROUND: [(&str, &[&str]); 15] = [
+/// What each module of the lowest level may use of that level.
+const LOWEST: [(&str, &[&str]); 15] = [
     ("catch_panic", &[]),
     ("error", &[]),
     ("hashed", &[]),
@@ -53,7 +53,7 @@ const GROUND: [(&str, &[&str]); 15] = [
     ("algorithm", &["clock", "quota", "usage"]),
 ];
 
-/// What rooms on the upper floors may use of their own floor.
+/// What modules of upper levels may use of their own level.
 const SIDEWAYS: [(&str, &[&str]); 4] = [
     ("layer", &["service"]),
     ("service", &["future"]),
@@ -72,17 +72,17 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn room_of(path: &Path, src: &Path) -> String {
+fn module_of(path: &Path, src: &Path) -> String {
     let relative = path.strip_prefix(src).unwrap();
     let first = relative.components().next().unwrap().as_os_str();
     first.to_str().unwrap().trim_end_matches(".rs").to_owned()
 }
 
-fn floor_of(room: &str) -> Option<usize> {
-    FLOORS.iter().position(|rooms| rooms.contains(&room))
+fn level_of(module: &str) -> Option<usize> {
+    LEVELS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Every `crate::room` in code, comments and docs aside.
+/// Returns each `crate::module` in code. Skips comments and docs.
 fn uses(text: &str) -> Vec<String> {
     let code = text
         .lines()
@@ -93,41 +93,41 @@ fn uses(text: &str) -> Vec<String> {
                 .take_while(|c| c.is_alphanumeric() || *c == '_')
                 .collect()
         })
-        .filter(|room: &String| room.chars().next().is_some_and(char::is_lowercase))
+        .filter(|module: &String| module.chars().next().is_some_and(char::is_lowercase))
         .collect()
 }
 
 #[test]
-fn arrows_point_down_only() {
+fn dependencies_point_down_only() {
     let src = root().join("src");
     let mut paths = Vec::new();
     sources(&src, &mut paths);
     let mut wrong = Vec::new();
     for path in paths {
-        let room = room_of(&path, &src);
-        if ["lib", "docs"].contains(&room.as_str()) {
+        let module = module_of(&path, &src);
+        if ["lib", "docs"].contains(&module.as_str()) {
             continue;
         }
-        let Some(floor) = floor_of(&room) else {
-            wrong.push(format!("{room} has no floor in this picture"));
+        let Some(level) = level_of(&module) else {
+            wrong.push(format!("{module} is not in `LEVELS`"));
             continue;
         };
         let text = fs::read_to_string(&path).unwrap();
-        // So that every use can be seen by its line.
+        // `uses` needs one path per line.
         assert!(
             !text.contains("crate::{"),
-            "{} groups what it uses",
+            "{} groups imports of the crate",
             path.display()
         );
         for used in uses(&text) {
-            let allowed = match floor_of(&used) {
-                _ if used == room => true,
+            let allowed = match level_of(&used) {
+                _ if used == module => true,
                 None => used == "docs",
-                Some(other) if other == floor => GROUND
+                Some(other) if other == level => LOWEST
                     .iter()
                     .chain(&SIDEWAYS)
-                    .any(|(name, may)| *name == room && may.contains(&used.as_str())),
-                Some(other) => other > floor,
+                    .any(|(name, may)| *name == module && may.contains(&used.as_str())),
+                Some(other) => other > level,
             };
             if !allowed {
                 wrong.push(format!(
@@ -141,7 +141,7 @@ fn arrows_point_down_only() {
 }
 
 #[test]
-fn only_the_clock_asks_for_the_time() {
+fn only_the_clock_reads_the_time() {
     let mut paths = Vec::new();
     sources(&root().join("src"), &mut paths);
     sources(&root().join("cli/src"), &mut paths);

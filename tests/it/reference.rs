@@ -9,16 +9,16 @@ use jiff::civil::date;
 use jiff::tz::TimeZone;
 use tollgate::{Algorithm, Outcome, Quota, Usage};
 
-/// What a counter tells whoever asks.
+/// Usage as the model computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ModelUsage {
     pub(crate) outcome: Outcome,
     pub(crate) limit: u64,
     pub(crate) used: u64,
     pub(crate) reset_at: u64,
 }
 
-impl From<Usage> for Told {
+impl From<Usage> for ModelUsage {
     fn from(usage: Usage) -> Self {
         Self {
             outcome: usage.outcome(),
@@ -52,28 +52,28 @@ struct Charge {
 
 impl Reference {
     /// Charges `cost` if there is room for it.
-    pub(crate) fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    pub(crate) fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = self.at_least_latest(now);
-        let told = self.assess(quota, now, cost);
-        if told.outcome == Outcome::Allowed {
+        let result = self.assess(quota, now, cost);
+        if result.outcome == Outcome::Allowed {
             self.charge(quota, now, cost);
         }
-        told
+        result
     }
 
     /// What `decide` would say; how it stands without the charge. Who looks ahead does not
     /// take the counter along.
-    pub(crate) fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+    pub(crate) fn peek(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = self.latest.max(now);
-        let told = self.assess(quota, now, cost);
-        match told.outcome {
+        let result = self.assess(quota, now, cost);
+        match result.outcome {
             Outcome::Allowed => self.assess(quota, now, 0),
-            _ => told,
+            _ => result,
         }
     }
 
     /// Charges `cost` whatever comes of it, and asks for nothing more.
-    pub(crate) fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    pub(crate) fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = self.at_least_latest(now);
         self.charge(quota, now, cost);
         self.assess(quota, now, 0)
@@ -139,24 +139,24 @@ impl Reference {
         }
     }
 
-    fn assess(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn assess(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let limit = quota.burst();
         let room = (i128::from(limit) - i128::from(cost)) * window(quota);
-        let told = |outcome, history: &Self, reset_at| Told {
+        let result = |outcome, history: &Self, reset_at| ModelUsage {
             outcome,
             limit,
             used: history.used(quota, now),
             reset_at,
         };
         if cost > limit {
-            told(Outcome::ExceedsCapacity, self, self.reset(quota, now))
+            result(Outcome::ExceedsCapacity, self, self.reset(quota, now))
         } else if self.weight(quota, now) <= room {
             let mut after = self.clone();
             after.charge(quota, now, cost);
-            told(Outcome::Allowed, &after, after.reset(quota, now))
+            result(Outcome::Allowed, &after, after.reset(quota, now))
         } else {
             let free = first_instant(now, |at| self.weight(quota, at) <= room);
-            told(Outcome::Denied, self, free)
+            result(Outcome::Denied, self, free)
         }
     }
 
@@ -341,41 +341,41 @@ fn the_model_says_what_a_person_would() {
     const SECOND: u64 = 1_000_000;
     let quota: Quota = "6/60s".parse().expect("valid");
     let mut reference = Reference::default();
-    let mut says = |at: u64, cost| {
-        let told = reference.decide(&quota, at * SECOND, cost);
-        (told.outcome, told.used, told.reset_at / SECOND)
+    let mut assess = |at: u64, cost| {
+        let result = reference.decide(&quota, at * SECOND, cost);
+        (result.outcome, result.used, result.reset_at / SECOND)
     };
-    assert_eq!(says(30, 6), (Outcome::Allowed, 6, 60));
+    assert_eq!(assess(30, 6), (Outcome::Allowed, 6, 60));
     // In the first tick of the next window less than six are left, which counts as five.
-    assert_eq!(says(60, 2), (Outcome::Denied, 5, 70));
-    assert_eq!(says(60, 1), (Outcome::Allowed, 6, 120));
-    assert_eq!(says(69, 1), (Outcome::Denied, 6, 70));
-    assert_eq!(says(70, 1), (Outcome::Allowed, 6, 120));
+    assert_eq!(assess(60, 2), (Outcome::Denied, 5, 70));
+    assert_eq!(assess(60, 1), (Outcome::Allowed, 6, 120));
+    assert_eq!(assess(69, 1), (Outcome::Denied, 6, 70));
+    assert_eq!(assess(70, 1), (Outcome::Allowed, 6, 120));
     // The two of this window keep a cost of six waiting until less than one of them is left.
-    assert_eq!(says(70, 6), (Outcome::Denied, 6, 150));
-    assert_eq!(says(70, 7), (Outcome::ExceedsCapacity, 6, 120));
+    assert_eq!(assess(70, 6), (Outcome::Denied, 6, 150));
+    assert_eq!(assess(70, 7), (Outcome::ExceedsCapacity, 6, 120));
 
     let quota: Quota = "6/60s, sliding-buckets, buckets 6".parse().expect("valid");
     let mut reference = Reference::default();
-    let mut says = |at: u64, cost| reference.decide(&quota, at * SECOND, cost);
-    assert_eq!(says(5, 6).reset_at, 70 * SECOND - 1);
-    assert_eq!(says(69, 1).outcome, Outcome::Denied);
-    assert_eq!(says(70, 1).outcome, Outcome::Allowed);
+    let mut assess = |at: u64, cost| reference.decide(&quota, at * SECOND, cost);
+    assert_eq!(assess(5, 6).reset_at, 70 * SECOND - 1);
+    assert_eq!(assess(69, 1).outcome, Outcome::Denied);
+    assert_eq!(assess(70, 1).outcome, Outcome::Allowed);
 
     let quota: Quota = "6/60s, sliding-log".parse().expect("valid");
     let mut reference = Reference::default();
-    let mut says = |at: u64, cost| reference.decide(&quota, at * SECOND, cost);
-    assert_eq!(says(5, 2).reset_at, 65 * SECOND);
-    assert_eq!(says(10, 4).reset_at, 70 * SECOND);
-    assert_eq!(says(11, 2).reset_at, 65 * SECOND);
-    assert_eq!(says(11, 3).reset_at, 70 * SECOND);
+    let mut assess = |at: u64, cost| reference.decide(&quota, at * SECOND, cost);
+    assert_eq!(assess(5, 2).reset_at, 65 * SECOND);
+    assert_eq!(assess(10, 4).reset_at, 70 * SECOND);
+    assert_eq!(assess(11, 2).reset_at, 65 * SECOND);
+    assert_eq!(assess(11, 3).reset_at, 70 * SECOND);
 
     let quota: Quota = "6/60s, token-bucket, burst 2".parse().expect("valid");
     let mut reference = Reference::default();
-    let mut says = |at: u64, cost| reference.decide(&quota, at * SECOND, cost);
-    assert_eq!(says(5, 2).reset_at, 25 * SECOND);
-    assert_eq!(says(10, 1).reset_at, 15 * SECOND);
-    assert_eq!(says(15, 1).reset_at, 35 * SECOND);
+    let mut assess = |at: u64, cost| reference.decide(&quota, at * SECOND, cost);
+    assert_eq!(assess(5, 2).reset_at, 25 * SECOND);
+    assert_eq!(assess(10, 1).reset_at, 15 * SECOND);
+    assert_eq!(assess(15, 1).reset_at, 35 * SECOND);
 
     let quota: Quota = "1/month, fixed-window".parse().expect("valid");
     let (first, leap_day) = (1_704_067_200, 1_709_208_000);

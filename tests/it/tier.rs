@@ -1,4 +1,4 @@
-//! Tiers that have to be looked up.
+//! Asynchronous look-up of tiers.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_millis(100);
 
 type Reply = Result<Option<String>, io::Error>;
 
-/// The last instant at which it has not passed.
+/// Returns the last instant before `duration` has passed.
 fn just_before(duration: Duration) -> Duration {
     duration.saturating_sub(Duration::from_micros(1))
 }
@@ -70,7 +70,7 @@ impl Task {
     }
 }
 
-/// A database whose answers are given by hand.
+/// Database whose replies the test sends.
 #[derive(Clone, Default)]
 struct Database {
     calls: Arc<AtomicUsize>,
@@ -99,7 +99,7 @@ impl Database {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Answers the lookup under way. Whether anybody still waited for it.
+    /// Completes the look-up in progress. Returns whether a task still waited for it.
     fn reply(&self, name: &str, reply: Reply) -> bool {
         let sender = self
             .open
@@ -131,16 +131,16 @@ impl Stage {
         }
     }
 
-    fn ask(&self, name: &str) -> Task {
+    fn request(&self, name: &str) -> Task {
         Task {
             answer: self.tiers.tier(&user(name), self.clock.now()),
             woken: Arc::default(),
         }
     }
 
-    /// Asks, and has the database answer.
+    /// Starts a look-up and completes it.
     fn look_up(&self, name: &str, reply: Reply) -> Option<String> {
-        let mut task = self.ask(name);
+        let mut task = self.request(name);
         assert!(task.is_pending());
         assert!(self.database.reply(name, reply));
         assert!(task.was_woken());
@@ -198,7 +198,7 @@ fn callers_are_distinguished_by_dimension_and_value() {
 #[test]
 fn callers_at_once_share_a_lookup() {
     let stage = stage();
-    let mut tasks: Vec<Task> = (0..10).map(|_| stage.ask("alice")).collect();
+    let mut tasks: Vec<Task> = (0..10).map(|_| stage.request("alice")).collect();
     assert!(tasks.iter_mut().all(Task::is_pending));
     assert_eq!(stage.database.calls(), 1);
     stage.database.reply("alice", team());
@@ -213,7 +213,7 @@ fn callers_at_once_share_a_lookup() {
 #[test]
 fn a_future_that_is_never_polled_looks_nothing_up() {
     let stage = stage();
-    drop(stage.ask("alice"));
+    drop(stage.request("alice"));
     assert_eq!(stage.database.calls(), 0);
     assert_eq!(stage.look_up("alice", team()).as_deref(), Some("team"));
 }
@@ -221,7 +221,7 @@ fn a_future_that_is_never_polled_looks_nothing_up() {
 #[test]
 fn who_leaves_takes_nothing_away() {
     let stage = stage();
-    let (mut first, mut second) = (stage.ask("alice"), stage.ask("alice"));
+    let (mut first, mut second) = (stage.request("alice"), stage.request("alice"));
     assert!(second.is_pending() && first.is_pending());
     drop(first);
     // The first was the last to have looked.
@@ -299,11 +299,11 @@ fn in_whatever_order_they_leave_the_last_gets_the_answer() {
             .clock(clock.clone())
             .build()
             .unwrap();
-            let ask = || Task {
+            let resolve = || Task {
                 answer: tiers.tier(&user("alice"), clock.now()),
                 woken: Arc::default(),
             };
-            let mut tasks: Vec<Option<Task>> = (0..WAITING).map(|_| Some(ask())).collect();
+            let mut tasks: Vec<Option<Task>> = (0..WAITING).map(|_| Some(resolve())).collect();
             let mut looks = tasks[driver].take().unwrap();
             *others.lock().unwrap() = tasks;
             assert!(looks.is_pending());
@@ -325,19 +325,19 @@ fn in_whatever_order_they_leave_the_last_gets_the_answer() {
 #[test]
 fn a_lookup_that_all_have_left_goes_on_with_the_next() {
     let stage = stage();
-    let mut first = stage.ask("alice");
+    let mut first = stage.request("alice");
     assert!(first.is_pending());
     drop(first);
     assert!(stage.database.reply("alice", team()));
     stage.clock.advance(just_before(DEADLINE));
-    assert_eq!(stage.ask("alice").tier().as_deref(), Some("team"));
+    assert_eq!(stage.request("alice").tier().as_deref(), Some("team"));
     assert_eq!(stage.database.calls(), 1);
 }
 
 #[test]
 fn a_lookup_that_all_have_left_for_long_is_begun_anew() {
     let stage = stage();
-    let mut first = stage.ask("alice");
+    let mut first = stage.request("alice");
     assert!(first.is_pending());
     drop(first);
     stage.clock.advance(DEADLINE);
@@ -348,7 +348,7 @@ fn a_lookup_that_all_have_left_for_long_is_begun_anew() {
 #[test]
 fn who_comes_late_to_a_lookup_gets_its_tier() {
     let stage = stage();
-    let (mut first, mut late) = (stage.ask("alice"), stage.ask("alice"));
+    let (mut first, mut late) = (stage.request("alice"), stage.request("alice"));
     assert!(first.is_pending());
     stage.database.reply("alice", team());
     assert_eq!(first.tier().as_deref(), Some("team"));
@@ -360,7 +360,7 @@ fn who_comes_late_to_a_lookup_gets_its_tier() {
 #[test]
 fn a_deadline_ends_the_wait() {
     let stage = stage();
-    let mut tasks = [stage.ask("alice"), stage.ask("alice")];
+    let mut tasks = [stage.request("alice"), stage.request("alice")];
     assert!(tasks.iter_mut().all(Task::is_pending));
     stage.clock.advance(just_before(DEADLINE));
     assert!(tasks.iter().all(|task| !task.was_woken()));
@@ -390,7 +390,7 @@ fn the_last_known_tier_outlives_failures() {
     assert_eq!(stage.database.calls(), 2);
     stage.clock.advance(Duration::from_micros(1));
 
-    let mut slow = stage.ask("alice");
+    let mut slow = stage.request("alice");
     assert!(slow.is_pending());
     stage.clock.advance(DEADLINE);
     assert_eq!(slow.tier().as_deref(), Some("team"));
@@ -452,7 +452,7 @@ fn panics_are_failures() {
         .clock(clock.clone())
         .build()
         .unwrap();
-        let ask = || {
+        let resolve = || {
             let answer = tiers.tier(&user("alice"), clock.now());
             Task {
                 answer,
@@ -460,18 +460,18 @@ fn panics_are_failures() {
             }
             .tier()
         };
-        assert_eq!(ask().as_deref(), Some("team"));
+        assert_eq!(resolve().as_deref(), Some("team"));
         clock.advance(HOUR);
-        assert_eq!(ask().as_deref(), Some("team"));
+        assert_eq!(resolve().as_deref(), Some("team"));
         assert_eq!(calls.load(Ordering::SeqCst), 2);
         clock.advance(PAUSE);
-        assert_eq!(ask().as_deref(), Some("team"));
+        assert_eq!(resolve().as_deref(), Some("team"));
         assert_eq!(calls.load(Ordering::SeqCst), 3);
     }
 }
 
 #[test]
-fn no_more_are_remembered_than_there_is_room_for() {
+fn cache_is_bounded() {
     let stage = Stage::new(|settings| settings.cache_capacity(100));
     for index in 0..1_000 {
         stage.look_up(&format!("user-{index}"), team());
@@ -486,7 +486,7 @@ fn no_more_are_remembered_than_there_is_room_for() {
 #[test]
 fn a_lookup_ends_with_the_resolver_and_its_callers() {
     let stage = stage();
-    let mut task = stage.ask("alice");
+    let mut task = stage.request("alice");
     assert!(task.is_pending());
     drop(task);
     drop(stage.tiers);
@@ -503,7 +503,7 @@ fn settings() {
             .deadline(Duration::from_secs(1))
             .cache_ttl(Duration::from_secs(10))
     });
-    let mut slow = stage.ask("alice");
+    let mut slow = stage.request("alice");
     assert!(slow.is_pending());
     stage.clock.advance(Duration::from_millis(999));
     assert!(slow.is_pending());

@@ -2,7 +2,7 @@
 //!
 //! They are written by the reference model, never by the code they are for:
 //! `TOLLGATE_BLESS=1 cargo test --test it vectors` writes them anew. Without it, the files must
-//! be what the model says, and the crate must say what the files say.
+//! equal the model, and the crate must equal the files.
 
 mod cases;
 mod random;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use tollgate::{Algorithm, Outcome, Quota};
 
 use crate::properties::counters::{Counts, Deed, Op, Plain, Stored};
-use crate::reference::{Reference, Told};
+use crate::reference::{ModelUsage, Reference};
 use crate::support::root;
 
 /// A counter and what is done to it.
@@ -44,7 +44,7 @@ fn the_vectors_are_what_the_model_says() {
         );
         assert!(
             kept(algorithm) == written,
-            "{algorithm}.json is not what the model says; TOLLGATE_BLESS=1 writes it anew"
+            "{algorithm}.json differs from the model; TOLLGATE_BLESS=1 writes it anew"
         );
     }
 }
@@ -101,8 +101,8 @@ fn write(algorithm: Algorithm, cases: &[Case]) -> String {
     let cases = cases.iter().map(|case| {
         let mut reference = Reference::default();
         let steps = case.deeds.iter().map(|deed| {
-            let told = deed.apply(&mut reference);
-            format!("  {}", step(&case.quota, deed, told))
+            let result = deed.apply(&mut reference);
+            format!("  {}", step(&case.quota, deed, result))
         });
         let steps: Vec<String> = steps.collect();
         format!(
@@ -119,7 +119,7 @@ fn write(algorithm: Algorithm, cases: &[Case]) -> String {
     )
 }
 
-fn step(quota: &Quota, deed: &Deed, told: Option<Told>) -> String {
+fn step(quota: &Quota, deed: &Deed, result: Option<ModelUsage>) -> String {
     let (op, charged_at) = match deed.op {
         Op::Decide => ("decide", None),
         Op::Peek => ("peek", None),
@@ -140,13 +140,13 @@ fn step(quota: &Quota, deed: &Deed, told: Option<Told>) -> String {
     add("amount", other);
     add(
         "expect",
-        told.map(|told| {
+        result.map(|result| {
             format!(
                 "{{\"outcome\":\"{}\",\"limit\":{},\"used\":{},\"reset_at\":{}}}",
-                outcome_name(told.outcome),
-                told.limit,
-                told.used,
-                told.reset_at
+                outcome_name(result.outcome),
+                result.limit,
+                result.used,
+                result.reset_at
             )
         }),
     );
@@ -183,15 +183,15 @@ fn for_each_case(mut run: impl FnMut(Quota, &str, &[Value])) {
 fn answers(counter: &mut impl Counts, quota: &Quota, name: &str, steps: &[Value]) {
     for (index, step) in steps.iter().enumerate() {
         let deed = read(step, quota);
-        let told = deed.apply(counter);
+        let result = deed.apply(counter);
         let expect = step.get("expect");
-        assert_eq!(told.is_some(), expect.is_some(), "{name}, step {index}");
-        if let (Some(told), Some(expect)) = (told, expect) {
+        assert_eq!(result.is_some(), expect.is_some(), "{name}, step {index}");
+        if let (Some(result), Some(expect)) = (result, expect) {
             let found = (
-                outcome_name(told.outcome),
-                told.limit,
-                told.used,
-                told.reset_at,
+                outcome_name(result.outcome),
+                result.limit,
+                result.used,
+                result.reset_at,
             );
             let outcome = expect["outcome"].as_str().expect("an outcome");
             let wanted = (

@@ -58,7 +58,7 @@ const TIMES_IN_FULL: &[Timed] = &[
     Timed(SlidingWindow, Three, Text, M10, Uniform, 1),
 ];
 
-/// Every row that is asked for.
+/// Returns the selected rows.
 pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     let in_full = TIMES_IN_FULL.iter().filter(|_| args.full);
     for times in TIMES.iter().chain(in_full) {

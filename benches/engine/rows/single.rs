@@ -14,7 +14,7 @@ use crate::ours::One;
 use crate::theirs::{AxumGcra, Governor, RateNet};
 use crate::work::{Allowance, Key as _};
 
-/// Everybody has nothing left.
+/// All quotas are used up.
 pub(super) fn denied(id: &str, size: Size, report: &mut Report) -> io::Result<()> {
     let keys = String::all(size.keys());
     let requests = Uniform.requests(&keys, size.decisions());
@@ -47,7 +47,7 @@ pub(super) fn hot(id: &str, algorithm: Algorithm, report: &mut Report) -> io::Re
 }
 
 const BYTES: &str = "\
-Bytes are those asked for; what the allocator adds to each piece is not counted. Ours keeps \
+Bytes are those requested; the overhead of the allocator is not counted. Ours keeps \
 fingerprints, the others keep the keys.";
 
 /// What is on the heap for each key, once all of them have come.

@@ -35,7 +35,7 @@ impl<K: Key> Governor<K> {
     }
 }
 
-/// Three of them, asked one after the other.
+/// Three limiters, checked in turn.
 pub struct ThreeGovernors<K: Key> {
     hourly: Governor<K>,
     daily: Governor<K>,
@@ -44,7 +44,7 @@ pub struct ThreeGovernors<K: Key> {
 
 impl<K: Key> ThreeGovernors<K> {
     pub const NOTE: &'static str = "\
-governor, three quotas: three limiters asked in turn, each with its own clock reading. If the \
+governor, three quotas: three limiters checked in turn, each with its own clock reading. If the \
 second or third refuses, the ones before have charged; ours charges all or none.";
 
     pub fn new(users: &[User<K>], three: [Allowance; 3]) -> Self {

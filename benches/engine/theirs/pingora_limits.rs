@@ -15,7 +15,7 @@ impl PingoraLimits {
     pub const NOTE: &'static str = "\
 pingora-limits: does less. It adds to four counters of a sketch that all keys share (4 × 1024 by \
 default) and takes the least, so it keeps no keys, and its count is too high wherever keys \
-collide: with 100 thousand keys, always. It says neither what is left nor when to come back.";
+collide: with 100 thousand keys, always. It reports neither the remaining quota nor when to retry.";
 
     pub fn new(allowance: Allowance) -> Self {
         Self {

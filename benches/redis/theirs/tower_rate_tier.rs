@@ -25,17 +25,17 @@ impl TowerRateTier {
         let storage = Arc::clone(&self.0);
         load::run(server, runtime, tasks, time, move |number| {
             let storage = Arc::clone(&storage);
-            async move { ask(&storage, number, Quota::per_second(1_000_000)).await }
+            async move { decide(&storage, number, Quota::per_second(1_000_000)).await }
         })
     }
 
-    /// Asks once, of a bucket that takes a while to fill: its key is there for as long.
-    pub fn ask_slowly(&self, runtime: &Runtime) {
-        runtime.block_on(ask(&self.0, 0, Quota::per_second(1)));
+    /// Decides once on a bucket that refills slowly, so that its key exists for as long.
+    pub fn decide_slowly(&self, runtime: &Runtime) {
+        runtime.block_on(decide(&self.0, 0, Quota::per_second(1)));
     }
 }
 
-async fn ask(storage: &RedisStorage<ConnectionManager>, number: u64, quota: Quota) {
+async fn decide(storage: &RedisStorage<ConnectionManager>, number: u64, quota: Quota) {
     let user = number.to_string();
     let key = StorageKey::new(&user, "free");
     let decided = storage.check_and_update(key, &quota, 1, 0).await;

@@ -1,5 +1,4 @@
-//! Every command that a page tells people to type is typed here, or is on the list of those
-//! that are not, with the reason and with what is looked at instead.
+//! Runs every command on a page. A command in [`not_run`] is checked instead.
 
 pub(crate) mod program;
 
@@ -19,7 +18,7 @@ use crate::support::root;
 /// Where pages have their servers.
 const SHOWN_ADDRESS: &str = "127.0.0.1:3000";
 
-/// A command, and what the page says it prints.
+/// A command, and the output that the page shows.
 #[derive(Debug)]
 pub(super) struct Command {
     /// Where it stands: `README.md:47`.
@@ -33,7 +32,7 @@ enum Shown {
     Nothing,
     /// On standard output.
     Output(String),
-    /// By the server that it asks.
+    /// By the server that it calls.
     Answer(String),
 }
 
@@ -94,7 +93,7 @@ fn commands(page: &Page) -> Vec<Command> {
     commands
 }
 
-/// Does what a command says, or looks at what it is about; `Err` says what is wrong.
+/// Runs a command, or checks what it names. `Err` describes what is wrong.
 async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
     if let Some(known) = not_run::find(&command.text) {
         return (known.check)(&words(&command.text));
@@ -208,7 +207,7 @@ async fn curl(page: &Page, command: &Command) -> Result<(), String> {
     } else if page.path == getting_started::PAGE {
         getting_started::serve(getting_started::app()).await
     } else {
-        return Err("the page has no server to ask".to_owned());
+        return Err("the page starts no server".to_owned());
     };
     let here = command.text.replace(SHOWN_ADDRESS, &server.to_string());
     let answers = replay(server, &here).await;
@@ -227,7 +226,7 @@ async fn curl(page: &Page, command: &Command) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn every_command_does_what_its_page_says() {
+async fn every_command_works_as_its_page_shows() {
     let mut wrong = Vec::new();
     let mut done = 0;
     for page in pages().into_iter().chain(examples()) {
@@ -279,14 +278,14 @@ async fn an_unknown_command_is_noticed() {
 }
 
 #[test]
-fn the_list_of_what_is_not_run_has_nothing_that_no_page_says() {
+fn every_command_that_is_not_run_is_on_a_page() {
     let all: Vec<Page> = pages().into_iter().chain(examples()).collect();
     let said: Vec<Command> = all.iter().flat_map(commands).collect();
     for known in not_run::LIST {
         assert!(
             said.iter()
                 .any(|command| command.text.starts_with(known.begins)),
-            "no page says `{}`",
+            "no page contains `{}`",
             known.begins
         );
     }

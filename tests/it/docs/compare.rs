@@ -30,9 +30,9 @@ fn every_row_has_a_cell_for_every_peer() {
         let is_heading = row[0].starts_with("**");
         let is_head_or_rule = row[0].is_empty() || row[0].starts_with("---");
         for cell in &row[1..] {
-            let says_something = !cell.is_empty();
+            let has_text = !cell.is_empty();
             assert!(
-                says_something != is_heading || is_head_or_rule,
+                has_text != is_heading || is_head_or_rule,
                 "in {:?}: {cell:?}",
                 row[0]
             );

@@ -21,7 +21,7 @@ fn broken(page: &Page, target: &str) -> Option<String> {
     };
     if let Some(item) = path.strip_prefix("crate::") {
         if !is_guide(page) {
-            return Some("only rustdoc knows items".to_owned());
+            return Some("only rustdoc resolves items".to_owned());
         }
         // Items are for rustdoc to find; it does not look at what comes after `#`.
         let guide = item.strip_prefix("docs::");

@@ -27,7 +27,7 @@ fn the_quotas_in_its_tables_are_quotas() {
 }
 
 #[test]
-fn its_file_says_what_its_program_says() {
+fn file_and_program_define_the_same_policy() {
     use tollgate::config::Config;
     use tollgate::headers::HeaderSet;
     use tollgate::policy::{AppliedRule, ExplainRequest};

@@ -135,6 +135,8 @@ fn add(words: &[String]) -> Result<(), String> {
             }
         } else if word == "--path" {
             words.next().ok_or("no path after --path")?;
+        } else if word == "--no-default-features" {
+            // No argument.
         } else if word == manifest.name() {
             is_ours = true;
         } else if !Manifest::is_used(word) {

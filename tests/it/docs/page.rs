@@ -32,7 +32,7 @@ impl Page {
         }
     }
 
-    /// What an example says of itself.
+    /// Module documentation of an example.
     fn of_example(path: &str) -> Self {
         let page = Self::read(path);
         let front = page.text.lines().map_while(|line| {

@@ -272,7 +272,7 @@ async fn two_agents_share_counters_and_the_limits_of_groups() {
         }
     };
     let followed = tokio::time::timeout(super::process::PATIENCE, followed).await;
-    followed.expect("the other knows it, too");
+    followed.expect("the other process has the override");
     assert!(one.is_allowed("g", "u").await && other.is_allowed("g", "u").await);
     assert!(!one.is_allowed("g", "u").await && !other.is_allowed("g", "u").await);
 

@@ -25,7 +25,7 @@ fn said<'a>(metadata: &'a MetadataMap, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_has_exhausted_the_resource() {
+async fn denied_call_gets_resource_exhausted() {
     let example = Example::start("grpc", &[]).await;
     let mut health = client(&example, None).await;
     for left in ["4", "3", "2", "1", "0"] {
@@ -50,7 +50,7 @@ async fn who_asks_too_often_has_exhausted_the_resource() {
     let wait: u64 = said(metadata, "retry-after").unwrap().parse().unwrap();
     assert!((1..=120).contains(&wait), "{wait} seconds");
 
-    // Other methods have not been asked too often, and streams are no exception.
+    // Other methods have quota left, and streams are limited too.
     let watched = health.watch(question()).await.unwrap();
     let policy = said(watched.metadata(), "x-ratelimit-policy");
     assert_eq!(policy, Some("ip:global:1m"));

@@ -135,7 +135,7 @@ impl Example {
         let mut stdout = BufReader::new(stdout).lines();
         let first = timeout(PATIENCE, stdout.next_line())
             .await
-            .unwrap_or_else(|_| panic!("{name} says nothing"))
+            .unwrap_or_else(|_| panic!("{name} prints nothing"))
             .unwrap()
             .unwrap_or_else(|| panic!("{name} ended without a word"));
         let address = first
@@ -165,7 +165,7 @@ impl Example {
         line.expect("a line in time").unwrap().expect("one more")
     }
 
-    /// What it says on standard error next, of those lines that have this in them.
+    /// Returns the next line on standard error that contains `with`.
     pub(crate) async fn complaint(&mut self, with: &str) -> String {
         let lines = self.stderr.as_mut().unwrap();
         loop {
@@ -181,7 +181,7 @@ impl Example {
         self.stdout = None;
     }
 
-    /// Ends it, and tells what is left of what it has said on standard error.
+    /// Stops the process and returns the rest of its standard error.
     #[cfg(unix)]
     pub(crate) async fn overheard(mut self) -> Vec<String> {
         let mut lines = self.stderr.take().unwrap();

@@ -5,7 +5,7 @@ use tokio::process::Command;
 use super::process::Example;
 use crate::curl::replay;
 
-/// The first commands that it tells people to try.
+/// Returns the commands that the example prints.
 pub(super) async fn commands<const N: usize>(example: &mut Example) -> [String; N] {
     let mut commands = Vec::new();
     while commands.len() < N {
@@ -18,7 +18,7 @@ pub(super) async fn commands<const N: usize>(example: &mut Example) -> [String; 
 }
 
 #[tokio::test]
-async fn its_commands_do_what_it_says() {
+async fn printed_commands_have_the_printed_results() {
     let mut example = Example::start("quickstart", &[]).await;
     let [alice, reports] = commands(&mut example).await;
 

@@ -289,11 +289,11 @@ async fn a_file_may_have_many_tenants() {
 #[tokio::test]
 async fn the_commands_in_its_documentation_work() {
     let mut example = Example::start("tenant_chat", &[]).await;
-    let [alice, anybody] = commands(&mut example).await;
+    let [alice, unauthenticated] = commands(&mut example).await;
     let answers = replay(example.address(), &alice).await;
     assert_eq!(answers[0].status, 200);
     assert_eq!(answers[0].number("x-ratelimit-limit"), 10);
-    let answers = replay(example.address(), &anybody).await;
+    let answers = replay(example.address(), &unauthenticated).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [200, 200, 200, 429]);
     let known = bearer(

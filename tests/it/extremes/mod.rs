@@ -8,11 +8,11 @@ use std::time::Duration;
 use tollgate::{Algorithm, Outcome, Quota, Timestamp, Usage, Window};
 
 use crate::properties::counters::{Counts, Plain, Stored};
-use crate::reference::{Reference, Told};
+use crate::reference::{ModelUsage, Reference};
 
 const NEW_YEAR: u64 = 1_735_689_600_000_000;
 const MAX: u64 = Timestamp::MAX.as_micros();
-/// What a double still counts exactly; no instant that is told lies beyond.
+/// What a double still counts exactly; no instant that is result lies beyond.
 const LAST: u64 = (1 << 53) - 1;
 
 /// The largest there are of each kind, the smallest, and some around the powers of two.
@@ -80,7 +80,7 @@ fn extreme_quotas_are_exact() {
         let limit = quota.burst();
         let mut now = NEW_YEAR;
         for round in 0..6 {
-            let mut told = None;
+            let mut result = None;
             for cost in [limit, limit - 1, 2, 1, 1, 0, limit] {
                 let expected = reference.decide(&quota, now, cost);
                 assert_eq!(
@@ -93,9 +93,9 @@ fn extreme_quotas_are_exact() {
                     expected,
                     "{quota}, round {round}"
                 );
-                told = Some(expected);
+                result = Some(expected);
             }
-            let free = told.map_or(now, |told| told.reset_at);
+            let free = result.map_or(now, |result| result.reset_at);
             now = instants(free)[round];
         }
     }
@@ -190,7 +190,11 @@ fn nothing_wraps() {
     }
 }
 
-fn both(state: &mut Plain, stored: &mut Stored, mut act: impl FnMut(&mut dyn Counts) -> Told) {
+fn both(
+    state: &mut Plain,
+    stored: &mut Stored,
+    mut act: impl FnMut(&mut dyn Counts) -> ModelUsage,
+) {
     assert_eq!(act(state), act(stored));
 }
 
@@ -259,8 +263,8 @@ fn a_cost_of_nothing_is_always_within_the_limit() {
     for quota in extremes() {
         let mut stored = Stored::new(&quota);
         for cost in [0, quota.burst(), 0] {
-            let told = stored.decide(&quota, NEW_YEAR, cost);
-            assert_eq!(told.outcome, Outcome::Allowed, "{quota}");
+            let result = stored.decide(&quota, NEW_YEAR, cost);
+            assert_eq!(result.outcome, Outcome::Allowed, "{quota}");
         }
         assert_eq!(stored.peek(&quota, NEW_YEAR, 0).used, quota.burst());
     }

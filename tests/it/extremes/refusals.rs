@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::{Counter, Limiter, MemoryStore, Quota};
 
-/// A text, and what its refusal says: field, value, what is allowed.
+/// A text, and its error: field, value, what is allowed.
 const TEXTS: &[(&str, &str)] = &[
     ("", "quota: found ``, expected a quota such as `500/hour`"),
     (

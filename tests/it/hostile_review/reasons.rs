@@ -1,4 +1,4 @@
-//! A token that one source cannot judge yet is not wrong because another source rejects it.
+//! A token that one source cannot verify yet is not wrong because another source rejects it.
 
 use axum::Router;
 use tollgate::identity::{Chain, Jwt, JwtAlgorithm, JwtKeys, KeySet};

@@ -1,4 +1,4 @@
-//! Verified tokens are remembered: not too many, not too long, and not past their keys.
+//! The cache of verified tokens: bounded, never past `exp`, never past a change of keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate::Timestamp;
 use tollgate::identity::{Identified, Jwt, JwtAlgorithm, JwtKeys, KeySet};
 
-use super::{NOW, ask, ask_at};
+use super::{NOW, identify, identify_at};
 use crate::support::tokens::{
     RSA_1, RSA_1_PRIVATE, RSA_2, RSA_2_PRIVATE, SECRET, bearer, claims, hs256, jwks, rs256, rsa_jwk,
 };
@@ -15,9 +15,9 @@ use crate::support::tokens::{
 fn a_token_is_verified_once() {
     let jwt = Jwt::hs256(SECRET).build().unwrap();
     let request = bearer(&hs256(&claims("alice")));
-    let first = ask(&jwt, &request).known();
+    let first = identify(&jwt, &request).known();
     for _ in 0..3 {
-        assert!(Arc::ptr_eq(&ask(&jwt, &request).known(), &first));
+        assert!(Arc::ptr_eq(&identify(&jwt, &request).known(), &first));
     }
     assert_eq!(jwt.cached_tokens(), 1);
 }
@@ -26,20 +26,20 @@ fn a_token_is_verified_once() {
 fn a_token_with_the_same_end_is_another() {
     let jwt = Jwt::hs256(SECRET).build().unwrap();
     let good = hs256(&claims("alice"));
-    ask(&jwt, &bearer(&good)).known();
+    identify(&jwt, &bearer(&good)).known();
     let (_, signature) = good.rsplit_once('.').unwrap();
     let other = hs256(&claims("mallory"));
     let (message, _) = other.rsplit_once('.').unwrap();
-    ask(&jwt, &bearer(&format!("{message}.{signature}"))).is_invalid();
+    identify(&jwt, &bearer(&format!("{message}.{signature}"))).is_invalid();
 }
 
 #[test]
-fn nothing_is_remembered_past_its_time() {
+fn cached_tokens_expire() {
     let jwt = Jwt::hs256(SECRET).leeway(Duration::ZERO).build().unwrap();
     let exp = NOW + 60;
     let claims = format!(r#"{{"sub":"alice","nbf":{NOW},"exp":{exp}}}"#);
     let request = bearer(&hs256(&claims));
-    let at = |micros: u64| ask_at(&jwt, &request, Timestamp::from_micros(micros));
+    let at = |micros: u64| identify_at(&jwt, &request, Timestamp::from_micros(micros));
     let first = at(NOW * 1_000_000).known();
     // Times are compared in whole seconds.
     let end = (exp + 1) * 1_000_000;
@@ -53,27 +53,27 @@ fn nothing_is_remembered_past_its_time() {
 }
 
 #[test]
-fn wrong_tokens_are_not_remembered() {
+fn wrong_tokens_are_not_cached() {
     let jwt = Jwt::hs256(SECRET).cache_capacity(4).build().unwrap();
     let good = bearer(&hs256(&claims("alice")));
-    let first = ask(&jwt, &good).known();
+    let first = identify(&jwt, &good).known();
     let other = Jwt::hs256("another secret").build().unwrap();
     for index in 0..1_000 {
         let token = hs256(&claims(&format!("mallory-{index}")));
         // Good elsewhere, wrong here, and the other way round.
-        ask(&other, &bearer(&token)).is_invalid();
-        ask(&jwt, &bearer(&token[..token.len() - 4])).is_invalid();
+        identify(&other, &bearer(&token)).is_invalid();
+        identify(&jwt, &bearer(&token[..token.len() - 4])).is_invalid();
     }
     assert_eq!((jwt.cached_tokens(), other.cached_tokens()), (1, 0));
-    assert!(Arc::ptr_eq(&ask(&jwt, &good).known(), &first));
+    assert!(Arc::ptr_eq(&identify(&jwt, &good).known(), &first));
 }
 
 #[test]
-fn no_more_are_remembered_than_there_is_room_for() {
+fn cache_is_bounded() {
     let jwt = Jwt::hs256(SECRET).cache_capacity(100).build().unwrap();
     for index in 0..1_000 {
         let token = hs256(&claims(&format!("user-{index}")));
-        ask(&jwt, &bearer(&token)).known();
+        identify(&jwt, &bearer(&token)).known();
     }
     assert!(
         (50..=100).contains(&jwt.cached_tokens()),
@@ -94,12 +94,12 @@ fn a_change_of_keys_applies_at_once() {
         bearer(&rs256(RSA_1_PRIVATE, "", &claims("alice"))),
         bearer(&rs256(RSA_2_PRIVATE, "", &claims("alice"))),
     );
-    ask(&jwt, &old).known();
-    ask(&jwt, &new).is_invalid();
+    identify(&jwt, &old).known();
+    identify(&jwt, &new).is_invalid();
 
     keys.clone().replace(JwtKeys::pem(RSA_2).unwrap());
-    ask(&jwt, &old).is_invalid();
-    ask(&jwt, &new).known();
+    identify(&jwt, &old).is_invalid();
+    identify(&jwt, &new).known();
 
     // Both for a while: the old one has to show its signature again.
     keys.replace(
@@ -108,11 +108,11 @@ fn a_change_of_keys_applies_at_once() {
             .and(JwtKeys::pem(RSA_2).unwrap()),
     );
     for request in [&old, &new] {
-        let verified = ask(&jwt, request).known();
-        assert!(Arc::ptr_eq(&ask(&jwt, request).known(), &verified));
+        let verified = identify(&jwt, request).known();
+        assert!(Arc::ptr_eq(&identify(&jwt, request).known(), &verified));
     }
     keys.replace(JwtKeys::none());
-    ask(&jwt, &old).is_invalid();
+    identify(&jwt, &old).is_invalid();
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn a_key_set_may_be_filled_later() {
         .build()
         .unwrap();
     let request = bearer(&rs256(RSA_1_PRIVATE, "", &claims("alice")));
-    ask(&jwt, &request).is_invalid();
+    identify(&jwt, &request).is_invalid();
     keys.replace(JwtKeys::jwks(jwks(&[rsa_jwk(RSA_1_PRIVATE, "")])).unwrap());
-    ask(&jwt, &request).known();
+    identify(&jwt, &request).known();
     // A key of another kind is of no use, and does no harm.
     keys.replace(JwtKeys::secret(SECRET).unwrap());
-    ask(&jwt, &request).is_invalid();
-    ask(&jwt, &bearer(&hs256(&claims("alice")))).is_invalid();
+    identify(&jwt, &request).is_invalid();
+    identify(&jwt, &bearer(&hs256(&claims("alice")))).is_invalid();
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn keys_are_chosen_by_name() {
         .unwrap();
     let is_good = |private: &str, kid: &str| {
         let token = rs256(private, kid, &claims("alice"));
-        match ask(&jwt, &bearer(&token)).found {
+        match identify(&jwt, &bearer(&token)).found {
             Identified::Known(_) => true,
             Identified::Invalid(_) => false,
             other => panic!("{other:?}"),
@@ -163,7 +163,7 @@ fn keys_are_chosen_by_name() {
 
     // A key without a name is held against tokens that name one.
     let jwt = Jwt::rs256_pem(RSA_1).build().unwrap();
-    ask(
+    identify(
         &jwt,
         &bearer(&rs256(RSA_1_PRIVATE, "whatever", &claims("alice"))),
     )
@@ -180,7 +180,7 @@ fn only_so_many_keys_are_tried() {
         let jwt = Jwt::builder()
             .algorithms([JwtAlgorithm::Rs256])
             .key_set(&keys);
-        ask(
+        identify(
             &jwt.build().unwrap(),
             &bearer(&rs256(RSA_1_PRIVATE, "", &claims("alice"))),
         )

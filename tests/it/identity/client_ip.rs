@@ -106,7 +106,7 @@ fn forwarded_is_read_like_it() {
 }
 
 #[test]
-fn a_proxy_that_tells_nobody_is_known_as_one() {
+fn address_of_a_proxy_without_header_is_marked_as_proxy() {
     let is_proxy = |header: ForwardedHeader, peer: &str, line: &str| {
         let request = from_peer(peer, header.as_str(), &[line.as_bytes()]);
         let found = behind(header).locate(&RequestHead::of(&request)).unwrap();
@@ -141,7 +141,7 @@ fn a_proxy_that_tells_nobody_is_known_as_one() {
     assert!(!is_proxy(ForwardedHeader::XRealIp, PROXY, "10.0.0.7"));
 }
 
-/// A proxy tells the `Host` that the client sent, quoted as it should be.
+/// A proxy passes on the `Host` of the client, correctly quoted.
 #[test]
 fn nothing_that_a_proxy_quotes_is_taken_for_an_element() {
     let client_ip = behind(ForwardedHeader::Forwarded);
@@ -206,7 +206,7 @@ fn only_the_header_that_was_named_counts() {
 }
 
 #[test]
-fn nobody_is_trusted_by_default() {
+fn no_proxy_is_trusted_by_default() {
     let request = from_peer("127.0.0.1", "x-forwarded-for", &[b"203.0.113.9"]);
     assert_eq!(locate(&ClientIp::default(), &request), "127.0.0.1");
     let unchanged = ClientIp::builder().build().unwrap();
@@ -232,7 +232,7 @@ fn a_hundred_hops_are_walked_and_a_thousand_are_not() {
 }
 
 #[test]
-fn who_believes_everybody_gets_what_they_asked_for() {
+fn trusting_all_proxies_lets_every_client_choose_its_address() {
     let client_ip = ClientIp::builder()
         .trust_all_proxies_insecure()
         .build()
@@ -257,7 +257,7 @@ fn who_believes_everybody_gets_what_they_asked_for() {
 }
 
 #[test]
-fn without_a_peer_nobody_is_located() {
+fn without_a_peer_there_is_no_client_ip() {
     let request = super::request(&[("x-forwarded-for", "203.0.113.9")]);
     assert!(
         ClientIp::default()
@@ -269,7 +269,7 @@ fn without_a_peer_nobody_is_located() {
 }
 
 #[test]
-fn peers_are_told_in_several_ways() {
+fn peer_address_is_read_from_several_extensions() {
     let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 80));
     let mut request = super::request(&[]);
     let located = |request: &Request<()>| locate(&ClientIp::default(), request);

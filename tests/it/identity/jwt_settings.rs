@@ -56,7 +56,7 @@ fn algorithms_need_a_key_made_for_them() {
 #[test]
 fn keys_that_cannot_be_used() {
     let cut = &RSA_1[..RSA_1.len() / 2];
-    for pem in ["", "nonsense", SECRET, RSA_TOO_SMALL, RSA_1_PRIVATE, cut] {
+    for pem in ["", "not a key", SECRET, RSA_TOO_SMALL, RSA_1_PRIVATE, cut] {
         let refused = JwtKeys::pem(pem).unwrap_err();
         assert_eq!(refused.field(), "JWT public key");
         assert!(!refused.to_string().contains("MII"), "{refused}");
@@ -101,7 +101,7 @@ fn settings_that_make_no_sense() {
     assert_eq!(refused(good().algorithms([])), "JWT algorithms");
     let both = KeySet::new(JwtKeys::secret(SECRET).unwrap());
     assert_eq!(refused(good().key_set(&both)), "JWT keys");
-    assert_eq!(refused(good().pem("nonsense")), "JWT public key");
+    assert_eq!(refused(good().pem("not a key")), "JWT public key");
     assert_eq!(
         refused(good().leeway(Duration::from_secs(601))),
         "JWT leeway"

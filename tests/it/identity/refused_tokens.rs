@@ -4,7 +4,7 @@ use jsonwebtoken::{Algorithm, EncodingKey};
 use tollgate::Timestamp;
 use tollgate::identity::{InvalidReason, Jwt, JwtAlgorithm, JwtKeys, KeySet};
 
-use super::{NOW, ask, ask_at};
+use super::{NOW, identify, identify_at};
 use crate::support::tokens::{
     RSA_1, RSA_1_PRIVATE, RSA_2_PRIVATE, SECRET, base64url, bearer, claims, hs256, rs256, rsa_jwk,
     sign,
@@ -69,7 +69,7 @@ fn reasons_of_tokens() {
             ),
         ]
     {
-        ask(&jwt.build().unwrap(), &bearer(&token)).is_invalid_for(reason);
+        identify(&jwt.build().unwrap(), &bearer(&token)).is_invalid_for(reason);
     }
 }
 
@@ -115,15 +115,16 @@ fn values_that_are_not_a_jws_are_no_credential() {
         format!("{}.{claims}.YQ", base64url("[]")),
         format!("{}.{claims}.YQ", base64url(r#"{"alg":256}"#)),
     ] {
-        ask(&jwt, &bearer(&value)).is_absent();
+        identify(&jwt, &bearer(&value)).is_absent();
     }
-    ask(&jwt, &bearer(&format!("{header}.{claims}.YQ"))).is_invalid();
+    identify(&jwt, &bearer(&format!("{header}.{claims}.YQ"))).is_invalid();
 }
 
 #[test]
 fn a_cached_token_that_expires_has_a_reason() {
     let jwt = Jwt::hs256(SECRET).build().unwrap();
     let token = bearer(&hs256(&format!(r#"{{"sub":"alice","exp":{}}}"#, NOW + 60)));
-    ask(&jwt, &token).known();
-    ask_at(&jwt, &token, Timestamp::from_secs(NOW + 3_600)).is_invalid_for(InvalidReason::Expired);
+    identify(&jwt, &token).known();
+    identify_at(&jwt, &token, Timestamp::from_secs(NOW + 3_600))
+        .is_invalid_for(InvalidReason::Expired);
 }

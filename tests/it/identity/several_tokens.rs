@@ -2,7 +2,7 @@
 
 use tollgate::identity::{ApiKey, Chain, InvalidReason, Jwt};
 
-use super::{NOW, ask, request};
+use super::{NOW, identify, request};
 use crate::support::tokens::{SECRET, claims, hs256, tampered};
 
 fn bearer_source() -> Jwt {
@@ -39,7 +39,7 @@ fn cookies(values: &[&str]) -> http::Request<()> {
 fn authorization_lines_must_not_differ() {
     let good = format!("Bearer {}", token("alice"));
     let twice = [("authorization", good.as_str()); 3];
-    ask(&bearer_source(), &request(&twice)).known();
+    identify(&bearer_source(), &request(&twice)).known();
     let joined = format!("{good}, {good}");
     for other in [
         format!("Bearer {}", token("bob")),
@@ -49,14 +49,14 @@ fn authorization_lines_must_not_differ() {
     ] {
         for pair in [[&good, &other], [&other, &good]] {
             let lines = pair.map(|line| ("authorization", line.as_str()));
-            ask(&bearer_source(), &request(&lines)).is_ambiguous();
+            identify(&bearer_source(), &request(&lines)).is_ambiguous();
             // A source of cookies does not read the header.
-            ask(&cookie_source(), &request(&lines)).is_absent();
+            identify(&cookie_source(), &request(&lines)).is_absent();
         }
     }
-    ask(&bearer_source(), &request(&[("authorization", &joined)])).is_ambiguous();
+    identify(&bearer_source(), &request(&[("authorization", &joined)])).is_ambiguous();
     let basic = [("authorization", "Basic YTpi"); 2];
-    ask(&bearer_source(), &request(&basic)).is_absent();
+    identify(&bearer_source(), &request(&basic)).is_absent();
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn cookies_of_one_user_may_differ() {
         &[&wrong, &old, &one, &two],
     ] {
         let values: Vec<&str> = values.iter().map(|value| value.as_str()).collect();
-        let known = ask(&cookie_source(), &cookies(&values)).known();
+        let known = identify(&cookie_source(), &cookies(&values)).known();
         assert_eq!(known.get("user"), Some("alice"), "{values:?}");
     }
     let lines = [
@@ -79,37 +79,37 @@ fn cookies_of_one_user_may_differ() {
         ("cookie", format!("a=b; session=\"{one}\"")),
     ];
     let lines = lines.each_ref().map(|(name, line)| (*name, line.as_str()));
-    ask(&cookie_source(), &request(&lines)).known();
+    identify(&cookie_source(), &request(&lines)).known();
 }
 
 #[test]
 fn cookies_of_different_users_are_ambiguous() {
     let (alice, bob) = (token("alice"), token("bob"));
-    ask(&cookie_source(), &cookies(&[&alice, &bob])).is_ambiguous();
-    ask(&cookie_source(), &cookies(&[&forged("bob"), &alice])).known();
+    identify(&cookie_source(), &cookies(&[&alice, &bob])).is_ambiguous();
+    identify(&cookie_source(), &cookies(&[&forged("bob"), &alice])).known();
 }
 
 #[test]
 fn more_than_four_tokens_are_ambiguous() {
     let wrong: Vec<String> = (0..4).map(|index| forged(&format!("{index}"))).collect();
     let mut values: Vec<&str> = wrong.iter().map(String::as_str).collect();
-    ask(&cookie_source(), &cookies(&values)).is_invalid_for(InvalidReason::Signature);
+    identify(&cookie_source(), &cookies(&values)).is_invalid_for(InvalidReason::Signature);
     // A value that is there again is not another one.
     values.extend([wrong[0].as_str(); 10]);
-    ask(&cookie_source(), &cookies(&values)).is_invalid();
+    identify(&cookie_source(), &cookies(&values)).is_invalid();
     // Neither is one that is not a token.
     values.extend(["", "opaque", "a.b.c"]);
-    ask(&cookie_source(), &cookies(&values)).is_invalid();
+    identify(&cookie_source(), &cookies(&values)).is_invalid();
     let good = token("alice");
     values.push(&good);
-    ask(&cookie_source(), &cookies(&values)).is_ambiguous();
+    identify(&cookie_source(), &cookies(&values)).is_ambiguous();
 }
 
 #[test]
 fn no_valid_cookie_is_one_invalid_credential() {
     let (old, wrong) = (expired("alice"), forged("alice"));
-    ask(&cookie_source(), &cookies(&[&old, &wrong])).is_invalid_for(InvalidReason::Signature);
-    ask(&cookie_source(), &cookies(&[&old, &old])).is_invalid_for(InvalidReason::Expired);
+    identify(&cookie_source(), &cookies(&[&old, &wrong])).is_invalid_for(InvalidReason::Signature);
+    identify(&cookie_source(), &cookies(&[&old, &old])).is_invalid_for(InvalidReason::Expired);
 }
 
 #[test]
@@ -119,11 +119,11 @@ fn a_token_over_the_size_limit_is_not_verified() {
         let jwt = Jwt::hs256(SECRET).max_token_bytes(bytes).cookie("session");
         jwt.build().unwrap()
     };
-    ask(&jwt(token.len()), &cookies(&[&token])).known();
-    ask(&jwt(token.len() - 1), &cookies(&[&token])).is_too_large();
+    identify(&jwt(token.len()), &cookies(&[&token])).known();
+    identify(&jwt(token.len() - 1), &cookies(&[&token])).is_too_large();
     // Also beside a valid one, and if it is not a token at all.
     let long = "x".repeat(token.len() + 1);
-    ask(&jwt(token.len()), &cookies(&[&token, &long])).is_too_large();
+    identify(&jwt(token.len()), &cookies(&[&token, &long])).is_too_large();
 }
 
 #[test]
@@ -133,12 +133,12 @@ fn tokens_of_a_rejected_request_are_not_verified() {
     let of_exp = |exp| hs256(&format!(r#"{{"sub":"alice","exp":{}}}"#, NOW + exp));
     let tokens: Vec<String> = (60..65).map(of_exp).collect();
     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-    ask(&jwt, &cookies(&tokens)).is_ambiguous();
+    identify(&jwt, &cookies(&tokens)).is_ambiguous();
     assert_eq!(jwt.cached_tokens(), 0);
     let long = "x".repeat(401);
-    ask(&jwt, &cookies(&[tokens[0], &long])).is_too_large();
+    identify(&jwt, &cookies(&[tokens[0], &long])).is_too_large();
     assert_eq!(jwt.cached_tokens(), 0);
-    ask(&jwt, &cookies(&tokens[..4])).known();
+    identify(&jwt, &cookies(&tokens[..4])).known();
     assert_eq!(jwt.cached_tokens(), 4);
 }
 
@@ -161,7 +161,7 @@ fn bearer_token_and_cookie_must_be_of_one_user() {
             .then(Chain::new().then(()).then(cookie_source())),
     ];
     for chain in &chains {
-        let of = |bearer: &str, cookie: &str| ask(chain, &both(bearer, cookie));
+        let of = |bearer: &str, cookie: &str| identify(chain, &both(bearer, cookie));
         of(&token("alice"), &token("alice")).known();
         of(&token("alice"), &refreshed("alice")).known();
         of(&token("alice"), &token("bob")).is_ambiguous();
@@ -184,19 +184,19 @@ fn a_token_without_user_beside_a_token_with_one() {
     let anon = hs256(&format!(r#"{{"role":"anon","exp":{}}}"#, NOW + 60));
     let chain = Chain::new().then(bearer_source()).then(cookie_source());
     for request in [both(&anon, &token("alice")), both(&token("alice"), &anon)] {
-        let known = ask(&chain, &request).known();
+        let known = identify(&chain, &request).known();
         assert_eq!(known.get("user"), Some("alice"));
     }
-    ask(&chain, &both(&anon, &anon)).unauthenticated();
+    identify(&chain, &both(&anon, &anon)).unauthenticated();
     for (refused, reason) in [
         (forged("alice"), InvalidReason::Signature),
         (expired("alice"), InvalidReason::Expired),
     ] {
         for request in [both(&anon, &refused), both(&refused, &anon)] {
-            let identity = ask(&chain, &request).partly_invalid_for(reason);
+            let identity = identify(&chain, &request).partly_invalid_for(reason);
             assert_eq!(identity.primary(), None);
         }
-        ask(&cookie_source(), &cookies(&[&anon, &refused])).partly_invalid_for(reason);
+        identify(&cookie_source(), &cookies(&[&anon, &refused])).partly_invalid_for(reason);
     }
 }
 
@@ -210,12 +210,12 @@ fn an_api_key_beside_a_token_is_not_ambiguous() {
     ]);
     let token_first = Chain::new().then(bearer_source()).then(key());
     assert_eq!(
-        ask(&token_first, &request).known().get("user"),
+        identify(&token_first, &request).known().get("user"),
         Some("alice")
     );
     let key_first = Chain::new()
         .then(Chain::new().then(key()))
         .then(bearer_source());
-    let known = ask(&key_first, &request).known();
+    let known = identify(&key_first, &request).known();
     assert_eq!(known.primary().unwrap().0, "api-key");
 }

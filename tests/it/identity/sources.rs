@@ -9,7 +9,7 @@ use tollgate::identity::{
     UserIdHeader,
 };
 
-use super::{ask, request};
+use super::{identify, request};
 
 #[derive(Clone)]
 struct Account {
@@ -25,44 +25,44 @@ fn with_extension<T: Clone + Send + Sync + 'static>(extension: T) -> Request<()>
 #[test]
 fn what_an_outer_layer_has_verified() {
     let source = Authenticated::extension(|account: &Account| Identity::user(account.id));
-    ask(&source, &request(&[])).is_absent();
-    let alice = ask(&source, &with_extension(Account { id: "alice" })).known();
+    identify(&source, &request(&[])).is_absent();
+    let alice = identify(&source, &with_extension(Account { id: "alice" })).known();
     assert_eq!(alice.primary(), Some(("user", "alice")));
-    ask(&source, &with_extension(Account { id: "" })).is_invalid();
+    identify(&source, &with_extension(Account { id: "" })).is_invalid();
 
     let some = Authenticated::extension(|account: &Account| {
         (account.id != "guest").then(|| Identity::user(account.id))
     });
-    ask(&some, &with_extension(Account { id: "guest" })).is_absent();
+    identify(&some, &with_extension(Account { id: "guest" })).is_absent();
 }
 
 #[test]
 fn an_identity_may_be_the_extension() {
     let source = Authenticated::identity();
-    ask(&source, &request(&[])).is_absent();
-    let plain = ask(&source, &with_extension(Identity::user("alice"))).known();
+    identify(&source, &request(&[])).is_absent();
+    let plain = identify(&source, &with_extension(Identity::user("alice"))).known();
     assert_eq!(plain.primary(), Some(("user", "alice")));
     let bob = Arc::new(Identity::user("bob"));
-    let shared = ask(&source, &with_extension(Arc::clone(&bob))).known();
+    let shared = identify(&source, &with_extension(Arc::clone(&bob))).known();
     assert!(Arc::ptr_eq(&shared, &bob));
 }
 
 #[test]
 fn a_user_header_is_one_plain_line() {
     let source = UserIdHeader::trusted("X-User-ID").unwrap();
-    ask(&source, &request(&[])).is_absent();
-    let alice = ask(&source, &request(&[("x-user-id", "alice|42")])).known();
+    identify(&source, &request(&[])).is_absent();
+    let alice = identify(&source, &request(&[("x-user-id", "alice|42")])).known();
     assert_eq!(alice.primary(), Some(("user", "alice|42")));
     let long = "a".repeat(257);
     for wrong in ["", "two words", "caf\u{e9}", "tab\tbed", &long] {
-        ask(&source, &request(&[("x-user-id", wrong)])).is_invalid();
+        identify(&source, &request(&[("x-user-id", wrong)])).is_invalid();
     }
     let twice = [("x-user-id", "alice"), ("x-user-id", "alice")];
-    ask(&source, &request(&twice)).known();
+    identify(&source, &request(&twice)).known();
     let different = [("x-user-id", "alice"), ("x-user-id", "bob")];
-    ask(&source, &request(&different)).is_ambiguous();
+    identify(&source, &request(&different)).is_ambiguous();
     assert!(
-        ask(&source, &request(&[("x-user-id", &long[..256])]))
+        identify(&source, &request(&[("x-user-id", &long[..256])]))
             .known()
             .get("user")
             .is_some()
@@ -80,13 +80,13 @@ fn api_keys_are_verified_by_a_closure() {
         Some(Identity::new("api-key", name))
     })
     .unwrap();
-    ask(&source, &request(&[])).is_absent();
-    let good = ask(&source, &request(&[("x-api-key", "good-1")]));
+    identify(&source, &request(&[])).is_absent();
+    let good = identify(&source, &request(&[("x-api-key", "good-1")]));
     assert_eq!(good.known().primary(), Some(("api-key", "1")));
-    ask(&source, &request(&[("x-api-key", "bad-1")])).is_invalid_for(InvalidReason::ApiKey);
+    identify(&source, &request(&[("x-api-key", "bad-1")])).is_invalid_for(InvalidReason::ApiKey);
     // The closure gives an identity without a value.
-    ask(&source, &request(&[("x-api-key", "good-")])).is_invalid();
-    ask(&source, &request(&[("x-api-key", "")])).is_absent();
+    identify(&source, &request(&[("x-api-key", "good-")])).is_invalid();
+    identify(&source, &request(&[("x-api-key", "")])).is_absent();
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn api_keys_in_several_lines_or_over_the_size_limit() {
     ] {
         let with = |keys: &[&str]| {
             let headers: Vec<_> = keys.iter().map(|key| ("x-api-key", *key)).collect();
-            ask(&source, &request(&headers))
+            identify(&source, &request(&headers))
         };
         with(&["good-1", "good-1", "good-1"]).known();
         with(&["good-1", "good-2"]).is_ambiguous();
@@ -113,20 +113,20 @@ fn api_keys_in_several_lines_or_over_the_size_limit() {
 #[test]
 fn known_api_keys_become_digests() {
     let source = ApiKey::known("x-api-key", ["abc", "def"]).unwrap();
-    let one = ask(&source, &request(&[("x-api-key", "abc")])).known();
+    let one = identify(&source, &request(&[("x-api-key", "abc")])).known();
     // SHA-256 of "abc", as FIPS 180 has it.
     let expected = Some(("api-key", "ba7816bf8f01cfea414140de5dae2223"));
     assert_eq!(one.primary(), expected);
-    let other = ask(&source, &request(&[("x-api-key", "def")])).known();
+    let other = identify(&source, &request(&[("x-api-key", "def")])).known();
     assert_ne!(one, other);
     for wrong in ["ab", "abcd", "ABC", " "] {
-        ask(&source, &request(&[("x-api-key", wrong)])).is_invalid();
+        identify(&source, &request(&[("x-api-key", wrong)])).is_invalid();
     }
     assert!(!format!("{source:?}").contains("abc"));
 
     let any = ApiKey::any_insecure("x-api-key").unwrap();
     assert_eq!(
-        ask(&any, &request(&[("x-api-key", "abc")]))
+        identify(&any, &request(&[("x-api-key", "abc")]))
             .known()
             .primary(),
         expected
@@ -145,10 +145,10 @@ fn known_api_keys_become_digests() {
 #[test]
 fn a_closure_over_the_head() {
     let source = Custom::new(|head| Some(Identity::new("device", head.header("x-device")?)));
-    ask(&source, &request(&[])).is_absent();
-    let device = ask(&source, &request(&[("x-device", "d1")])).known();
+    identify(&source, &request(&[])).is_absent();
+    let device = identify(&source, &request(&[("x-device", "d1")])).known();
     assert_eq!(device.primary(), Some(("device", "d1")));
-    ask(&source, &request(&[("x-device", "")])).is_invalid();
+    identify(&source, &request(&[("x-device", "")])).is_invalid();
 }
 
 /// A source that always answers the same.
@@ -166,24 +166,27 @@ fn user(name: &str) -> Always {
 }
 
 #[test]
-fn the_first_who_knows_wins() {
+fn first_source_that_identifies_the_caller_applies() {
     let nothing = request(&[]);
-    ask(&Chain::new(), &nothing).is_absent();
-    ask(&(), &nothing).is_absent();
+    identify(&Chain::new(), &nothing).is_absent();
+    identify(&(), &nothing).is_absent();
 
     let chain = Chain::new()
         .then(())
         .then(Always(Identified::Absent))
         .then(user("alice"))
         .then(user("bob"));
-    assert_eq!(ask(&chain, &nothing).known().get("user"), Some("alice"));
+    assert_eq!(
+        identify(&chain, &nothing).known().get("user"),
+        Some("alice")
+    );
     assert_eq!(chain.len(), 4);
 
     // An invalid credential does not hide a valid one, and is reported if there is none.
     let invalid = Chain::new().then(Always(Identified::Invalid(InvalidReason::Signature)));
     let later = invalid.clone().then(user("bob"));
-    assert_eq!(ask(&later, &nothing).known().get("user"), Some("bob"));
-    ask(&invalid.clone().then(Always(Identified::Absent)), &nothing)
+    assert_eq!(identify(&later, &nothing).known().get("user"), Some("bob"));
+    identify(&invalid.clone().then(Always(Identified::Absent)), &nothing)
         .is_invalid_for(InvalidReason::Signature);
 }
 
@@ -204,7 +207,7 @@ fn a_reason_that_is_charged_is_reported_first() {
         let chain = sources
             .into_iter()
             .fold(Chain::new(), |chain, source| chain.then(Arc::clone(source)));
-        ask(&chain, &nothing).is_invalid_for(reason);
+        identify(&chain, &nothing).is_invalid_for(reason);
     }
 }
 
@@ -213,7 +216,7 @@ fn an_empty_subject_is_charged_after_an_expired_token() {
     let chain = Chain::new()
         .then(Always(Identified::Invalid(InvalidReason::Expired)))
         .then(user(""));
-    ask(&chain, &request(&[])).is_invalid_for(InvalidReason::Custom);
+    identify(&chain, &request(&[])).is_invalid_for(InvalidReason::Custom);
 }
 
 /// A token source of the application.
@@ -245,7 +248,7 @@ fn tokens_of_own_sources_must_be_of_one_user() {
             .then(own("bob")),
     ];
     for chain in ambiguous {
-        ask(&chain, &nothing).is_ambiguous();
+        identify(&chain, &nothing).is_ambiguous();
     }
     let known = [
         Chain::new().then(own("alice")).then(own("alice")),
@@ -260,20 +263,23 @@ fn tokens_of_own_sources_must_be_of_one_user() {
             .then(Arc::new(Chain::new().then(user("bob")).then(own("alice")))),
     ];
     for chain in known {
-        assert_eq!(ask(&chain, &nothing).known().get("user"), Some("alice"));
+        assert_eq!(
+            identify(&chain, &nothing).known().get("user"),
+            Some("alice")
+        );
     }
 }
 
 #[test]
-fn an_identity_without_subject_applies_only_if_no_source_knows_the_caller() {
+fn identity_without_subject_applies_only_if_no_source_authenticates_the_caller() {
     let nothing = request(&[]);
     let service = Identity::unauthenticated().role("service");
     let first = Chain::new().then(Always(Identified::Known(Arc::new(service.clone()))));
-    assert_eq!(*ask(&first, &nothing).known(), service);
+    assert_eq!(*identify(&first, &nothing).known(), service);
     let invalid = Always(Identified::Invalid(InvalidReason::ApiKey));
-    let beside = ask(&first.clone().then(invalid), &nothing);
+    let beside = identify(&first.clone().then(invalid), &nothing);
     assert_eq!(*beside.partly_invalid_for(InvalidReason::ApiKey), service);
-    let known = ask(&first.then(user("bob")), &nothing).known();
+    let known = identify(&first.then(user("bob")), &nothing).known();
     assert_eq!(known.primary(), Some(("user", "bob")));
 }
 
@@ -285,17 +291,17 @@ fn rejections_end_the_search() {
             .then(Always(Identified::Invalid(InvalidReason::Custom)))
             .then(Always(rejected.clone()))
             .then(user("bob"));
-        let found = ask(&chain, &nothing).found;
+        let found = identify(&chain, &nothing).found;
         assert_eq!(format!("{found:?}"), format!("{rejected:?}"));
     }
 }
 
 #[test]
-fn nobody_is_known_by_nothing() {
+fn empty_subject_is_invalid() {
     let nothing = request(&[]);
-    ask(&Chain::new().then(user("")), &nothing).is_invalid();
+    identify(&Chain::new().then(user("")), &nothing).is_invalid();
     let later = Chain::new().then(user("")).then(user("bob"));
-    assert_eq!(ask(&later, &nothing).known().get("user"), Some("bob"));
+    assert_eq!(identify(&later, &nothing).known().get("user"), Some("bob"));
 }
 
 #[test]
@@ -303,7 +309,7 @@ fn chains_nest_and_are_shared() {
     let inner: Arc<dyn Identify> = Arc::new(Chain::new().then(user("alice")));
     let outer = Chain::new().then(Arc::clone(&inner)).then(inner);
     assert_eq!(
-        ask(&outer, &request(&[])).known().get("user"),
+        identify(&outer, &request(&[])).known().get("user"),
         Some("alice")
     );
 }

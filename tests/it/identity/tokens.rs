@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tollgate::Timestamp;
 use tollgate::identity::{Identified, Jwt, JwtAlgorithm, JwtBuilder};
 
-use super::{NOW, ask, ask_at, request};
+use super::{NOW, identify, identify_at, request};
 use crate::support::tokens::{
     ED25519, ED25519_PRIVATE, P256, P256_PRIVATE, P384, P384_PRIVATE, RSA_1, RSA_1_PRIVATE,
     RSA_2_PRIVATE, SECRET, base64url, bearer, claims, hs256, rs256, sign,
@@ -20,7 +20,7 @@ fn jwt() -> Jwt {
 /// The user that a token signed with the secret names; `None` if it is not accepted.
 fn user(jwt: JwtBuilder, claims: &str) -> Option<String> {
     let jwt = jwt.build().unwrap();
-    match ask(&jwt, &bearer(&hs256(claims))).found {
+    match identify(&jwt, &bearer(&hs256(claims))).found {
         Identified::Known(identity) => Some(identity.get("user").unwrap().to_owned()),
         Identified::Invalid(_) => None,
         other => panic!("{other:?}"),
@@ -29,7 +29,7 @@ fn user(jwt: JwtBuilder, claims: &str) -> Option<String> {
 
 fn issuer(jwt: JwtBuilder, claims: &str) -> Option<String> {
     let jwt = jwt.build().unwrap();
-    let known = ask(&jwt, &bearer(&hs256(claims))).known();
+    let known = identify(&jwt, &bearer(&hs256(claims))).known();
     known.issuer().map(str::to_owned)
 }
 
@@ -38,7 +38,7 @@ fn user_by_default(claims: &str) -> Option<String> {
 }
 
 #[test]
-fn a_good_token_says_who() {
+fn valid_token_identifies_the_user() {
     let jwt = Jwt::hs256(SECRET)
         .tier("app_metadata.plan")
         .tenant("tenant_id")
@@ -51,7 +51,7 @@ fn a_good_token_says_who() {
             "roles":["editor","service",7],"claims":{{"group":"g1"}}}}"#,
         NOW + 60
     );
-    let alice = ask(&jwt, &bearer(&hs256(&claims))).known();
+    let alice = identify(&jwt, &bearer(&hs256(&claims))).known();
     assert_eq!(alice.primary(), Some(("user", "alice")));
     assert_eq!(alice.tier_name(), Some("team"));
     assert_eq!(alice.get("tenant"), Some("acme"));
@@ -92,7 +92,7 @@ fn every_algorithm_verifies_its_own() {
             theirs,
             &key,
         );
-        let alice = ask(&jwt, &bearer(&token)).known();
+        let alice = identify(&jwt, &bearer(&token)).known();
         assert_eq!(alice.get("user"), Some("alice"), "{ours}");
 
         // One bit of the signature, and of the claims.
@@ -101,10 +101,10 @@ fn every_algorithm_verifies_its_own() {
             let other = if text.starts_with('A') { "B" } else { "A" };
             format!("{other}{}", &text[1..])
         };
-        ask(&jwt, &bearer(&format!("{message}.{}", swap(signature)))).is_invalid();
+        identify(&jwt, &bearer(&format!("{message}.{}", swap(signature)))).is_invalid();
         let (header, _) = message.split_once('.').unwrap();
         let claims = base64url(claims("mallory"));
-        ask(&jwt, &bearer(&format!("{header}.{claims}.{signature}"))).is_invalid();
+        identify(&jwt, &bearer(&format!("{header}.{claims}.{signature}"))).is_invalid();
     }
 }
 
@@ -129,10 +129,10 @@ fn signatures_by_anything_else_are_forged() {
             sign(hs256_header, &good, Algorithm::HS512, &key)
         },
     ] {
-        ask(&jwt(), &bearer(&token)).is_invalid();
+        identify(&jwt(), &bearer(&token)).is_invalid();
     }
     for header in [r#"{"alg":"none"}"#, hs256_header] {
-        ask(&jwt(), &bearer(&unsigned(header))).is_absent();
+        identify(&jwt(), &bearer(&unsigned(header))).is_absent();
     }
 }
 
@@ -140,16 +140,16 @@ fn signatures_by_anything_else_are_forged() {
 fn a_public_key_is_no_secret() {
     let jwt = Jwt::rs256_pem(RSA_1).build().unwrap();
     let good = rs256(RSA_1_PRIVATE, "", &claims("alice"));
-    ask(&jwt, &bearer(&good)).known();
-    // Whoever has the public key signs with it, as if it were a secret.
+    identify(&jwt, &bearer(&good)).known();
+    // An attacker signs with the public key as if it were a secret.
     for secret in [RSA_1.as_bytes(), RSA_1.trim().as_bytes()] {
         let key = EncodingKey::from_secret(secret);
         for header in [r#"{"alg":"HS256"}"#, r#"{"alg":"RS256"}"#] {
             let forged = sign(header, &claims("alice"), Algorithm::HS256, &key);
-            ask(&jwt, &bearer(&forged)).is_invalid();
+            identify(&jwt, &bearer(&forged)).is_invalid();
         }
     }
-    ask(&jwt, &bearer(&rs256(RSA_2_PRIVATE, "", &claims("alice")))).is_invalid();
+    identify(&jwt, &bearer(&rs256(RSA_2_PRIVATE, "", &claims("alice")))).is_invalid();
     // It cannot even be configured.
     let refused = Jwt::hs256(RSA_1).build().unwrap_err();
     assert_eq!(refused.iter().next().unwrap().field(), "JWT secret");
@@ -159,7 +159,7 @@ fn a_public_key_is_no_secret() {
 fn headers_that_cannot_be_trusted() {
     let key = EncodingKey::from_secret(SECRET.as_bytes());
     let signed = |header: &str| sign(header, &claims("alice"), Algorithm::HS256, &key);
-    ask(&jwt(), &bearer(&signed(r#"{"alg":"HS256","x":1}"#))).known();
+    identify(&jwt(), &bearer(&signed(r#"{"alg":"HS256","x":1}"#))).known();
     for header in [
         "{}",
         "[]",
@@ -170,7 +170,7 @@ fn headers_that_cannot_be_trusted() {
         r#"{"alg":["HS256"]}"#,
         r#"{"alg":"HS256""#,
     ] {
-        ask(&jwt(), &bearer(&signed(header))).is_absent();
+        identify(&jwt(), &bearer(&signed(header))).is_absent();
     }
     for header in [
         r#"{"alg":"hs256"}"#,
@@ -178,7 +178,7 @@ fn headers_that_cannot_be_trusted() {
         r#"{"alg":"HS256","kid":7}"#,
         r#"{"alg":"HS256","crit":["exp"]}"#,
     ] {
-        ask(&jwt(), &bearer(&signed(header))).is_invalid();
+        identify(&jwt(), &bearer(&signed(header))).is_invalid();
     }
 }
 
@@ -192,7 +192,7 @@ fn texts_around_a_token_are_no_tokens() {
         format!("{head}{}", char::from(last + 1))
     };
     for text in [head, &other_spelling] {
-        ask(&jwt(), &bearer(text)).is_invalid();
+        identify(&jwt(), &bearer(text)).is_invalid();
     }
     let without_signature = good.rsplit_once('.').unwrap().0;
     for text in [
@@ -206,7 +206,7 @@ fn texts_around_a_token_are_no_tokens() {
         &good.replace('.', ".."),
         &format!("{}.{}.{}", "é", "é", "é"),
     ] {
-        ask(&jwt(), &bearer(text)).is_absent();
+        identify(&jwt(), &bearer(text)).is_absent();
     }
 }
 
@@ -254,8 +254,8 @@ fn both_sides_of_every_edge_in_time() {
         let good_at = |micros: u64| {
             let jwt = Jwt::hs256(SECRET).leeway(Duration::from_secs(leeway));
             let jwt = jwt.build().unwrap();
-            let asked = ask_at(&jwt, &bearer(&token), Timestamp::from_micros(micros));
-            matches!(asked.found, Identified::Known(_))
+            let result = identify_at(&jwt, &bearer(&token), Timestamp::from_micros(micros));
+            matches!(result.found, Identified::Known(_))
         };
         let (from, until) = ((nbf - leeway) * 1_000_000, (exp + leeway + 1) * 1_000_000);
         assert!(!good_at(from - 1), "{leeway}");
@@ -309,19 +309,19 @@ fn a_verified_token_without_user_is_unauthenticated() {
         &too_long,
     ] {
         let claims = format!(r#"{{"sub":{sub},{more}}}"#);
-        let found = ask(&jwt(), &bearer(&hs256(&claims))).unauthenticated();
+        let found = identify(&jwt(), &bearer(&hs256(&claims))).unauthenticated();
         assert_eq!(found.get("user"), None, "{sub}");
         assert_eq!(found.get("tenant"), Some("7"));
         assert_eq!(found.roles().collect::<Vec<_>>(), ["service_role"]);
         assert_eq!((found.tier_name(), found.issuer()), (None, None));
     }
-    let anon = ask(&jwt(), &bearer(&hs256(&format!("{{{more}}}")))).unauthenticated();
+    let anon = identify(&jwt(), &bearer(&hs256(&format!("{{{more}}}")))).unauthenticated();
     assert_eq!(anon.get("user"), None);
     // Cached like every token that is accepted.
     let jwt = jwt();
     let request = bearer(&hs256(&format!("{{{more}}}")));
-    ask(&jwt, &request).unauthenticated();
-    ask(&jwt, &request).unauthenticated();
+    identify(&jwt, &request).unauthenticated();
+    identify(&jwt, &request).unauthenticated();
     assert_eq!(jwt.cached_tokens(), 1);
 }
 
@@ -344,7 +344,7 @@ fn bombs_do_not_go_off() {
     };
     assert_eq!(user_by_default(&deep(100)).as_deref(), Some("alice"));
     assert_eq!(user_by_default(&deep(2_500)), None);
-    ask(&jwt(), &bearer(&hs256(""))).is_absent();
+    identify(&jwt(), &bearer(&hs256(""))).is_absent();
     for claims in ["[]", "null", "\"x\"", "{", "{}x", "{\"sub\":\"\\ud800\"}"] {
         assert_eq!(user_by_default(claims), None, "{claims}");
     }
@@ -361,14 +361,14 @@ fn a_token_over_16_kib_is_too_large() {
     };
     let fits = padded(12_150);
     assert!((16_000..=16_384).contains(&fits.len()), "{}", fits.len());
-    ask(&jwt(), &bearer(&fits)).known();
-    ask(&jwt(), &bearer(&padded(12_300))).is_too_large();
+    identify(&jwt(), &bearer(&fits)).known();
+    identify(&jwt(), &bearer(&padded(12_300))).is_too_large();
 }
 
 #[test]
 fn the_bearer_scheme_and_no_other() {
     let token = hs256(&claims("alice"));
-    let with = |value: &str| ask(&jwt(), &request(&[("authorization", value)]));
+    let with = |value: &str| identify(&jwt(), &request(&[("authorization", value)]));
     for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
         with(&format!("{scheme} {token}")).known();
     }
@@ -379,24 +379,24 @@ fn the_bearer_scheme_and_no_other() {
     for opaque in ["Bearer", "Bearer ", "Bearer x", "Bearer a b"] {
         with(opaque).is_absent();
     }
-    ask(&jwt(), &request(&[])).is_absent();
+    identify(&jwt(), &request(&[])).is_absent();
 }
 
 #[test]
 fn cookies() {
     let jwt = Jwt::hs256(SECRET).cookie("session").build().unwrap();
     let token = hs256(&claims("alice"));
-    ask(&jwt, &bearer(&token)).is_absent();
+    identify(&jwt, &bearer(&token)).is_absent();
     for line in [
         format!("session={token}"),
         format!("a=b; session={token}; c=d"),
         format!("mysession=x;session=\"{token}\""),
         format!("broken; session = {token}"),
     ] {
-        ask(&jwt, &request(&[("cookie", &line)])).known();
+        identify(&jwt, &request(&[("cookie", &line)])).known();
     }
     let lines = [("cookie", "a=b"), ("cookie", &format!("session={token}"))];
-    ask(&jwt, &request(&lines)).known();
+    identify(&jwt, &request(&lines)).known();
     for line in [
         "",
         "session",
@@ -407,13 +407,13 @@ fn cookies() {
         "session=\"\"",
         "session=x",
     ] {
-        ask(&jwt, &request(&[("cookie", line)])).is_absent();
+        identify(&jwt, &request(&[("cookie", line)])).is_absent();
     }
     let signed_out = [
         ("cookie", "session="),
         ("cookie", &format!("session={token}")),
     ];
-    ask(&jwt, &request(&signed_out)).known();
+    identify(&jwt, &request(&signed_out)).known();
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn the_same_name_from_two_issuers_is_two_users() {
     for (claims, iss) in [(&one, "https://a.dev"), (&two, "https://b.dev")] {
         assert_eq!(user(both(), claims).as_deref(), Some("alice"));
         assert_eq!(issuer(both(), claims).as_deref(), Some(iss));
-        // None named: whoever the token says.
+        // No issuer configured: the issuer of the token.
         assert_eq!(user_by_default(claims).as_deref(), Some("alice"));
         assert_eq!(issuer(Jwt::hs256(SECRET), claims).as_deref(), Some(iss));
     }
@@ -490,7 +490,7 @@ fn claims_are_found_by_path() {
             .build()
             .unwrap();
         let claims = format!(r#"{{"user":{{"id":"alice"}},"exp":{}{more}}}"#, NOW + 60);
-        ask(&jwt, &bearer(&hs256(&claims)))
+        identify(&jwt, &bearer(&hs256(&claims)))
     };
     let plain = identity("").known();
     assert_eq!(plain.primary(), Some(("user", "alice")));
@@ -536,7 +536,7 @@ fn nothing_secret_is_shown() {
     let jwt = Jwt::hs256(SECRET);
     let shown = format!("{jwt:?}");
     let jwt = jwt.build().unwrap();
-    ask(&jwt, &bearer(&hs256(&claims("alice")))).known();
+    identify(&jwt, &bearer(&hs256(&claims("alice")))).known();
     let shown = format!("{shown}{jwt:?}");
     for secret in ["shared", "alice", "eyJ"] {
         assert!(!shown.contains(secret), "{shown}");
@@ -561,7 +561,7 @@ proptest! {
             if *text == good || http::HeaderValue::from_str(&format!("Bearer {text}")).is_err() {
                 continue;
             }
-            let found = ask(&jwt, &bearer(text)).found;
+            let found = identify(&jwt, &bearer(text)).found;
             prop_assert!(!matches!(found, Identified::Known(_)) || text.trim() == good);
         }
     }

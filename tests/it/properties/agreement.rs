@@ -1,4 +1,4 @@
-//! The states that the crate keeps say what the whole history says, and keep their word.
+//! The state of each algorithm returns what the model computes from the whole history.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
@@ -8,7 +8,7 @@ use super::config;
 use super::counters::{Deed, Op, Plain};
 use super::quotas::{large_quotas, quotas, tiers};
 use super::traces::{Step, Walk, starts, traces};
-use crate::reference::{Reference, Told};
+use crate::reference::{ModelUsage, Reference};
 
 proptest! {
     #![proptest_config(config(20_000))]
@@ -60,10 +60,10 @@ proptest! {
         for step in &trace {
             let deed = walk.deed(step);
             let before = state.assess(&quota, deed.at, 0);
-            let told = deed.apply(&mut state);
+            let result = deed.apply(&mut state);
             let after = state.assess(&quota, deed.at, 0);
             prop_assert_eq!(after.remaining(), quota.burst().saturating_sub(after.used()));
-            match (deed.op, told.map(|told| told.outcome)) {
+            match (deed.op, result.map(|result| result.outcome)) {
                 (Op::Refund(_), _) => prop_assert!(after.remaining() >= before.remaining()),
                 (Op::Decide, Some(Outcome::Allowed)) => {
                     prop_assert_eq!(after.remaining() + deed.cost, before.remaining());
@@ -73,7 +73,7 @@ proptest! {
                 }
                 _ => prop_assert_eq!(after, before),
             }
-            walk.note(&deed, told);
+            walk.note(&deed, result);
         }
     }
 
@@ -90,8 +90,8 @@ proptest! {
         let mut state = Plain::new(&quota);
         for step in &trace {
             let deed = walk.deed(step);
-            let told = deed.apply(&mut state);
-            walk.note(&deed, told);
+            let result = deed.apply(&mut state);
+            walk.note(&deed, result);
             if deed.op == Op::Record {
                 let earlier = deed.at - back % (deed.at + 1);
                 let (then, now) = (state.assess(&quota, earlier, 0), state.assess(&quota, deed.at, 0));
@@ -109,56 +109,61 @@ fn all_comes_true(quotas: Vec<Quota>, start: u64, trace: &[Step]) -> TestCaseRes
     let mut walk = Walk::new(start, quotas);
     for step in trace {
         let deed = walk.deed(step);
-        let told = deed.apply(&mut state);
-        if let Some(told) = told {
-            comes_true(&state, &deed, told)?;
+        let result = deed.apply(&mut state);
+        if let Some(result) = result {
+            comes_true(&state, &deed, result)?;
         }
-        walk.note(&deed, told);
+        walk.note(&deed, result);
     }
     Ok(())
 }
 
-fn comes_true(state: &Plain, deed: &Deed, told: Told) -> TestCaseResult {
+fn comes_true(state: &Plain, deed: &Deed, result: ModelUsage) -> TestCaseResult {
     let Deed { quota, at, .. } = *deed;
     // Debts of centuries are cut off where instants end.
-    if told.reset_at > Timestamp::MAX.as_micros() {
+    if result.reset_at > Timestamp::MAX.as_micros() {
         return Ok(());
     }
     // What is recorded is not asked for.
     let cost = if deed.op == Op::Record { 0 } else { deed.cost };
-    let says = |at, cost| state.assess(&quota, at, cost);
+    let assess = |at, cost| state.assess(&quota, at, cost);
     let asks_for_ends = matches!(
         quota.algorithm(),
         Algorithm::FixedWindow | Algorithm::SlidingWindow
     );
-    match told.outcome {
+    match result.outcome {
         Outcome::Denied => {
-            prop_assert!(told.reset_at > at);
+            prop_assert!(result.reset_at > at);
             prop_assert!(
-                says(told.reset_at, cost).is_allowed(),
+                assess(result.reset_at, cost).is_allowed(),
                 "{:?}: too early",
                 deed
             );
-            for just_before in [told.reset_at - 1, at + (told.reset_at - at) / 2] {
-                let still = says(just_before, cost);
+            for just_before in [result.reset_at - 1, at + (result.reset_at - at) / 2] {
+                let still = assess(just_before, cost);
                 prop_assert_eq!(still.outcome(), Outcome::Denied, "{:?}: too late", deed);
-                prop_assert_eq!(still.reset_at().as_micros(), told.reset_at);
+                prop_assert_eq!(still.reset_at().as_micros(), result.reset_at);
             }
         }
         Outcome::Allowed if asks_for_ends => {
-            prop_assert!(told.reset_at > at);
-            let last = says(told.reset_at - 1, 0);
+            prop_assert!(result.reset_at > at);
+            let last = assess(result.reset_at - 1, 0);
             prop_assert_eq!(
                 last.reset_at().as_micros(),
-                told.reset_at.max(last.reset_at().as_micros())
+                result.reset_at.max(last.reset_at().as_micros())
             );
-            prop_assert!(says(told.reset_at, 0).reset_at().as_micros() > told.reset_at);
+            prop_assert!(assess(result.reset_at, 0).reset_at().as_micros() > result.reset_at);
         }
         Outcome::Allowed => {
-            prop_assert_eq!(says(told.reset_at, 0).used(), 0, "{:?}: not whole", deed);
-            if told.reset_at > at {
+            prop_assert_eq!(
+                assess(result.reset_at, 0).used(),
+                0,
+                "{:?}: not whole",
+                deed
+            );
+            if result.reset_at > at {
                 prop_assert!(
-                    says(told.reset_at - 1, 0).used() > 0,
+                    assess(result.reset_at - 1, 0).used() > 0,
                     "{:?}: whole before",
                     deed
                 );
@@ -166,8 +171,8 @@ fn comes_true(state: &Plain, deed: &Deed, told: Told) -> TestCaseResult {
         }
         _ => {
             prop_assert!(cost > quota.burst());
-            let much_later = told.reset_at + (1 << 49);
-            prop_assert_eq!(says(much_later, cost).outcome(), Outcome::ExceedsCapacity);
+            let much_later = result.reset_at + (1 << 49);
+            prop_assert_eq!(assess(much_later, cost).outcome(), Outcome::ExceedsCapacity);
         }
     }
     Ok(())

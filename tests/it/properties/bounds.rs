@@ -9,7 +9,7 @@ use super::config;
 use super::counters::{Counts, Deed, Plain};
 use super::quotas::{large_quotas, quotas, tiers};
 use super::traces::{Step, Walk, greedy_traces, starts};
-use crate::reference::Told;
+use crate::reference::ModelUsage;
 
 proptest! {
     #![proptest_config(config(15_000))]
@@ -25,16 +25,16 @@ proptest! {
         let mut state = Plain::new(&quota);
         for step in &trace {
             let deed = walk.deed(step);
-            let told = state.decide(&quota, deed.at, deed.cost);
-            match told.outcome {
+            let result = state.decide(&quota, deed.at, deed.cost);
+            match result.outcome {
                 Outcome::Allowed => admitted.push(deed.at, deed.cost),
                 Outcome::Denied => {
                     admitted.excuses(&quota, deed.at, deed.cost)?;
-                    wait_has_its_bound(&quota, &deed, told)?;
+                    wait_has_its_bound(&quota, &deed, result)?;
                 }
                 _ => {}
             }
-            walk.note(&deed, Some(told));
+            walk.note(&deed, Some(result));
         }
         admitted.keep_the_promise(&[quota], 0)?;
     }
@@ -75,28 +75,28 @@ fn changing(quotas: &[Quota], start: u64, trace: &[Step], early: u128) -> TestCa
     let mut state = Plain::new(&quotas[0]);
     for step in trace {
         let deed = walk.deed(step);
-        let told = state.decide(&deed.quota, deed.at, deed.cost);
-        if told.outcome == Outcome::Allowed {
+        let result = state.decide(&deed.quota, deed.at, deed.cost);
+        if result.outcome == Outcome::Allowed {
             admitted.push(deed.at, deed.cost);
             if deed.cost > 0 {
-                used_is_kept(&state, &deed.quota, quotas, deed.at, told)?;
+                used_is_kept(&state, &deed.quota, quotas, deed.at, result)?;
             }
         }
-        walk.note(&deed, Some(told));
+        walk.note(&deed, Some(result));
     }
     admitted.keep_the_promise(quotas, early)
 }
 
 /// A sliding window that was never over its limit makes a request of cost `c` wait for the end of the
 /// window and at most `⌊(c − 1) W / L⌋` ticks more.
-fn wait_has_its_bound(quota: &Quota, deed: &Deed, told: Told) -> TestCaseResult {
+fn wait_has_its_bound(quota: &Quota, deed: &Deed, result: ModelUsage) -> TestCaseResult {
     if quota.algorithm() == Algorithm::SlidingWindow {
         let window = quota.window().duration().as_micros();
         let tick = quota.tick().as_micros();
         let end = u128::from(deed.at) / window * window + window;
         let ticks = u128::from(deed.cost - 1) * (window / tick) / u128::from(quota.amount());
         let latest = end + ticks * tick;
-        prop_assert!(u128::from(told.reset_at) <= latest, "{quota}: {told:?}");
+        prop_assert!(u128::from(result.reset_at) <= latest, "{quota}: {result:?}");
     }
     Ok(())
 }
@@ -109,12 +109,12 @@ fn used_is_kept(
     charged: &Quota,
     quotas: &[Quota],
     now: u64,
-    told: Told,
+    result: ModelUsage,
 ) -> TestCaseResult {
     for other in quotas {
         let used = state.assess(other, now, 0).used();
         if other.tick() == charged.tick() {
-            prop_assert_eq!(used, told.used, "{} became {}", charged, other);
+            prop_assert_eq!(used, result.used, "{} became {}", charged, other);
         } else if other.tick() > charged.tick() {
             let faded = match other.algorithm() {
                 Algorithm::SlidingWindow => {
@@ -125,7 +125,7 @@ fn used_is_kept(
                 }
                 _ => 0,
             };
-            prop_assert!(used + faded >= told.used, "{} became {}", charged, other);
+            prop_assert!(used + faded >= result.used, "{} became {}", charged, other);
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use tollgate::{
     Usage, Usages,
 };
 
-use crate::reference::{Reference, Told};
+use crate::reference::{ModelUsage, Reference};
 use crate::support::store_ext::StoreExt as _;
 
 /// What can be done to a counter.
@@ -29,8 +29,8 @@ pub(crate) struct Deed {
 }
 
 impl Deed {
-    /// Does it to a counter, and says what it told. Giving back tells nothing.
-    pub(crate) fn apply(&self, counter: &mut impl Counts) -> Option<Told> {
+    /// Does it to a counter, and says what it result. Giving back tells nothing.
+    pub(crate) fn apply(&self, counter: &mut impl Counts) -> Option<ModelUsage> {
         let Self { op, at, cost, .. } = *self;
         match op {
             Op::Decide => Some(counter.decide(&self.quota, at, cost)),
@@ -46,22 +46,22 @@ impl Deed {
 
 /// A counter. The quota may have another amount each time.
 pub(crate) trait Counts {
-    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
-    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told;
-    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told;
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage;
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage;
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage;
     fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64);
 }
 
 impl Counts for Reference {
-    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         Reference::decide(self, quota, now, cost)
     }
 
-    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         Reference::peek(self, quota, now, cost)
     }
 
-    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         Reference::record(self, quota, now, cost)
     }
 
@@ -109,7 +109,7 @@ impl Plain {
 }
 
 impl Counts for Plain {
-    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = self.at_least_latest(now);
         let usage = self.state.assess(quota, now, cost);
         if usage.outcome() == Outcome::Allowed && cost > 0 {
@@ -118,12 +118,12 @@ impl Counts for Plain {
         usage.into()
     }
 
-    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = Timestamp::from_micros(now).max(self.latest.unwrap_or_default());
         self.state.peek(quota, now, cost).into()
     }
 
-    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = self.at_least_latest(now);
         if cost > 0 {
             self.state.charge(quota, now, cost);
@@ -173,7 +173,7 @@ impl<S: Store> Stored<S> {
 
     /// Whose counter it is.
     pub(crate) fn subject() -> Subject<'static> {
-        Subject::from("somebody")
+        Subject::from("alice")
     }
 
     pub(crate) fn sweep(&self, now: u64) {
@@ -184,11 +184,11 @@ impl<S: Store> Stored<S> {
     }
 
     /// Asks all but the store that is asked for single checks.
-    fn ask<T>(
+    fn call<T>(
         &self,
         quota: &Quota,
         cost: u64,
-        ask: impl Fn(&S, &Batch<'_>) -> StoreFuture<T>,
+        call: impl Fn(&S, &Batch<'_>) -> StoreFuture<T>,
     ) -> [T; 2]
     where
         T: Unpin,
@@ -199,7 +199,7 @@ impl<S: Store> Stored<S> {
         let ways = [(&self.alone, &checks[..1]), (&self.in_company, &checks[..])];
         ways.map(|(store, checks)| {
             let batch = Batch::new(checks).expect("only the amount differs");
-            ask(store, &batch).wait().expect("the store answers")
+            call(store, &batch).wait().expect("the store answers")
         })
     }
 
@@ -208,49 +208,49 @@ impl<S: Store> Stored<S> {
         &self,
         quota: &Quota,
         cost: u64,
-        ask: impl FnOnce(&S, &Check<'_>) -> StoreFuture<T>,
+        call: impl FnOnce(&S, &Check<'_>) -> StoreFuture<T>,
     ) -> T {
         let subject = Self::subject();
         let check = Check::new(&subject, &self.counter).with_cost(cost);
-        let answer = ask(&self.single, &check.with_quota(quota));
+        let answer = call(&self.single, &check.with_quota(quota));
         answer.wait().expect("the store answers")
     }
 }
 
 /// What all three say.
-fn agreed(verdicts: &[Usages; 2], single: (Usage, Timestamp)) -> Told {
-    let [alone, in_company] = verdicts;
+fn agreed(all_usages: &[Usages; 2], single: (Usage, Timestamp)) -> ModelUsage {
+    let [alone, in_company] = all_usages;
     assert_eq!(alone.usages()[0], in_company.usages()[0], "in company");
     assert_eq!((alone.usages()[0], alone.at()), single, "as a single check");
     alone.usages()[0].into()
 }
 
 impl<S: Store> Counts for Stored<S> {
-    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = Timestamp::from_micros(now);
-        let verdicts = self.ask(quota, cost, |store, batch| store.decide(batch, now));
+        let all_usages = self.call(quota, cost, |store, batch| store.decide(batch, now));
         let single = self.ask_single(quota, cost, |store, check| store.decide_one(check, now));
-        agreed(&verdicts, single)
+        agreed(&all_usages, single)
     }
 
-    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn peek(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = Timestamp::from_micros(now);
-        let verdicts = self.ask(quota, cost, |store, batch| store.peek(batch, now));
+        let all_usages = self.call(quota, cost, |store, batch| store.peek(batch, now));
         let single = self.ask_single(quota, cost, |store, check| store.peek(&only(check), now));
-        agreed(&verdicts, (single.usages()[0], single.at()))
+        agreed(&all_usages, (single.usages()[0], single.at()))
     }
 
-    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> Told {
+    fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = Timestamp::from_micros(now);
-        let verdicts = self.ask(quota, cost, |store, batch| store.record(batch, now));
+        let all_usages = self.call(quota, cost, |store, batch| store.record(batch, now));
         let single = self.ask_single(quota, cost, |store, check| store.record(&only(check), now));
-        agreed(&verdicts, (single.usages()[0], single.at()))
+        agreed(&all_usages, (single.usages()[0], single.at()))
     }
 
     fn refund(&mut self, quota: &Quota, charged_at: u64, now: u64, cost: u64) {
         let charged_at = Timestamp::from_micros(charged_at);
         let now = Timestamp::from_micros(now);
-        self.ask(quota, cost, |store, batch| {
+        self.call(quota, cost, |store, batch| {
             store.refund(batch, charged_at, now)
         });
         self.ask_single(quota, cost, |store, check| {

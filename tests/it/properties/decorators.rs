@@ -1,4 +1,4 @@
-//! What goes around a store changes no decision, or only in the direction that it says.
+//! Store decorators change no decision, or only in the documented direction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,13 +38,13 @@ fn deeds() -> impl Strategy<Value = Deed> {
 }
 
 /// Checks of these subjects and counters at these costs; another amount, where it says so.
-type Asked = Vec<(usize, usize, u64)>;
+type RequestedChecks = Vec<(usize, usize, u64)>;
 
 fn with_batch<T>(
-    asked: &Asked,
+    requested: &RequestedChecks,
     counters: &[Counter],
     larger: bool,
-    ask: impl FnOnce(&Batch<'_>) -> T,
+    call: impl FnOnce(&Batch<'_>) -> T,
 ) -> T {
     let subjects = ["alice", "bob"].map(Subject::from);
     let quotas: Vec<_> = counters
@@ -57,7 +57,7 @@ fn with_batch<T>(
             counter.quota().with_amount(amount).expect("small")
         })
         .collect();
-    let checks: Vec<Check<'_>> = merged(asked)
+    let checks: Vec<Check<'_>> = merged(requested)
         .into_iter()
         .map(|(subject, counter, cost)| {
             Check::new(&subjects[subject], &counters[counter])
@@ -65,12 +65,12 @@ fn with_batch<T>(
                 .with_cost(cost)
         })
         .collect();
-    ask(&Batch::new(&checks).expect("a valid batch"))
+    call(&Batch::new(&checks).expect("a valid batch"))
 }
 
 /// What matters of a denial: who denies, until when, and that nothing is left.
-fn told(verdict: &Usages) -> Vec<(tollgate::Outcome, u64, Timestamp)> {
-    let denied = verdict.usages().iter().filter(|usage| !usage.is_allowed());
+fn result(usages: &Usages) -> Vec<(tollgate::Outcome, u64, Timestamp)> {
+    let denied = usages.usages().iter().filter(|usage| !usage.is_allowed());
     denied
         .map(|usage| (usage.outcome(), usage.limit(), usage.reset_at()))
         .collect()
@@ -79,7 +79,7 @@ fn told(verdict: &Usages) -> Vec<(tollgate::Outcome, u64, Timestamp)> {
 proptest! {
     #![proptest_config(config(2_000))]
 
-    /// Two twins, one behind a cache: nobody can tell them apart by what they deny.
+    /// Two equal stores, one behind a cache: both deny the same requests.
     #[test]
     fn a_deny_cache_denies_what_its_store_would(
         keys in any::<(u64, u64)>(),
@@ -97,42 +97,42 @@ proptest! {
         let (plain, inner) = (store(64, 1, keys), store(64, 1, keys));
         let cached = DenyCache::new(inner);
         let mut now = NEW_YEAR;
-        let mut admitted: Vec<(Asked, bool, Timestamp)> = Vec::new();
-        for (deed, asked, gap, larger) in &trace {
+        let mut admitted: Vec<(RequestedChecks, bool, Timestamp)> = Vec::new();
+        for (deed, requested, gap, larger) in &trace {
             now += gap;
             let at = Timestamp::from_micros(now);
             let twins: [&dyn Store; 2] = [&plain, &cached];
             match deed {
                 Deed::Decide => {
                     let [one, other] = twins.map(|store| {
-                        with_batch(asked, &counters, *larger, |batch| {
+                        with_batch(requested, &counters, *larger, |batch| {
                             store.decide(batch, at).wait().unwrap()
                         })
                     });
                     prop_assert_eq!(one.is_allowed(), other.is_allowed());
-                    prop_assert_eq!(told(&one), told(&other));
+                    prop_assert_eq!(result(&one), result(&other));
                     prop_assert_eq!(one.at(), other.at());
                     if one.is_allowed() {
                         prop_assert_eq!(&one, &other);
-                        admitted.push((asked.clone(), *larger, at));
+                        admitted.push((requested.clone(), *larger, at));
                     }
                 }
                 Deed::Record => for store in twins {
-                    with_batch(asked, &counters, *larger, |batch| {
+                    with_batch(requested, &counters, *larger, |batch| {
                         let _ = store.record(batch, at).wait().unwrap();
                     });
                 },
-                Deed::Refund(ago) => if let Some((asked, larger, charged)) =
+                Deed::Refund(ago) => if let Some((requested, larger, charged)) =
                     admitted.iter().rev().nth(*ago)
                 {
                     for store in twins {
-                        with_batch(asked, &counters, *larger, |batch| {
+                        with_batch(requested, &counters, *larger, |batch| {
                             store.refund(batch, *charged, at).wait().unwrap();
                         });
                     }
                 },
                 Deed::Reset => for store in twins {
-                    with_batch(asked, &counters, *larger, |batch| {
+                    with_batch(requested, &counters, *larger, |batch| {
                         store.reset(batch).wait().unwrap();
                     });
                 },
@@ -147,7 +147,7 @@ proptest! {
     }
 
     /// Three processes take blocks from one store. Whatever they admit, the algorithm would have
-    /// admitted at that instant, had it been asked one by one: so all of its bounds hold.
+    /// admitted at that instant, had it been requested one by one: so all of its bounds hold.
     #[test]
     fn leases_admit_nothing_that_would_not_be_admitted_one_by_one(
         block in 2..12_u64,
@@ -170,7 +170,7 @@ proptest! {
             .map(|counter| State::fresh(counter.quota()))
             .collect();
         let mut now = NEW_YEAR;
-        for (process, asked, gap, also) in &requests {
+        for (process, requested, gap, also) in &requests {
             now += gap;
             let at = Timestamp::from_micros(now);
             let process = &processes[*process];
@@ -179,16 +179,16 @@ proptest! {
                 1 => process.sweep(at),
                 _ => {}
             }
-            let asked: Asked = asked.iter().map(|(counter, cost)| (0, *counter, *cost)).collect();
-            let asked = merged(&asked);
-            let verdict = with_batch(&asked, &counters, false, |batch| {
+            let requested: RequestedChecks = requested.iter().map(|(counter, cost)| (0, *counter, *cost)).collect();
+            let requested = merged(&requested);
+            let usages = with_batch(&requested, &counters, false, |batch| {
                 process.decide(batch, at).wait().unwrap()
             });
-            prop_assert_eq!(verdict.at(), at);
-            if !verdict.is_allowed() {
+            prop_assert_eq!(usages.at(), at);
+            if !usages.is_allowed() {
                 continue;
             }
-            for (_, counter, cost) in &asked {
+            for (_, counter, cost) in &requested {
                 let quota = counters[*counter].quota();
                 let usage = states[*counter].assess(quota, at, *cost);
                 prop_assert!(usage.is_allowed(), "{quota} at {now}: {usage:?}");

@@ -18,13 +18,13 @@ use crate::support::store_ext::StoreExt as _;
 const SUBJECTS: u64 = 24;
 
 /// Subject, counter and cost of a check.
-type Asked = (u64, usize, u64);
+type RequestedCheck = (u64, usize, u64);
 
 #[derive(Clone, Debug)]
 enum Act {
-    Decide(Vec<Asked>),
-    Peek(Vec<Asked>),
-    Record(Vec<Asked>),
+    Decide(Vec<RequestedCheck>),
+    Peek(Vec<RequestedCheck>),
+    Record(Vec<RequestedCheck>),
     /// Takes back the last charge.
     Refund,
     Reset(u64, usize),
@@ -61,7 +61,7 @@ proptest! {
 struct Map {
     counters: Vec<Counter>,
     states: HashMap<(u64, usize), State>,
-    last: Option<(Vec<Asked>, Timestamp)>,
+    last: Option<(Vec<RequestedCheck>, Timestamp)>,
 }
 
 impl Map {
@@ -78,20 +78,22 @@ impl Map {
             Act::Decide(checks) => self.decide(store, merged(checks), now)?,
             Act::Peek(checks) => {
                 let checks = merged(checks);
-                let verdict = self.ask(&checks, |batch| store.peek(batch, now));
-                self.agree(&verdict, &checks, false)?;
+                let usages = self.call(&checks, |batch| store.peek(batch, now));
+                self.agree(&usages, &checks, false)?;
             }
             Act::Record(checks) => {
                 let checks = merged(checks);
-                let verdict = self.ask(&checks, |batch| store.record(batch, now));
+                let usages = self.call(&checks, |batch| store.record(batch, now));
                 self.charge(&checks, now);
-                let nothing_more: Vec<Asked> =
-                    checks.iter().map(|asked| (asked.0, asked.1, 0)).collect();
-                self.agree(&verdict, &nothing_more, true)?;
+                let nothing_more: Vec<RequestedCheck> = checks
+                    .iter()
+                    .map(|requested| (requested.0, requested.1, 0))
+                    .collect();
+                self.agree(&usages, &nothing_more, true)?;
             }
             Act::Refund => self.refund(store, now),
             Act::Reset(subject, counter) => {
-                self.ask(&[(*subject, *counter, 1)], |batch| store.reset(batch));
+                self.call(&[(*subject, *counter, 1)], |batch| store.reset(batch));
                 self.states.remove(&(*subject, *counter));
             }
             Act::ResetSubject(subject) => {
@@ -118,15 +120,15 @@ impl Map {
     fn decide(
         &mut self,
         store: &MemoryStore,
-        checks: Vec<Asked>,
+        checks: Vec<RequestedCheck>,
         now: Timestamp,
     ) -> TestCaseResult {
-        let verdict = self.ask(&checks, |batch| store.decide(batch, now));
+        let usages = self.call(&checks, |batch| store.decide(batch, now));
         let allowed = checks
             .iter()
-            .all(|asked| self.says(*asked, now).is_allowed());
-        prop_assert_eq!(verdict.is_allowed(), allowed);
-        self.agree(&verdict, &checks, allowed)?;
+            .all(|requested| self.assess(*requested, now).is_allowed());
+        prop_assert_eq!(usages.is_allowed(), allowed);
+        self.agree(&usages, &checks, allowed)?;
         if allowed {
             self.charge(&checks, now);
             self.last = Some((checks, now));
@@ -138,7 +140,7 @@ impl Map {
         let Some((checks, charged_at)) = self.last.take() else {
             return;
         };
-        self.ask(&checks, |batch| store.refund(batch, charged_at, now));
+        self.call(&checks, |batch| store.refund(batch, charged_at, now));
         for (subject, counter, cost) in checks {
             let quota = self.counters[counter].quota();
             if let Some(state) = self.states.get_mut(&(subject, counter)) {
@@ -147,36 +149,45 @@ impl Map {
         }
     }
 
-    fn ask<T: Unpin>(&self, checks: &[Asked], ask: impl FnOnce(&Batch<'_>) -> StoreFuture<T>) -> T {
-        let keys: Vec<Subject<'_>> = checks.iter().map(|asked| Subject::from(asked.0)).collect();
+    fn call<T: Unpin>(
+        &self,
+        checks: &[RequestedCheck],
+        call: impl FnOnce(&Batch<'_>) -> StoreFuture<T>,
+    ) -> T {
+        let keys: Vec<Subject<'_>> = checks
+            .iter()
+            .map(|requested| Subject::from(requested.0))
+            .collect();
         let checks: Vec<Check<'_>> = keys
             .iter()
             .zip(checks)
-            .map(|(key, asked)| Check::new(key, &self.counters[asked.1]).with_cost(asked.2))
+            .map(|(key, requested)| {
+                Check::new(key, &self.counters[requested.1]).with_cost(requested.2)
+            })
             .collect();
         let batch = Batch::new(&checks).expect("a valid batch");
-        ask(&batch).wait().expect("memory answers")
+        call(&batch).wait().expect("memory answers")
     }
 
     /// Compares the usages. Without a charge, a check that has room has the usage without its cost.
-    fn agree(&self, verdict: &Usages, checks: &[Asked], charged: bool) -> TestCaseResult {
-        prop_assert_eq!(verdict.usages().len(), checks.len());
-        for (asked, usage) in checks.iter().zip(verdict.usages()) {
-            let mut expected = self.says(*asked, verdict.at());
+    fn agree(&self, usages: &Usages, checks: &[RequestedCheck], charged: bool) -> TestCaseResult {
+        prop_assert_eq!(usages.usages().len(), checks.len());
+        for (requested, usage) in checks.iter().zip(usages.usages()) {
+            let mut expected = self.assess(*requested, usages.at());
             if expected.is_allowed() && !charged {
-                expected = self.says((asked.0, asked.1, 0), verdict.at());
+                expected = self.assess((requested.0, requested.1, 0), usages.at());
             }
-            prop_assert_eq!(*usage, expected, "{:?}", asked);
+            prop_assert_eq!(*usage, expected, "{:?}", requested);
         }
         Ok(())
     }
 
-    fn says(&self, (subject, counter, cost): Asked, now: Timestamp) -> Usage {
+    fn assess(&self, (subject, counter, cost): RequestedCheck, now: Timestamp) -> Usage {
         let quota = self.counters[counter].quota();
         self.state(subject, counter).assess(quota, now, cost)
     }
 
-    fn charge(&mut self, checks: &[Asked], now: Timestamp) {
+    fn charge(&mut self, checks: &[RequestedCheck], now: Timestamp) {
         for (subject, counter, cost) in checks.iter().filter(|check| check.2 > 0) {
             let quota = *self.counters[*counter].quota();
             let mut state = self.state(*subject, *counter);

@@ -1,8 +1,7 @@
-//! The promises as properties: thousands of quotas and traces, against the reference model or
-//! against what the promise says in so many words.
+//! Property tests of the guarantees: random quotas and traces, compared with the reference model or
+//! with the guarantee itself.
 //!
-//! Every run sees the same cases. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` look elsewhere and
-//! further.
+//! Every run has the same cases, unless `PROPTEST_RNG_SEED` or `PROPTEST_CASES` is set.
 
 mod agreement;
 mod bounds;

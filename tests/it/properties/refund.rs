@@ -25,8 +25,8 @@ proptest! {
         let mut now = start;
         for step in &trace {
             let deed = walk.deed(step);
-            let told = deed.apply(&mut state);
-            walk.note(&deed, told);
+            let result = deed.apply(&mut state);
+            walk.note(&deed, result);
             now = deed.at;
         }
         let before = state.assess(&quota, now, 0);
@@ -64,14 +64,14 @@ proptest! {
             // Only what both a full and a less full counter admit, so that they stay alike.
             deed.op = Op::Decide;
             if kept.peek(&quota, deed.at, deed.cost).outcome == Outcome::Allowed {
-                let told = deed.apply(&mut kept);
+                let result = deed.apply(&mut kept);
                 deed.apply(&mut given);
                 if index == charged {
                     charge = Some(deed);
                 } else {
                     deed.apply(&mut never);
                 }
-                walk.note(&deed, told);
+                walk.note(&deed, result);
             }
             if let Some(charge) = charge.filter(|_| index == charged + given_back) {
                 given.refund(&quota, charge.at, deed.at, charge.cost);
@@ -99,8 +99,8 @@ proptest! {
         let mut state = Plain::new(&quota);
         for step in &trace {
             let deed = walk.deed(step);
-            let told = deed.apply(&mut state);
-            walk.note(&deed, told);
+            let result = deed.apply(&mut state);
+            walk.note(&deed, result);
             let before = state.assess(&quota, deed.at, 0);
             let long_over = deed.at.checked_sub(4 * micros(quota.window().duration()));
             if let Some(long_over) = long_over {

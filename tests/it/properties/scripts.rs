@@ -1,5 +1,5 @@
 //! The scripts that decide in Redis say what the whole history says, and what the states of this
-//! crate say where a model would have to be told how they round.
+//! crate say where a model would have to be result how they round.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Bench {
         }
     }
 
-    /// A counter that nobody has charged.
+    /// A counter without charges.
     fn counter(&self, quota: &Quota) -> Stored<Arc<RedisStore>> {
         for store in &self.stores {
             let subject = Stored::<Arc<RedisStore>>::subject();

@@ -65,16 +65,16 @@ proptest! {
     #[test]
     fn a_peek_changes_nothing(quota in quotas(), start in starts(), trace in traces(30)) {
         let mut walk = Walk::new(start, tiers(&quota));
-        let (mut asked, mut left_alone) = (Stored::new(&quota), Stored::new(&quota));
+        let (mut requested, mut left_alone) = (Stored::new(&quota), Stored::new(&quota));
         for step in &trace {
             let deed = walk.deed(step);
             for cost in [0, 1, deed.cost, u64::MAX] {
-                let first = asked.peek(&deed.quota, deed.at, cost);
-                prop_assert_eq!(asked.peek(&deed.quota, deed.at, cost), first);
+                let first = requested.peek(&deed.quota, deed.at, cost);
+                prop_assert_eq!(requested.peek(&deed.quota, deed.at, cost), first);
             }
-            let told = deed.apply(&mut asked);
-            prop_assert_eq!(deed.apply(&mut left_alone), told, "{:?}", deed);
-            walk.note(&deed, told);
+            let result = deed.apply(&mut requested);
+            prop_assert_eq!(deed.apply(&mut left_alone), result, "{:?}", deed);
+            walk.note(&deed, result);
         }
     }
 
@@ -100,12 +100,12 @@ proptest! {
             let batch = Batch::new(&checks).expect("a valid batch");
             let before = everything(&store, &subjects, &counters, at);
             let foretold = store.peek(&batch, at).wait().expect("memory answers");
-            let verdict = store.decide(&batch, at).wait().expect("memory answers");
-            prop_assert_eq!(foretold.is_allowed(), verdict.is_allowed());
-            if verdict.is_allowed() {
-                prop_assert_eq!(twin.decide(&batch, at).wait().expect("memory answers"), verdict);
+            let usages = store.decide(&batch, at).wait().expect("memory answers");
+            prop_assert_eq!(foretold.is_allowed(), usages.is_allowed());
+            if usages.is_allowed() {
+                prop_assert_eq!(twin.decide(&batch, at).wait().expect("memory answers"), usages);
             } else {
-                prop_assert_eq!(verdict, foretold, "a denial says how it stands");
+                prop_assert_eq!(usages, foretold, "a denial says how it stands");
                 prop_assert_eq!(everything(&store, &subjects, &counters, at), before);
             }
             prop_assert_eq!(

@@ -44,9 +44,9 @@ pub(super) fn len(store: &MemoryStore) -> usize {
 }
 
 /// Adds up the costs of checks on the same counter, because a batch may have each counter once.
-pub(super) fn merged<S: Copy + PartialEq>(asked: &[(S, usize, u64)]) -> Vec<(S, usize, u64)> {
+pub(super) fn merged<S: Copy + PartialEq>(requested: &[(S, usize, u64)]) -> Vec<(S, usize, u64)> {
     let mut merged: Vec<(S, usize, u64)> = Vec::new();
-    for (subject, counter, cost) in asked {
+    for (subject, counter, cost) in requested {
         let twin = |other: &&mut (S, usize, u64)| (other.0, other.1) == (*subject, *counter);
         match merged.iter_mut().find(twin) {
             Some(twin) => twin.2 += cost,

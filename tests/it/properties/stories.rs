@@ -100,9 +100,9 @@ fn peek_reads_the_overflow_counter() {
         let checks = [Check::new(&subject, &counter).with_cost(4)];
         let batch = Batch::new(&checks).unwrap();
         let foretold = store.peek(&batch, now()).wait().unwrap();
-        let verdict = store.decide(&batch, now()).wait().unwrap();
-        assert_eq!(foretold.is_allowed(), verdict.is_allowed(), "{name}");
-        verdict.is_allowed()
+        let usages = store.decide(&batch, now()).wait().unwrap();
+        assert_eq!(foretold.is_allowed(), usages.is_allowed(), "{name}");
+        usages.is_allowed()
     };
     assert!(decide("alice"));
     assert!(!decide("bob"), "alice has used up the overflow counter");
@@ -112,8 +112,8 @@ fn now() -> Timestamp {
     Timestamp::from_micros(NEW_YEAR)
 }
 
-fn used(verdict: &Usages) -> Vec<u64> {
-    verdict.usages().iter().map(tollgate::Usage::used).collect()
+fn used(usages: &Usages) -> Vec<u64> {
+    usages.usages().iter().map(tollgate::Usage::used).collect()
 }
 
 /// Room for one, and that one is blocked.
@@ -153,9 +153,9 @@ fn what_is_given_back_late_is_not_cut_off() {
         counter.record(&quota, last, 1);
         counter.refund(&quota, NEW_YEAR, last, (1 << 53) - 1);
     }
-    let told = bucket.peek(&quota, last, 1);
-    assert_eq!(told, reference.peek(&quota, last, 1));
-    assert_eq!(told.used, 0);
+    let result = bucket.peek(&quota, last, 1);
+    assert_eq!(result, reference.peek(&quota, last, 1));
+    assert_eq!(result.used, 0);
 }
 
 /// If room were reserved for the missing counters only, growing the table would drop the twelve expired

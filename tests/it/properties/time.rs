@@ -62,10 +62,10 @@ proptest! {
         let window = Window::months(months).expect("at most 120");
         let quota = Quota::builder(1, window).algorithm(Algorithm::FixedWindow);
         let quota = quota.build().expect("a valid quota");
-        let told = Plain::new(&quota).decide(&quota, micros, 1);
-        prop_assert_eq!(told, Reference::default().decide(&quota, micros, 1));
-        let last = Plain::new(&quota).decide(&quota, told.reset_at.min(MAX + 1) - 1, 1);
-        prop_assert_eq!(last.reset_at, told.reset_at);
+        let result = Plain::new(&quota).decide(&quota, micros, 1);
+        prop_assert_eq!(result, Reference::default().decide(&quota, micros, 1));
+        let last = Plain::new(&quota).decide(&quota, result.reset_at.min(MAX + 1) - 1, 1);
+        prop_assert_eq!(last.reset_at, result.reset_at);
     }
 }
 

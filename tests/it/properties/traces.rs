@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tollgate::{Outcome, Quota};
 
 use super::counters::{Deed, Op};
-use crate::reference::Told;
+use crate::reference::ModelUsage;
 pub(crate) use crate::support::clock::NEW_YEAR_MICROS as NEW_YEAR;
 
 /// Traces end here, well before the last instant there is.
@@ -37,8 +37,8 @@ enum Gap {
     },
     /// So many sixteenths of a window.
     Part(u64),
-    /// To the instant that was told last, or next to it.
-    Told {
+    /// To the instant that was result last, or next to it.
+    ModelUsage {
         off: i64,
     },
 }
@@ -100,8 +100,8 @@ pub(super) fn greedy_traces(
 ) -> impl Strategy<Value = Vec<Step>> {
     let off = || -1..=1_i64;
     let gaps = prop_oneof![
-        3 => Just(Gap::Told { off: 0 }),
-        1 => off().prop_map(|off| Gap::Told { off }),
+        3 => Just(Gap::ModelUsage { off: 0 }),
+        1 => off().prop_map(|off| Gap::ModelUsage { off }),
         2 => gaps(),
     ];
     let costs = prop_oneof![
@@ -127,7 +127,7 @@ fn gaps() -> impl Strategy<Value = Gap> {
         3 => (units(), off()).prop_map(|(unit, off)| Gap::Edge { unit, off }),
         3 => (units(), 1..=3_u64, off()).prop_map(|(unit, count, off)| Gap::Span { unit, count, off }),
         2 => (1..=40_u64).prop_map(Gap::Part),
-        2 => off().prop_map(|off| Gap::Told { off }),
+        2 => off().prop_map(|off| Gap::ModelUsage { off }),
     ]
 }
 
@@ -148,12 +148,12 @@ pub(super) fn starts() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Turns steps into deeds, by what the counter has told so far.
+/// Turns steps into deeds, by what the counter has result so far.
 #[derive(Debug)]
 pub(super) struct Walk {
     tiers: Vec<Quota>,
     now: u64,
-    told: Option<Told>,
+    result: Option<ModelUsage>,
     charges: Vec<(u64, u64)>,
 }
 
@@ -162,16 +162,16 @@ impl Walk {
         Self {
             tiers,
             now: start,
-            told: None,
+            result: None,
             charges: Vec::new(),
         }
     }
 
     pub(super) fn deed(&mut self, step: &Step) -> Deed {
         let quota = self.tiers[step.tier % self.tiers.len()];
-        let next = step.gap.after(self.now, &quota, self.told.as_ref());
+        let next = step.gap.after(self.now, &quota, self.result.as_ref());
         self.now = next.min(HORIZON).max(self.now);
-        let mut cost = step.cost.of(&quota, self.told.as_ref());
+        let mut cost = step.cost.of(&quota, self.result.as_ref());
         let op = match step.verb {
             Verb::Decide => Op::Decide,
             Verb::Peek => Op::Peek,
@@ -194,26 +194,26 @@ impl Walk {
         }
     }
 
-    /// What came of it. Whoever is told nothing knows no more than before.
-    pub(super) fn note(&mut self, deed: &Deed, told: Option<Told>) {
+    /// Records the result of a step. `None` records nothing.
+    pub(super) fn note(&mut self, deed: &Deed, result: Option<ModelUsage>) {
         let charged = match deed.op {
-            Op::Decide => told.is_some_and(|told| told.outcome == Outcome::Allowed),
+            Op::Decide => result.is_some_and(|result| result.outcome == Outcome::Allowed),
             Op::Record => true,
             Op::Peek | Op::Refund(_) => false,
         };
         if charged && deed.cost > 0 {
             self.charges.push((deed.at, deed.cost));
         }
-        self.told = told.or(self.told);
+        self.result = result.or(self.result);
     }
 
     fn used(&self) -> u64 {
-        self.told.map_or(0, |told| told.used)
+        self.result.map_or(0, |result| result.used)
     }
 }
 
 impl Gap {
-    fn after(self, now: u64, quota: &Quota, told: Option<&Told>) -> u64 {
+    fn after(self, now: u64, quota: &Quota, result: Option<&ModelUsage>) -> u64 {
         match self {
             Self::Micros(micros) => now + micros,
             Self::Edge { unit, off } => {
@@ -226,7 +226,9 @@ impl Gap {
                 (now + count * unit.of(quota)).saturating_add_signed(off)
             }
             Self::Part(sixteenths) => now + Unit::Window.of(quota) * sixteenths / 16,
-            Self::Told { off } => told.map_or(now, |told| told.reset_at.saturating_add_signed(off)),
+            Self::ModelUsage { off } => {
+                result.map_or(now, |result| result.reset_at.saturating_add_signed(off))
+            }
         }
     }
 }
@@ -245,12 +247,12 @@ impl Unit {
 }
 
 impl Cost {
-    fn of(self, quota: &Quota, told: Option<&Told>) -> u64 {
+    fn of(self, quota: &Quota, result: Option<&ModelUsage>) -> u64 {
         match self {
             Self::Units(units) => units,
             Self::Part { eighths, off } => (quota.burst() * eighths / 8).saturating_add_signed(off),
             Self::Rest { off } => {
-                let used = told.map_or(0, |told| told.used);
+                let used = result.map_or(0, |result| result.used);
                 quota
                     .burst()
                     .saturating_sub(used)

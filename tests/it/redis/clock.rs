@@ -25,7 +25,7 @@ impl Clocks {
         let server = Server::start();
         let store = || server.store().prefix("clock");
         let by_server = store().build().unwrap();
-        let by_caller = store().by_callers_clock().build().unwrap();
+        let by_caller = store().use_client_clock().build().unwrap();
         Self {
             server,
             by_server,

@@ -100,7 +100,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Whether the router tells the layer which pattern it matched.
+    /// Whether the layer gets the matched pattern from the router.
     fn is_decided(&self) -> bool {
         self.matched.is_some_and(|pattern| !pattern.contains("{*"))
     }

@@ -1,7 +1,7 @@
 //! Generates routers that axum accepts.
 //!
 //! Some routers are left out, because axum behaves there in a way that no rule can describe. The
-//! property says nothing about them:
+//! property does not cover them:
 //!
 //! - Mounts below a nested prefix such as `/u_{name}` or `/{{x}}`, and mounts with such a prefix. axum
 //!   does not strip it, and the mounted router gets another path than its patterns have.
@@ -352,7 +352,7 @@ impl Generator<'_> {
         handlers
     }
 
-    /// Adds a pattern to a matcher that knows parameters by shape alone.
+    /// Adds a pattern to a matcher that compares parameters by shape only.
     pub(super) fn fits(matcher: &mut Matcher<()>, pattern: &str) -> bool {
         let named = shape(pattern).replace("{}", "{p}").replace("{*}", "{*p}");
         insert(matcher, &[named])

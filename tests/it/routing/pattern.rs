@@ -69,7 +69,7 @@ pub(super) fn wildcard_root(pattern: &str) -> Option<&str> {
 pub(super) struct Boundary {
     pub(super) id: usize,
     pub(super) len: usize,
-    /// Whether axum may hand another path to the inner router than its pattern says, if the path
+    /// Whether axum may hand another path to the inner router than its pattern defines, if the path
     /// of the request has an empty segment.
     ///
     /// axum matches the prefixes of nested routers as one pattern, but removes them one by one,

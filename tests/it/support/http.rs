@@ -8,7 +8,7 @@ use tollgate::policy::IntoPolicy;
 use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 use tower::ServiceExt;
 
-/// A router that answers every path with the status that `x-answer` asks for, or 200.
+/// Returns a router that answers every path with the status in the header `x-answer`, or with 200.
 pub(crate) fn echo() -> Router {
     let handler = |request: Request<Body>| async move {
         let wanted = request.headers().get("x-answer");
@@ -23,7 +23,7 @@ pub(crate) fn echo() -> Router {
         .route("/{*path}", any(handler))
 }
 
-/// A layer on a clock that stands still, whose callers are known by `x-user` and `x-tier`.
+/// Returns a layer with a manual clock. The headers `x-user`, `x-tier` and `x-tenant` identify callers.
 pub(crate) fn layer(policy: impl IntoPolicy) -> (RateLimitLayerBuilder, ManualClock) {
     let clock = ManualClock::new();
     let builder = RateLimitLayer::builder(policy)
@@ -42,7 +42,7 @@ pub(crate) fn layer(policy: impl IntoPolicy) -> (RateLimitLayerBuilder, ManualCl
     (builder, clock)
 }
 
-/// A request with no body: `GET /path`, and headers.
+/// Builds a request without body from `GET /path` and headers.
 pub(crate) fn request(line: &str, headers: &[(&str, &str)]) -> Request<Body> {
     let (method, uri) = line.split_once(' ').unwrap();
     let method: Method = method.parse().unwrap();
@@ -66,7 +66,7 @@ pub(crate) async fn send_from(
     Answer::read(app.clone().oneshot(request).await.unwrap()).await
 }
 
-/// The answer to one request.
+/// Sends one request without a peer address.
 pub(crate) async fn send(app: &Router, line: &str, headers: &[(&str, &str)]) -> Answer {
     let response = app.clone().oneshot(request(line, headers)).await.unwrap();
     Answer::read(response).await
@@ -93,11 +93,11 @@ impl Answer {
         }
     }
 
-    /// The only value of a header.
+    /// Returns the only value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.get_all(name).iter();
         let first = values.next()?;
-        assert!(values.next().is_none(), "{name} is there twice");
+        assert!(values.next().is_none(), "{name} occurs twice");
         Some(first.to_str().unwrap())
     }
 
@@ -108,7 +108,7 @@ impl Answer {
             .unwrap()
     }
 
-    /// The names of all quotas that counted the request, by the IETF headers.
+    /// Returns the names of all quotas that were charged, from the IETF headers.
     pub(crate) fn charged(&self) -> Vec<String> {
         let quotas = self.header("ratelimit-policy").unwrap_or_default();
         let quoted = quotas

@@ -1,4 +1,4 @@
-//! What is logged on this thread.
+//! Captures the log of the current thread.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -8,11 +8,11 @@ use tracing::subscriber::{DefaultGuard, NoSubscriber};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Everything that was logged.
+/// Text of the captured events.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
-/// As long as it is there, this thread is listened to.
+/// Guard: events of this thread are captured until it is dropped.
 pub(crate) struct Listening {
     _here: DefaultGuard,
     _another: Dispatch,
@@ -42,7 +42,7 @@ impl Log {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// The lines with this in them.
+    /// Returns the lines that contain `what`.
     pub(crate) fn about(&self, what: &str) -> Vec<String> {
         let text = self.text();
         let lines = text.lines().filter(|line| line.contains(what));

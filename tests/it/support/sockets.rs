@@ -1,4 +1,4 @@
-//! Real sockets: clients of either version of HTTP, from an address of their own.
+//! Servers and clients on real sockets, over HTTP/1 and HTTP/2.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::http::{Answer, request};
 
-/// How a client speaks: HTTP/2 without asking first.
+/// Protocol of a client. HTTP/2 is used with prior knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Http1,
@@ -21,7 +21,7 @@ pub(crate) enum Version {
 
 pub(crate) const VERSIONS: [Version; 2] = [Version::Http1, Version::Http2];
 
-/// A client with connections of its own.
+/// Client with its own connection pool.
 pub(crate) struct Client {
     inner: legacy::Client<HttpConnector, Body>,
     server: SocketAddr,
@@ -32,7 +32,7 @@ impl Client {
         Self::from(Ipv4Addr::LOCALHOST.into(), version, server)
     }
 
-    /// One whose connections come from this address.
+    /// Creates a client whose connections come from `address`.
     pub(crate) fn from(address: IpAddr, version: Version, server: SocketAddr) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_local_address(Some(address));
@@ -42,12 +42,12 @@ impl Client {
         Self { inner, server }
     }
 
-    /// The answer to a request with no body: `GET /path`, and headers.
+    /// Sends a request without body: `GET /path` and headers.
     pub(crate) async fn send(&self, line: &str, headers: &[(&str, &str)]) -> Answer {
         self.send_request(request(line, headers)).await
     }
 
-    /// The answer to a request that has no authority yet.
+    /// Sends a request whose URI has no authority yet.
     pub(crate) async fn send_request(&self, mut request: Request<Body>) -> Answer {
         let uri = Uri::builder()
             .scheme("http")
@@ -59,8 +59,7 @@ impl Client {
     }
 }
 
-/// Up to three addresses that this machine can be reached from; only Linux has more than one
-/// without being told.
+/// Returns up to three loopback addresses. Only Linux has more than one without configuration.
 pub(crate) fn addresses() -> Vec<IpAddr> {
     (1..=3)
         .map(|last| IpAddr::from([127, 0, 0, last]))

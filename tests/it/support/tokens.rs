@@ -1,4 +1,4 @@
-//! Makes tokens, good ones and bad ones, from the very bytes of their parts.
+//! Signs tokens from the bytes of their parts, valid and invalid ones.
 
 use http::Request;
 use jsonwebtoken::{Algorithm, EncodingKey, crypto};
@@ -40,14 +40,14 @@ pub(crate) fn base64url(bytes: impl AsRef<[u8]>) -> String {
     text
 }
 
-/// Header and claims, signed.
+/// Signs a header and claims.
 pub(crate) fn sign(header: &str, claims: &str, by: Algorithm, key: &EncodingKey) -> String {
     let message = format!("{}.{}", base64url(header), base64url(claims));
     let signature = crypto::sign(message.as_bytes(), key, by).unwrap();
     format!("{message}.{signature}")
 }
 
-/// Signed with HS256 and the secret of these tests.
+/// Signs claims with HS256 and [`SECRET`].
 pub(crate) fn hs256(claims: &str) -> String {
     let key = EncodingKey::from_secret(SECRET.as_bytes());
     sign(
@@ -58,7 +58,7 @@ pub(crate) fn hs256(claims: &str) -> String {
     )
 }
 
-/// Signed with RS256, naming a key if `kid` is not empty.
+/// Signs claims with RS256. The header has `kid` if it is not empty.
 pub(crate) fn rs256(private: &str, kid: &str, claims: &str) -> String {
     let key = EncodingKey::from_rsa_pem(private.as_bytes()).unwrap();
     let header = if kid.is_empty() {
@@ -69,14 +69,14 @@ pub(crate) fn rs256(private: &str, kid: &str, claims: &str) -> String {
     sign(&header, claims, Algorithm::RS256, &key)
 }
 
-/// A token with another signature of the same form.
+/// Replaces the signature of a token by another one of the same form.
 pub(crate) fn tampered(token: &str) -> String {
     let (message, signature) = token.rsplit_once('.').unwrap();
     let other = if signature.starts_with('A') { "B" } else { "A" };
     format!("{message}.{other}{}", &signature[1..])
 }
 
-/// Somebody's claims, good for an hour.
+/// Returns the claims of a user, valid for an hour.
 pub(crate) fn claims(sub: &str) -> String {
     let exp = NOW + 3_600;
     format!(r#"{{"sub":"{sub}","exp":{exp}}}"#)
@@ -95,7 +95,7 @@ pub(crate) fn bearer(token: &str) -> Request<()> {
     request(&[("authorization", &format!("Bearer {token}"))])
 }
 
-/// The public half of an RSA key as a JWK, taken from its PEM text.
+/// Converts the public part of an RSA key, as PEM text, to a JWK.
 pub(crate) fn rsa_jwk(private: &str, more: &str) -> String {
     use jsonwebtoken::jwk::{AlgorithmParameters, Jwk};
 

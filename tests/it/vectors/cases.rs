@@ -38,7 +38,7 @@ fn case(name: &str, quota: &str) -> Case {
     }
 }
 
-/// A case is told step by step.
+/// A case is result step by step.
 impl Case {
     fn decide(self, at: u64, cost: u64) -> Self {
         self.then(Op::Decide, at, cost)

@@ -49,15 +49,15 @@ fn trace(quota: &Quota, seed: u64) -> Case {
         now = random.later(now, free, quota);
         let quota = random.tier(quota);
         let deed = random.deed(quota, now, charge);
-        let told = deed.apply(&mut reference);
-        match (deed.op, told) {
-            (Op::Decide, Some(told)) if told.outcome == Outcome::Allowed => {
+        let result = deed.apply(&mut reference);
+        match (deed.op, result) {
+            (Op::Decide, Some(result)) if result.outcome == Outcome::Allowed => {
                 charge = Some((now, deed.cost));
             }
             (Op::Refund(_), _) => charge = None,
             _ => {}
         }
-        free = told.map_or(free, |told| told.reset_at);
+        free = result.map_or(free, |result| result.reset_at);
         deeds.push(deed);
     }
     Case {

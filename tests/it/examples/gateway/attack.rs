@@ -103,7 +103,7 @@ fn denied_waves(waves: &[Wave]) -> impl Iterator<Item = &Wave> {
     waves.iter().filter(|wave| wave.denied() > 0)
 }
 
-pub(super) async fn ask(gateway: &Gateway, path: &str) -> Answer {
+pub(super) async fn admin_get(gateway: &Gateway, path: &str) -> Answer {
     let token = format!("Bearer {TOKEN}");
     let line = format!("GET /admin/api/{path}");
     gateway
@@ -152,7 +152,7 @@ async fn statistics_metrics_and_log_agree_with_what_was_sent() {
 
     // Reading changes no metric.
     for _ in 0..3 {
-        let statistics = ask(&gateway, "statistics").await.json();
+        let statistics = admin_get(&gateway, "statistics").await.json();
         assert_statistics(&statistics, &waves);
     }
     let metrics = gateway.client.send("GET /metrics", &[]).await;
@@ -260,7 +260,7 @@ async fn status_and_admin_requests_are_not_counted_and_need_a_token() {
         gateway.send("GET /admin/api/policy", &caller).await.status,
         401
     );
-    assert_eq!(ask(&gateway, "policy").await.status, 200);
+    assert_eq!(admin_get(&gateway, "policy").await.status, 200);
     // Unmatched paths count.
     assert_eq!(gateway.send("GET /nowhere", &caller).await.status, 429);
 }

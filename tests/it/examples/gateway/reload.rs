@@ -86,17 +86,17 @@ async fn until_limit_is(gateway: &Gateway, limit: u64) -> Duration {
 fn load(gateway: &Gateway, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u64> {
     let (client, stop) = (gateway.example.version_1(), Arc::clone(stop));
     tokio::spawn(async move {
-        let mut asked = 0_u64;
+        let mut sent = 0_u64;
         while !stop.load(Ordering::Relaxed) {
-            let caller = Caller::user(&format!("customer {}", asked / 900), "free");
+            let caller = Caller::user(&format!("customer {}", sent / 900), "free");
             for _ in 0..10 {
                 let answer = caller.send(&client, "GET /v1/projects").await;
-                let expected = ("user:global:1h", 1000, 999 - asked % 900);
+                let expected = ("user:global:1h", 1000, 999 - sent % 900);
                 assert_eq!((answer.status, usage_of(&answer)), (200, expected));
-                asked += 1;
+                sent += 1;
             }
         }
-        asked
+        sent
     })
 }
 
@@ -106,9 +106,9 @@ async fn a_changed_limit_counts_at_once_and_no_count_is_lost() {
     let path = file.path();
     let gateway = Gateway::start_with(&[("TOLLGATE_CONFIG", path.to_str().unwrap())]).await;
     let alice = Caller::user("alice", "free");
-    let ask = || gateway.send("GET /v1/secrets/42", &alice);
+    let request = || gateway.send("GET /v1/secrets/42", &alice);
     for left in [499, 498, 497] {
-        assert_eq!(usage_of(&ask().await), ("user:secrets:1h", 500, left));
+        assert_eq!(usage_of(&request().await), ("user:secrets:1h", 500, left));
     }
 
     let stop = Arc::new(AtomicBool::new(false));
@@ -119,11 +119,11 @@ async fn a_changed_limit_counts_at_once_and_no_count_is_lost() {
         quickest = quickest.min(until_limit_is(&gateway, limit).await);
     };
     changed(700, &|text| file.write(text)).await;
-    assert_eq!(usage_of(&ask().await), ("user:secrets:1h", 700, 696));
+    assert_eq!(usage_of(&request().await), ("user:secrets:1h", 700, 696));
     changed(4, &|text| file.rename_over(text)).await;
-    assert_eq!(ask().await.status, 429, "four were enough");
+    assert_eq!(request().await.status, 429, "four were enough");
     changed(5, &|text| file.rename_over(text)).await;
-    assert_eq!(usage_of(&ask().await), ("user:secrets:1h", 5, 0));
+    assert_eq!(usage_of(&request().await), ("user:secrets:1h", 5, 0));
     #[cfg(unix)]
     for (version, limit) in [("..one", 600), ("..two", 800)] {
         changed(limit, &|text| file.swap_link(version, text)).await;

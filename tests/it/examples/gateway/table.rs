@@ -7,7 +7,7 @@ use super::{Caller, Gateway, usage_of};
 
 /// Every request comes from a new caller.
 #[tokio::test]
-async fn every_endpoint_counts_as_its_row_says_in_every_tier() {
+async fn every_endpoint_counts_as_in_its_row_in_every_tier() {
     let gateway = Gateway::start().await;
     let mut number = 0;
     for row in &ROWS {
@@ -57,22 +57,22 @@ async fn unauthenticated_callers_count_per_ip() {
 async fn only_endpoints_of_one_category_share_a_counter() {
     let gateway = Gateway::start().await;
     let caller = Caller::anonymous(1).and_user("alice", "team");
-    let (mut used, mut asked) = (HashMap::new(), 0);
+    let (mut used, mut sent) = (HashMap::new(), 0);
     for id in ["42", "a%20b"] {
         for row in &ROWS {
-            asked += 1;
+            sent += 1;
             let of_rule: &mut u64 = used.entry(row.rule).or_default();
             *of_rule = if row.rule == "global" {
-                asked
+                sent
             } else {
                 *of_rule + 1
             };
             let answer = gateway.send(&row.line(id), &caller).await;
             let [_, limit, _] = row.limits;
-            let (_, told_limit, remaining) = usage_of(&answer);
+            let (_, shown_limit, remaining) = usage_of(&answer);
             let place = format!("{} with {id}", row.endpoint);
             assert_eq!(
-                (told_limit, remaining),
+                (shown_limit, remaining),
                 (limit, limit - *of_rule),
                 "{place}"
             );
