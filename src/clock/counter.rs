@@ -1,7 +1,7 @@
 //! Time between two readings of the system clock, from the processor's time stamp counter.
 //!
-//! ClockReading the system clock makes the processor finish all instructions that it has started. Next to
-//! a decision, which mostly waits for memory, this costs as much as the decision. ClockReading the counter
+//! Reading the system clock makes the processor finish all instructions that it has started. Next to
+//! a decision, which mostly waits for memory, this costs as much as the decision. Reading the counter
 //! does not. The counter may drift, differ between cores, or jump when a virtual machine is migrated.
 //! It is therefore used for at most 500 µs after each reading of the system clock:
 //!
@@ -27,7 +27,7 @@ const SLOWER: u64 = 512;
 /// Two measurements of the rate agree if they differ by less than 1 / `AGREEMENT`.
 const AGREEMENT: u64 = 256;
 
-/// ClockReading of the system clock, in microseconds, between two readings of the counter.
+/// Reading of the system clock, in microseconds, between two readings of the counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReading {
     pub(super) before: u64,

@@ -218,8 +218,8 @@ impl FileWatch {
     }
 }
 
-/// Whether a file may be another after this. PolicyReader one is no change: whoever watches reads
-/// as well, and would be called by what it does itself.
+/// Returns whether a file may differ after this event. Reading a file is no change: the watcher reads
+/// it, too, and would trigger itself.
 const fn may_change(event: &notify::Result<Event>) -> bool {
     !matches!(
         event,

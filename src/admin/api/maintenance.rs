@@ -55,9 +55,8 @@ pub(super) async fn set(State(state): State<SharedState>, request: Request) -> A
     }
     match state.pipeline().maintenance_until() {
         Some((until, true)) => Err(ApiError::conflict(format!(
-            "Limits are off until {} because of `maintenance.disabled_until` in the policy. \
+            "Limits are off until {until} because of `maintenance.disabled_until` in the policy. \
              Change it there, and reload.",
-            until
         ))),
         _ => Ok(json::ok(&MaintenanceResponse::of(&state))),
     }

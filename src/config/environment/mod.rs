@@ -72,14 +72,13 @@ fn ours(context: &ReadContext, report: &mut ProblemReport) -> Vec<Variable> {
             continue;
         }
         let name = name.to_owned();
-        match value.into_string() {
-            Ok(value) => ours.push(Variable { name, value }),
-            Err(_) => {
-                let problem = ConfigProblem::new("the value is not UTF-8")
-                    .with_expected("text in UTF-8")
-                    .with_span(SourceSpan::of_variable(&name));
-                report.push(problem);
-            }
+        if let Ok(value) = value.into_string() {
+            ours.push(Variable { name, value });
+        } else {
+            let problem = ConfigProblem::new("the value is not UTF-8")
+                .with_expected("text in UTF-8")
+                .with_span(SourceSpan::of_variable(&name));
+            report.push(problem);
         }
     }
     ours

@@ -135,16 +135,11 @@ impl PolicyReader<'_> {
         for audience in table.texts_of("audience") {
             builder = builder.audience(audience);
         }
-        let texts: [(&str, fn(JwtBuilder, &str) -> JwtBuilder); 5] = [
-            ("cookie", |jwt, name| jwt.cookie(name)),
-            ("user", |jwt, claim| jwt.user(claim)),
-            ("tier", |jwt, claim| jwt.tier(claim)),
-            ("tenant", |jwt, claim| jwt.tenant(claim)),
-            ("roles", |jwt, claim| jwt.roles(claim)),
-        ];
-        for (key, set) in texts {
-            builder = set_if(builder, table.text_of(key), set);
-        }
+        builder = set_if(builder, table.text_of("cookie"), JwtBuilder::cookie);
+        builder = set_if(builder, table.text_of("user"), JwtBuilder::user);
+        builder = set_if(builder, table.text_of("tier"), JwtBuilder::tier);
+        builder = set_if(builder, table.text_of("tenant"), JwtBuilder::tenant);
+        builder = set_if(builder, table.text_of("roles"), JwtBuilder::roles);
         let dimensions = table.get("dimensions");
         for (name, claim) in dimensions.iter().flat_map(Setting::entries) {
             let claim = claim.text();

@@ -181,7 +181,7 @@ impl PolicyReader<'_> {
     /// Reads the keys that all rules have.
     fn rule(&mut self, table: &Setting<'_>) -> Rule {
         let mut rule = self.limits(table);
-        let per = table.get("per").filter(|per| per.is_list());
+        let per = table.get("per").filter(Setting::is_list);
         if let Some(per) = per {
             rule = rule.per(per.items().filter_map(|name| name.text()));
         }

@@ -186,10 +186,10 @@ mod tests {
             for number in 0..many {
                 counter.add(hash(number), at(0));
             }
-            let counted = counter.count(at(0), 10);
-            assert!(!counted.exact);
-            let off = (counted.count as f64 / many as f64 - 1.0).abs();
-            assert!(off < 0.1, "{counted:?} of {many}");
+            let estimate = counter.count(at(0), 10);
+            assert!(!estimate.exact);
+            let off = (estimate.count as f64 / many as f64 - 1.0).abs();
+            assert!(off < 0.1, "{estimate:?} of {many}");
             assert_eq!(counter.known.len(), DistinctCounter::EXACT);
 
             counter.add(hash(1), at(1_200));

@@ -207,7 +207,10 @@ fn letters_outside_ascii_in_routes_are_reported() {
         .exempt_route("GET /healt\u{4bb}");
     let policy = policy.build().unwrap();
     let warnings = policy.overview().warnings();
-    let paths: Vec<&str> = warnings.iter().map(|warning| warning.path()).collect();
+    let paths: Vec<&str> = warnings
+        .iter()
+        .map(tollgate::policy::Warning::path)
+        .collect();
     assert_eq!(paths, ["endpoints[0].route", "exempt.routes[0]"]);
     assert!(warnings[0].text().contains("U+043E"), "{}", warnings[0]);
 }

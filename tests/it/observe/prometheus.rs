@@ -20,7 +20,7 @@ use super::ops::{dashboard_queries, ops};
 use crate::support::http::{echo, send};
 
 /// How long a query is repeated until it has the expected result.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A Prometheus that scrapes one target every 200 ms and evaluates `alerts.yml`.
 struct Prometheus {
