@@ -340,7 +340,7 @@ fn a_mapped_address_is_no_second_subject() {
     assert!(
         refused
             .to_string()
-            .contains("each counter of a subject just once"),
+            .contains("each counter of a subject once"),
         "{refused}"
     );
 }

@@ -409,8 +409,8 @@ fn reloads_are_counted() {
     let expected = [
         ("tollgate_policy_reloads_total/failed".to_owned(), 1),
         ("tollgate_policy_reloads_total/ok".to_owned(), 2),
-        // Gauges are floats.
-        ("tollgate_policy_version/".to_owned(), 3.0_f64.to_bits()),
     ];
-    assert_eq!(recorded.all(), expected);
+    let mut reloads = recorded.all();
+    reloads.retain(|(series, _)| series.starts_with("tollgate_policy_reloads_total"));
+    assert_eq!(reloads, expected);
 }

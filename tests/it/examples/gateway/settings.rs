@@ -27,7 +27,7 @@ async fn wrong_values_are_refused_by_name() {
         ("TRUSTED_PROXIES", "localhost", NETWORKS),
         ("TRUSTED_PROXIES", "10.0.0.0/8,10.0.0.0/33", NETWORKS),
         ("TRUSTED_PROXIES", "127.0.0.1;10.0.0.1", NETWORKS),
-        ("ADMIN_TOKEN", "", "at least 8 visible characters"),
+        ("ADMIN_TOKEN", "", "at least 8 visible ASCII characters"),
         ("ADMIN_TOKEN", "hush hush hush", "without spaces"),
         ("REDIS_URL", "127.0.0.1:6379", "redis://"),
         ("REDIS_URL", "redis+tls://127.0.0.1:6379", "redis://"),
