@@ -27,7 +27,7 @@ use crate::usage::{Outcome, Usage};
 /// limiter.check("alice").wait()?;
 /// let third = limiter.check("alice").wait()?;
 /// assert!(third.is_denied());
-/// assert_eq!(third.retry_after(), Some(Duration::from_secs(90)));
+/// assert_eq!(third.retry_after(), Some(Duration::from_secs(60)));
 /// # Ok::<(), tollgate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

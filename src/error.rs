@@ -223,7 +223,7 @@ pub enum StoreErrorKind {
     /// The store has no memory, disk or queue left, for example a Redis server that reached its
     /// `maxmemory`. Callers can cause it by sending requests under many identities. Rules that pass
     /// requests in an outage therefore count them in the memory of each process, as for
-    /// [`Refused`](Self::Refused).
+    /// [`Permanent`](Self::Permanent).
     Exhausted,
 }
 

@@ -21,7 +21,7 @@ use super::keys::JwtKeys;
 /// // Later, in the task that fetches the keys:
 /// keys.replace(JwtKeys::secret("second")?);
 /// # let _ = jwt;
-/// # Ok::<(), tollgate::ValidationError>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 #[derive(Clone)]
 pub struct KeySet {

@@ -52,7 +52,7 @@ type RequestTokens<'a> = [Option<RequestToken<'a>>; MAX_TOKENS];
 ///     .roles("roles")
 ///     .build()?;
 /// # let _ = jwt;
-/// # Ok::<(), tollgate::ValidationError>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// - Only the algorithms that you name are accepted, each only with a key made for it. A

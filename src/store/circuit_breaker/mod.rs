@@ -45,7 +45,7 @@ use crate::usage::Usages;
 ///
 /// # Effect on requests
 ///
-/// Calls return a [`StoreError`]. The rules of the policy decide what happens to the request
+/// Calls return a [`StoreError`](crate::StoreError). The rules of the policy decide what happens to the request
 /// ([`OnStoreFailure`](crate::policy::OnStoreFailure)). Default: requests are counted in the memory
 /// of each process, with [a share](crate::policy::PolicyBuilder::local_share) of the limits. A
 /// permanent error ([`StoreErrorKind::Permanent`](crate::StoreErrorKind::Permanent)), such as a wrong
