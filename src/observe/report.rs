@@ -62,13 +62,15 @@ impl Telemetry {
         self.count_retry(outcome);
     }
 
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(unused_variables, clippy::unused_self, reason = "only a metric")
+    )]
     fn count_retry(&self, outcome: Option<&'static str>) {
         #[cfg(feature = "metrics")]
         if let Some(outcome) = outcome {
             self.metrics().retries.add(outcome, 1);
         }
-        #[cfg(not(feature = "metrics"))]
-        let _ = outcome;
     }
 
     /// Returns whether an event for an allowed request is enabled.

@@ -110,6 +110,10 @@ impl Telemetry {
     }
 
     /// Reports that the policy was replaced.
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(clippy::unused_self, reason = "holds the metrics")
+    )]
     pub(crate) fn reloaded(&self, version: u64) {
         event::reloaded(version);
         #[cfg(feature = "metrics")]
@@ -118,6 +122,10 @@ impl Telemetry {
 
     /// Reports that a new policy was rejected.
     #[cold]
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(clippy::unused_self, reason = "holds the metrics")
+    )]
     pub(crate) fn reload_failed(&self, error: &ReloadError) {
         event::reload_failed(error);
         #[cfg(feature = "metrics")]
