@@ -149,7 +149,8 @@ pub use self::builder::RedisStoreBuilder;
 /// - A later [refund](Store::refund) uses the instant of the first charge. A later part may have been
 ///   charged a moment after that, if another request came in between. An exact log then does not find
 ///   the entry, and it counts until it expires.
-/// - The clocks of the servers have to agree: a counter uses the one that is furthest ahead.
+/// - If the clocks of the servers agree to the second, all parts are charged at the instant of the first
+///   one. Otherwise each server uses its own clock, and a refund may not find the entry of an exact log.
 ///
 /// # Requirements of the server
 ///

@@ -90,7 +90,7 @@ impl Parts {
     }
 
     /// Charges one part after the other, all at the instant of the first, unless their counters have
-    /// seen a later one.
+    /// seen a later one or the server's clock differs by more than a second.
     async fn charge(&self) -> Result<Vec<Bytes>, RedisStoreError> {
         let mut replies = vec![Bytes::new(); self.requests.len()];
         // The groups that each part did not charge.

@@ -177,9 +177,14 @@ impl Request {
         other
     }
 
-    /// Decides by this clock.
-    pub(super) fn set_clock(&mut self, now: Timestamp) {
-        self.set_instant(CLOCK_AT, now);
+    /// Decides at the instant at which another server has charged an earlier part. With the server's
+    /// clock it is negative: the script uses it only if its own clock agrees to the second.
+    pub(super) fn set_clock(&mut self, charged_at: Timestamp) {
+        let clock = &mut self.body[CLOCK_AT..CHARGED_AT];
+        let uses_server_clock = clock.last().is_some_and(|sign| sign & 0x80 != 0);
+        let instant = exact(charged_at.as_micros());
+        let instant = if uses_server_clock { -instant } else { instant };
+        clock.copy_from_slice(&instant.to_le_bytes());
     }
 
     /// Keeps the script from charging these groups.

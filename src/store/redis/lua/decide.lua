@@ -3,7 +3,7 @@
 --
 -- ARGV[1]: runs of a template number B, a count B, and the template if the number is new. The template
 -- is decided that often, each time for the next keys.
--- Template: verb B, count B, keys B, clock d (below 0: the server's), charged_at d, checks.
+-- Template: verb B, count B, keys B, clock d (-1: the server's; less: an instant of another server, negated), charged_at d, checks.
 -- Check: id c5, shape B, key B, group B, cost d, amount d, window d, p d, q d, log key B, power of the
 -- tick B, 3 reserved bytes. Checks of one key follow each other. Keys are numbered from 1 in each
 -- request; 0 stands for no log.
@@ -41,6 +41,7 @@ end
 -- the charges, the new records, the latest expiry and its second, the latest `seen`, and whether a record
 -- lives longer. Returns nil and a later instant if a counter has seen that: then the request has to be
 -- decided there.
+local server_time
 local function decide(verb, count, base, clock, now, slack, i, at, number, value, from)
   local head, its_number, group, cost, amount, window, p, q, log, power =
     struct.unpack('<c6BBdddddBB', ARGV[1], at)
@@ -62,7 +63,7 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
   end
   local last_seen, is_moved = seen or 0, false
   if last_seen > now then
-    if slack ~= SERVER_SLACK or seen - clock <= SECOND then
+    if slack ~= SERVER_SLACK or seen - server_time <= SECOND then
       return nil, seen
     elseif kind ~= FIXED or p == 0 and window % DAY > 0 then
       -- The server's clock was set back. The counter continues at its time, with what it has counted;
@@ -177,7 +178,7 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
   return its_number, new, added, longest, longest_second, latest_seen, is_longer
 end
 
-local requests, place, base, starts, server_time, replies, errors = ARGV[1], 1, 0, nil, nil, '', nil
+local requests, place, base, starts, replies, errors = ARGV[1], 1, 0, nil, '', nil
 local size = #requests
 while place <= size do
   local number, left = requests:byte(place, place + 1)
@@ -199,7 +200,11 @@ while place <= size do
       local time = redis.call('TIME')
       server_time = time[1] * SECOND + time[2]
     end
-    clock, slack = server_time, SERVER_SLACK
+    -- Below -1: the negated instant at which another server charged an earlier part of the request. It is
+    -- used if the clocks of both agree to the second. Otherwise it would move counters ahead of this
+    -- server's clock, and every request that uses this clock would take that for a clock that was set back.
+    local is_close = clock < -1 and math.abs(clock + server_time) <= SECOND
+    clock, slack = is_close and -clock or server_time, SERVER_SLACK
   end
   for _ = 1, left do
     local now, is_fine, result, later = clock, true, nil, nil
