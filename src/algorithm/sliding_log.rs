@@ -9,7 +9,7 @@ use crate::usage::Usage;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SlidingLog {
     /// Oldest first; charges of one instant share an entry.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     total: u64,
     /// Instants of the first and the last entry; 0 if there are none. Copied here, so that a step on a
     /// log from which no entry has to leave reads none of the entries: that would be a cache miss.
@@ -18,7 +18,7 @@ pub(crate) struct SlidingLog {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct LogEntry {
     at: u64,
     cost: u64,
 }
@@ -64,7 +64,7 @@ impl SlidingLog {
                 last.at = now;
                 last.cost += cost;
             }
-            _ => self.entries.push_back(Entry { at: now, cost }),
+            _ => self.entries.push_back(LogEntry { at: now, cost }),
         }
         self.last_at = now;
         if self.entries.len() == 1 {
@@ -74,7 +74,7 @@ impl SlidingLog {
 
     /// Updates the copies after entries were removed.
     fn copy_ends(&mut self) {
-        let at = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.at);
+        let at = |entry: Option<&LogEntry>| entry.map_or(0, |entry| entry.at);
         self.first_at = at(self.entries.front());
         self.last_at = at(self.entries.back());
     }

@@ -1,10 +1,10 @@
-//! The limiter as its users use it.
+//! Public API of the limiter.
 
+mod fast_paths;
 mod overrides;
 mod pending;
 mod reserve;
 mod reserve_properties;
-mod ways;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn the_least_remaining_is_reported_and_the_longer_window_of_equals() {
 }
 
 #[test]
-fn hopeless_costs_say_so() {
+fn cost_above_the_limit_can_never_succeed() {
     let (limiter, _clock) = limiter(&["5/minute"]);
     let decision = limiter.check("alice").cost(6).wait().unwrap();
     assert!(decision.is_denied() && decision.can_never_succeed());
@@ -95,7 +95,7 @@ fn a_per_call_limit_wins_and_keeps_the_count() {
 fn a_wrong_per_call_limit_is_an_error_and_not_a_denial() {
     let (limiter, _clock) = limiter(&["10/minute"]);
     let two = [Quota::per_minute(5).unwrap(), Quota::per_hour(5).unwrap()];
-    for (ask, says) in [
+    for (check, expected) in [
         (limiter.check("alice").limit(0), "quota limit: found `0`"),
         (
             limiter.check("alice").quotas(&two),
@@ -107,19 +107,19 @@ fn a_wrong_per_call_limit_is_an_error_and_not_a_denial() {
         ),
         (limiter.check("alice").limit(u64::MAX), "at most"),
     ] {
-        let error = ask.wait().unwrap_err();
+        let error = check.wait().unwrap_err();
         assert!(matches!(error, Error::Invalid(_)));
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     assert_eq!(limiter.remaining("alice").wait().unwrap(), 10);
 }
 
 #[test]
-fn wrong_settings_are_refused_when_built() {
+fn invalid_settings_are_rejected_when_built() {
     let nine = (1..=9).fold(Limiter::builder(), |builder, n| {
         builder.quota(format!("5/{n}m").as_str())
     });
-    for (builder, says) in [
+    for (builder, expected) in [
         (
             Limiter::builder(),
             "number of quotas: found `0`, expected 1 to 8",
@@ -147,7 +147,7 @@ fn wrong_settings_are_refused_when_built() {
         ),
     ] {
         let error = builder.build().unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     let error = MemoryStore::builder()
         .capacity(0)
@@ -178,34 +178,30 @@ fn resetting_one_limiter_leaves_others_alone() {
     mail.reset("alice").wait().unwrap();
     assert_eq!(mail.remaining("alice").wait().unwrap(), 5);
     assert_eq!(chat.remaining("alice").wait().unwrap(), 4);
-    // The same name on the same store is the same rule.
+    // Limiters with one name and one store share their counters.
     assert_eq!(named("chat").remaining("alice").wait().unwrap(), 4);
     chat.clear().wait().unwrap();
     assert_eq!(chat.len().wait().unwrap(), 0);
 }
 
 #[test]
-fn what_is_given_back_is_what_was_charged() {
+fn refund_goes_to_the_window_of_the_charge() {
     let (limiter, clock) = limiter(&["5/minute, fixed-window", "9/hour, sliding-log"]);
     let charged = limiter.check("alice").cost(3).wait().unwrap();
     let denied = limiter.check("alice").cost(3).wait().unwrap();
     limiter.refund("alice", denied).wait().unwrap();
     assert_eq!(limiter.remaining("alice").wait().unwrap(), 2);
-    // A minute later the first window is over; only the hour still remembers.
+    // A minute later the first window is over; only the hour still counts the charge.
     clock.advance(Duration::from_mins(1));
     assert!(limiter.check("alice").wait().unwrap().is_allowed());
     limiter.refund("alice", charged).wait().unwrap();
-    let standing = limiter.usages("alice").wait().unwrap();
-    let left: Vec<u64> = standing
-        .usages()
-        .iter()
-        .map(tollgate::Usage::used)
-        .collect();
+    let usages = limiter.usages("alice").wait().unwrap();
+    let left: Vec<u64> = usages.usages().iter().map(tollgate::Usage::used).collect();
     assert_eq!(left, [1, 1]);
 }
 
 #[test]
-fn sweeping_says_how_many_were_dropped() {
+fn sweep_returns_the_number_of_dropped_counters() {
     let (limiter, clock) = limiter(&["5/minute, sliding-log"]);
     for number in 0..10_u64 {
         assert!(limiter.check(number).wait().unwrap().is_allowed());
@@ -217,7 +213,7 @@ fn sweeping_says_how_many_were_dropped() {
     assert_eq!(limiter.len().wait().unwrap(), 0);
 }
 
-/// Three waiters, room for one every ten seconds, and nobody sleeps for real.
+/// Three waiters, and room for one every ten seconds of a manual clock.
 #[tokio::test]
 async fn waiters_get_their_turn_when_there_is_room() {
     let (limiter, clock) = limiter(&["1/10s, fixed-window"]);
@@ -251,7 +247,7 @@ async fn waiters_get_their_turn_when_there_is_room() {
 }
 
 #[tokio::test]
-async fn nobody_waits_in_vain() {
+async fn a_wait_that_cannot_succeed_in_time_returns_at_once() {
     let (limiter, clock) = limiter(&["1/minute, fixed-window"]);
     assert!(limiter.check("alice").await.unwrap().is_allowed());
     let short = limiter
@@ -286,7 +282,7 @@ fn waiting_needs_no_runtime() {
     assert!(clock.now().duration_since(started) >= Duration::from_millis(20));
 }
 
-/// `record` and `peek` have nothing to wait for: once a wait on them charged again and again.
+/// `record` and `peek` do not wait. A wait on them once charged repeatedly.
 #[tokio::test]
 async fn only_a_check_waits_for_its_turn() {
     let (limiter, clock) = limiter(&["10/minute, fixed-window"]);
@@ -309,10 +305,10 @@ async fn only_a_check_waits_for_its_turn() {
     assert_eq!(clock.sleeping(), 0);
 }
 
-/// A decision knows what it charged: a look gives nothing back, and what was recorded over the
-/// limit can be given back although it reads as denied.
+/// A decision stores what it charged. A peek refunds nothing. A charge that was recorded over the
+/// limit can be refunded although its decision is a denial.
 #[test]
-fn only_what_was_charged_is_given_back() {
+fn only_charged_amounts_are_refunded() {
     let (limiter, _clock) = limiter(&["10/minute, fixed-window"]);
     assert_eq!(limiter.check("alice").cost(5).wait().unwrap().charged(), 5);
     let looked = limiter.peek("alice").cost(5).wait().unwrap();
@@ -346,7 +342,7 @@ fn a_mapped_address_is_no_second_subject() {
 }
 
 #[test]
-fn keys_are_what_people_have() {
+fn common_types_are_accepted_as_keys() {
     let (limiter, _clock) = limiter(&["1/minute"]);
     let owned = String::from("alice");
     assert!(limiter.check(&owned).wait().unwrap().is_allowed());
@@ -365,9 +361,9 @@ fn keys_are_what_people_have() {
     );
 }
 
-/// A store that says less than it was asked must not let anybody pass.
+/// A reply with fewer usages than checks must not admit a request.
 #[test]
-fn a_store_that_says_too_little_is_an_error() {
+fn a_reply_with_too_few_usages_is_an_error() {
     #[derive(Debug)]
     struct Silent;
 
@@ -439,10 +435,10 @@ fn a_failing_store_is_an_error() {
 }
 
 #[test]
-fn nothing_that_is_printed_shows_who_it_is() {
+fn debug_output_does_not_contain_the_subject() {
     let limiter = Limiter::new("5/minute").unwrap();
-    let ask = limiter.check([("user", "alice@example.com"), ("group", "secret")]);
-    let printed = format!("{ask:?} {limiter:?} {:?}", ask.wait().unwrap());
+    let check = limiter.check([("user", "alice@example.com"), ("group", "secret")]);
+    let printed = format!("{check:?} {limiter:?} {:?}", check.wait().unwrap());
     assert!(
         !printed.contains("alice") && !printed.contains("secret"),
         "{printed}"

@@ -1,9 +1,9 @@
-//! The promises, written down as directly as they can be: the independent model that
-//! everything else is compared with.
+//! Reference model: an independent implementation of the documented guarantees, which all other
+//! implementations are compared with.
 //!
-//! It remembers every charge there ever was and works out each answer from the whole history,
-//! in 128-bit integers. Nothing is rolled forward, and no instant is computed: it is searched
-//! for. What the crate has to do quickly and in a few bytes, this does slowly and plainly.
+//! It stores every charge and computes each result from the whole history, in 128-bit integers. No
+//! state is rolled forward, and instants are found by search instead of a formula. It is simple and
+//! slow on purpose.
 
 use jiff::civil::date;
 use jiff::tz::TimeZone;
@@ -32,10 +32,10 @@ impl From<Usage> for ModelUsage {
 /// One counter, as its whole history.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reference {
-    /// In the order of time.
+    /// Oldest first.
     charges: Vec<Charge>,
-    /// The latest instant it has seen, other than by a peek: a clock that goes back stands
-    /// still here.
+    /// Latest instant of a call other than a peek. Earlier instants are raised to it, so that a
+    /// clock that goes back stands still.
     latest: u64,
 }
 
@@ -61,8 +61,8 @@ impl Reference {
         result
     }
 
-    /// What `decide` would say; how it stands without the charge. Who looks ahead does not
-    /// take the counter along.
+    /// Returns the outcome of `decide`, with the usage before the charge. Does not advance the
+    /// latest instant.
     pub(crate) fn peek(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = self.latest.max(now);
         let result = self.assess(quota, now, cost);
@@ -72,7 +72,7 @@ impl Reference {
         }
     }
 
-    /// Charges `cost` whatever comes of it, and asks for nothing more.
+    /// Charges `cost` without a limit check.
     pub(crate) fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = self.at_least_latest(now);
         self.charge(quota, now, cost);
@@ -84,8 +84,8 @@ impl Reference {
         let now = self.at_least_latest(now);
         let mut weight = i128::from(cost) * window(quota);
         if quota.algorithm() == Algorithm::TokenBucket {
-            // There is no telling what of the refill since went to this charge: all of it,
-            // to be on the safe side.
+            // It is unknown which part of the refill since then belongs to this charge. The model
+            // assumes all of it, which never refunds too much.
             let refilled = next_tick(quota, now) - last_tick(quota, charged_at);
             weight = (weight - amount(quota) * refilled.max(0)).max(0);
             self.push(quota, now, -weight);
@@ -160,7 +160,8 @@ impl Reference {
         }
     }
 
-    /// When the window ends, where that is what people go by; else when all is free again.
+    /// Returns the end of the window for fixed and sliding windows, otherwise the instant at which
+    /// nothing is used any more.
     fn reset(&self, quota: &Quota, now: u64) -> u64 {
         match quota.algorithm() {
             Algorithm::FixedWindow | Algorithm::SlidingWindow => slot(quota, now).end,
@@ -174,7 +175,7 @@ impl Reference {
         u64::try_from(whole).expect("a use is no less than nothing")
     }
 
-    /// What counts at `now`, times the window.
+    /// Returns what is used at `now`, times the window.
     fn weight(&self, quota: &Quota, now: u64) -> i128 {
         let sum_where = |counts: &dyn Fn(&Charge) -> bool| -> i128 {
             let counted = self.charges.iter().filter(|charge| counts(charge));
@@ -195,7 +196,7 @@ impl Reference {
         }
     }
 
-    /// What is missing from a token bucket, times the window.
+    /// Returns what is missing from a token bucket, times the window.
     fn missing(&self, quota: &Quota, now: u64) -> i128 {
         let mut bucket = Bucket::default();
         for charge in &self.charges {
@@ -234,7 +235,7 @@ impl Bucket {
     }
 }
 
-/// What is counted as one: an aligned window, a bucket, or a single instant.
+/// Unit of time whose charges are counted together: an aligned window, a bucket or an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     start: u64,
@@ -335,9 +336,9 @@ fn next_tick(quota: &Quota, at: u64) -> i128 {
     -(-i128::from(at)).div_euclid(tick(quota)) * tick(quota)
 }
 
-/// The model is only as good as its reading of the promises: answers worked out by hand.
+/// Checks the model against results that were calculated by hand.
 #[test]
-fn the_model_says_what_a_person_would() {
+fn model_agrees_with_results_calculated_by_hand() {
     const SECOND: u64 = 1_000_000;
     let quota: Quota = "6/60s".parse().expect("valid");
     let mut reference = Reference::default();

@@ -147,8 +147,11 @@ pub(super) async fn admits_exactly_the_limit_to_concurrent_callers(harness: &Har
         let counter = counter("crowd", text);
         let checks = [Check::new(&alice, &counter)];
         let crowd = batch(&checks);
-        let verdicts = together((0..64).map(|_| harness.decide(&crowd, START))).await;
-        let admitted = verdicts.iter().filter(|usages| usages.is_allowed()).count();
+        let all_usages = together((0..64).map(|_| harness.decide(&crowd, START))).await;
+        let admitted = all_usages
+            .iter()
+            .filter(|usages| usages.is_allowed())
+            .count();
         harness.same(text, admitted, 5);
     }
 }

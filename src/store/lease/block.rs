@@ -1,4 +1,4 @@
-//! Credits that were charged in advance: [`Block`], [`Credit`] and [`PendingBlock`].
+//! Credits that were charged in advance: [`CreditBlock`], [`Credit`] and [`PendingBlock`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const REORDERING: Duration = Duration::from_millis(1);
 const HOT_PART: u64 = 4;
 
 /// Charge of a block, as the store has confirmed it.
-struct Charge {
+struct BlockCharge {
     request: Arc<LeaseRequest>,
     /// Usages after the charge of the whole block.
     usages: Box<[Usage]>,
@@ -34,7 +34,7 @@ struct Charge {
     epoch: u64,
 }
 
-impl Charge {
+impl BlockCharge {
     /// Returns the usages of a request that leaves `unspent` credits in the block.
     #[inline]
     fn usages(&self, unspent: u64, now: Timestamp) -> Usages {
@@ -62,7 +62,7 @@ impl Charge {
 
 /// One credit that was taken out of a block for a request.
 pub(super) struct Credit {
-    charge: Arc<Charge>,
+    charge: Arc<BlockCharge>,
     unspent: u64,
     now: Timestamp,
 }
@@ -79,14 +79,14 @@ impl Credit {
 }
 
 /// Unspent credits of one charge.
-pub(super) struct Block {
-    charge: Arc<Charge>,
+pub(super) struct CreditBlock {
+    charge: Arc<BlockCharge>,
     credits: u64,
     /// By the clock of the caller.
     expires_at: Timestamp,
 }
 
-impl Block {
+impl CreditBlock {
     /// Takes a credit. Returns `None` if the block is empty, expired or void.
     #[inline]
     pub(super) fn take_credit(&mut self, epoch: u64, now: Timestamp) -> Option<Credit> {
@@ -169,14 +169,14 @@ impl PendingBlock {
     }
 
     /// Returns the block if the store has charged it.
-    pub(super) fn into_block(self, reply: &Usages, max_ttl: Duration) -> Option<Block> {
+    pub(super) fn into_block(self, reply: &Usages, max_ttl: Duration) -> Option<CreditBlock> {
         let usages = reply.usages();
         if !reply.is_allowed() || usages.len() != self.request.costs().count() {
             return None;
         }
         let ttl = time_to_live(self.request.quotas(), usages, reply.at(), max_ttl);
-        Some(Block {
-            charge: Arc::new(Charge {
+        Some(CreditBlock {
+            charge: Arc::new(BlockCharge {
                 usages: usages.into(),
                 charged_at: reply.at(),
                 requested_at: self.requested_at,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use super::block::{Block, PendingBlock};
+use super::block::{CreditBlock, PendingBlock};
 use super::registry::LeaseRegistry;
 use super::request::LeaseRequest;
 use super::state::{LeaseState, NextStep};
@@ -118,7 +118,7 @@ impl LeasePool {
     /// Refunds all blocks, and the pending one when it arrives. Waiters are decided by the store.
     pub(super) fn close(&self, store: &Arc<dyn Store>) -> StoreFuture<()> {
         let mut state = lock(&self.state);
-        let (blocks, pending): (VecDeque<Block>, Option<PendingBlock>) = state.clear();
+        let (blocks, pending): (VecDeque<CreditBlock>, Option<PendingBlock>) = state.clear();
         let effects = mem::take(&mut state.effects);
         drop(state);
         effects.wakers.into_iter().for_each(Waker::wake);

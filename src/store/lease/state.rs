@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::block::{Block, Credit, PendingBlock, remaining_credits};
+use super::block::{Credit, CreditBlock, PendingBlock, remaining_credits};
 use super::prefetch::PrefetchPolicy;
 use super::registry::LeaseRegistry;
 use super::request::LeaseRequest;
@@ -21,7 +21,7 @@ pub(super) struct LeaseState {
     /// Set when the first block is requested. Equal for all requests of the pool.
     request: Option<Arc<LeaseRequest>>,
     /// In order of arrival.
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<CreditBlock>,
     /// One at a time, so that waiters share a call.
     pending: Option<PendingBlock>,
     policy: PrefetchPolicy,
@@ -78,7 +78,7 @@ impl LeaseState {
     /// Returns the unspent credits, including those of the pending block.
     fn credits(&self) -> u64 {
         let pending = self.pending.as_ref().map_or(0, PendingBlock::credits);
-        self.blocks.iter().map(Block::credits).sum::<u64>() + pending
+        self.blocks.iter().map(CreditBlock::credits).sum::<u64>() + pending
     }
 
     /// Serves a request, or requests a block for it.
@@ -293,7 +293,7 @@ impl LeaseState {
     }
 
     /// Removes all blocks, which the caller refunds, and dismisses the waiters.
-    pub(super) fn clear(&mut self) -> (VecDeque<Block>, Option<PendingBlock>) {
+    pub(super) fn clear(&mut self) -> (VecDeque<CreditBlock>, Option<PendingBlock>) {
         self.policy.on_unspent();
         self.dismiss_waiters(None);
         (mem::take(&mut self.blocks), self.pending.take())

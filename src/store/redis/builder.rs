@@ -11,7 +11,7 @@ use super::queue::QueueSettings;
 use super::servers::Servers;
 use super::slot_queues::CoalescingLimits;
 use super::tls::Tls;
-use super::url::Target;
+use super::url::RedisTarget;
 use super::{RedisStore, Shared};
 use crate::clock::{Clock as _, SystemClock};
 use crate::error::ValidationError;
@@ -129,7 +129,7 @@ impl RedisStoreBuilder {
     /// Must be called on a tokio runtime, which runs the tasks of the store. Redis may be down: the
     /// store connects when it is up.
     pub fn build(self) -> Result<RedisStore, ValidationError> {
-        let mut target = Target::parse(&self.url)?;
+        let mut target = RedisTarget::parse(&self.url)?;
         if target.is_tls() {
             #[cfg(feature = "redis-tls")]
             let roots = self.roots.as_deref();

@@ -16,12 +16,12 @@ use tokio::time::{sleep, timeout};
 use super::address::{Address, Endpoint};
 use super::error::RedisStoreError;
 use super::queue::{
-    Command, PendingReply, QueueSettings, QueuedRequest, Reply, RequestQueue, SendMode,
+    PendingReply, QueueSettings, QueuedCommand, QueuedRequest, Reply, RequestQueue, SendMode,
 };
 use super::redirect::Redirect;
 use super::request::Request;
 use super::slots::{SlotMap, slot_of};
-use super::source::Source;
+use super::source::ConnectionSource;
 use crate::clock::{Clock as _, Timestamp};
 use crate::sync::locked;
 
@@ -33,7 +33,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// A primary.
 #[derive(Debug)]
-struct Node {
+struct ClusterNode {
     endpoint: Endpoint,
     queue: RequestQueue,
 }
@@ -42,7 +42,7 @@ struct Node {
 enum MapState {
     /// The first load runs. Requests wait for it.
     Loading,
-    Known(Arc<SlotMap<Arc<Node>>>),
+    Known(Arc<SlotMap<Arc<ClusterNode>>>),
     /// No load has succeeded since this time. Requests fail at once.
     Unknown(Timestamp, RedisStoreError),
 }
@@ -55,7 +55,7 @@ pub(super) struct Cluster {
     seeds: Vec<Address>,
     settings: QueueSettings,
     map: watch::Sender<MapState>,
-    nodes: Mutex<HashMap<Endpoint, Arc<Node>>>,
+    nodes: Mutex<HashMap<Endpoint, Arc<ClusterNode>>>,
     /// Notified when the map may be outdated.
     reload: Arc<Notify>,
 }
@@ -156,14 +156,19 @@ impl Cluster {
     pub(super) fn decide(&self, request: Request, due: Timestamp) -> PendingReply {
         let slot = request.keys.first().map_or(0, |key| slot_of(key));
         self.send(
-            Command::Decide(request),
+            QueuedCommand::Decide(request),
             slot,
             (due, self.settings.deadline),
         )
     }
 
     /// Queues a command at the primary of the slot of `key`.
-    pub(super) fn enqueue(&self, key: &str, command: Command, within: Duration) -> PendingReply {
+    pub(super) fn enqueue(
+        &self,
+        key: &str,
+        command: QueuedCommand,
+        within: Duration,
+    ) -> PendingReply {
         self.send(command, slot_of(key), (self.due(within), within))
     }
 
@@ -188,10 +193,10 @@ impl Cluster {
     ) -> Result<RequestQueue, RedisStoreError> {
         let node = self.owner(slot_of(key), within).await?;
         let address = self.seeds[0].with_endpoint(node.endpoint.clone());
-        Ok(self.settings.start(Source::server(address), None))
+        Ok(self.settings.start(ConnectionSource::server(address), None))
     }
 
-    fn send(&self, command: Command, slot: u16, due: (Timestamp, Duration)) -> PendingReply {
+    fn send(&self, command: QueuedCommand, slot: u16, due: (Timestamp, Duration)) -> PendingReply {
         let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
         self.route(request);
         reply
@@ -221,8 +226,10 @@ impl Cluster {
             return request.complete(Err(error));
         }
         let alone = match request.command {
-            Command::Decide(_) => SendMode::Coalesced,
-            Command::Script(..) | Command::Plain(_) | Command::Probe => SendMode::Alone,
+            QueuedCommand::Decide(_) => SendMode::Coalesced,
+            QueuedCommand::Script(..) | QueuedCommand::Plain(_) | QueuedCommand::Probe => {
+                SendMode::Alone
+            }
         };
         match redirect {
             Redirect::Moved { host, port } => {
@@ -254,7 +261,7 @@ impl Cluster {
     }
 
     /// Returns the primary of a slot if the map is known.
-    fn known_owner(&self, slot: u16) -> Option<Arc<Node>> {
+    fn known_owner(&self, slot: u16) -> Option<Arc<ClusterNode>> {
         match &*self.map.borrow() {
             MapState::Known(map) => map.owner(slot).map(Arc::clone),
             MapState::Loading | MapState::Unknown(..) => None,
@@ -262,7 +269,11 @@ impl Cluster {
     }
 
     /// Returns the primary of a slot. Waits while the map is being loaded for the first time.
-    async fn owner(&self, slot: u16, within: Duration) -> Result<Arc<Node>, RedisStoreError> {
+    async fn owner(
+        &self,
+        slot: u16,
+        within: Duration,
+    ) -> Result<Arc<ClusterNode>, RedisStoreError> {
         let map = self.slot_map(within).await?;
         map.owner(slot).map(Arc::clone).ok_or_else(|| {
             self.reload.notify_one();
@@ -270,7 +281,10 @@ impl Cluster {
         })
     }
 
-    async fn slot_map(&self, within: Duration) -> Result<Arc<SlotMap<Arc<Node>>>, RedisStoreError> {
+    async fn slot_map(
+        &self,
+        within: Duration,
+    ) -> Result<Arc<SlotMap<Arc<ClusterNode>>>, RedisStoreError> {
         let mut map = self.map.subscribe();
         let loaded = map.wait_for(|map| !matches!(map, MapState::Loading));
         match timeout(within, loaded).await {
@@ -284,7 +298,7 @@ impl Cluster {
     }
 
     /// Returns the primary at this address. Starts its queue if it has none.
-    fn node(&self, endpoint: &Endpoint) -> Arc<Node> {
+    fn node(&self, endpoint: &Endpoint) -> Arc<ClusterNode> {
         let mut nodes = locked(&self.nodes);
         let new = || {
             let address = self.seeds[0].with_endpoint(endpoint.clone());
@@ -292,9 +306,11 @@ impl Cluster {
                 cluster: Weak::clone(&self.this),
                 endpoint: endpoint.clone(),
             };
-            Arc::new(Node {
+            Arc::new(ClusterNode {
                 endpoint: endpoint.clone(),
-                queue: self.settings.start(Source::server(address), Some(route)),
+                queue: self
+                    .settings
+                    .start(ConnectionSource::server(address), Some(route)),
             })
         };
         Arc::clone(nodes.entry(endpoint.clone()).or_insert_with(new))

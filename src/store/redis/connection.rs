@@ -16,7 +16,7 @@ use super::connect::Driver;
 use super::error::RedisStoreError;
 use super::liveness::Liveness;
 use super::queue::QueueSettings;
-use super::source::Source;
+use super::source::ConnectionSource;
 use crate::clock::SystemClock;
 use crate::error::StoreErrorKind;
 
@@ -51,7 +51,7 @@ pub(super) struct ConnectionHandle {
 
 impl ConnectionHandle {
     /// Starts the task that keeps the connection open.
-    pub(super) fn start(source: Source, settings: &QueueSettings) -> Self {
+    pub(super) fn start(source: ConnectionSource, settings: &QueueSettings) -> Self {
         let (sender, changes) = mpsc::channel(1);
         let place = source.place();
         let task = ConnectionTask {
@@ -93,7 +93,7 @@ impl ConnectionHandle {
 
 /// Keeps a connection open.
 struct ConnectionTask {
-    source: Source,
+    source: ConnectionSource,
     place: Arc<str>,
     max_silence: Duration,
     sender: mpsc::Sender<State>,

@@ -22,7 +22,7 @@ use super::call_codec::{self, ScriptRef};
 use super::cluster::NodeRoute;
 use super::connection::{Connection, ConnectionHandle, State};
 use super::error::RedisStoreError;
-use super::queue::{Command, QueueSettings, QueuedRequest, Response, ServerStatus};
+use super::queue::{QueueSettings, QueuedCommand, QueuedRequest, Response, ServerStatus};
 use super::slot_queues::{CoalescedCall, SlotQueues};
 use crate::clock::{Clock as _, SystemClock, Timestamp};
 use crate::store::breaker::BreakerState;
@@ -261,13 +261,13 @@ impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
         now: Timestamp,
     ) {
         let command = match self.queues.command(call.members[0]) {
-            Command::Decide(_) => call_codec::command(self.queues.decisions(&call), known),
-            Command::Script(script, command) => match known {
+            QueuedCommand::Decide(_) => call_codec::command(self.queues.decisions(&call), known),
+            QueuedCommand::Script(script, command) => match known {
                 ScriptRef::Hash => command.clone(),
                 ScriptRef::Text => call::with_text(command, script),
             },
-            Command::Plain(command) => command.clone(),
-            Command::Probe => redis::cmd("PING"),
+            QueuedCommand::Plain(command) => command.clone(),
+            QueuedCommand::Probe => redis::cmd("PING"),
         };
         connection.liveness.call_sent(now);
         self.in_flight

@@ -15,11 +15,11 @@ use crate::error::{StoreError, StoreErrorKind};
 #[derive(Clone, Debug)]
 pub(super) struct RedisStoreError {
     place: Arc<str>,
-    cause: Cause,
+    cause: ErrorCause,
 }
 
 #[derive(Clone, Debug)]
-enum Cause {
+enum ErrorCause {
     /// No connection could be opened.
     Unreachable(RedisError),
     /// The connection ended before the reply came. The outcome is unknown.
@@ -71,7 +71,7 @@ enum Cause {
 }
 
 impl RedisStoreError {
-    fn new(place: &Arc<str>, cause: Cause) -> Self {
+    fn new(place: &Arc<str>, cause: ErrorCause) -> Self {
         Self {
             place: Arc::clone(place),
             cause,
@@ -81,11 +81,13 @@ impl RedisStoreError {
     /// A connection could not be opened.
     pub(super) fn connecting(place: &Arc<str>, error: ConnectError) -> Self {
         let cause = match error {
-            ConnectError::TlsExpected => Cause::TlsExpected,
-            ConnectError::PlainExpected => Cause::PlainExpected,
-            ConnectError::Handshake(error) => Cause::Handshake(error),
-            ConnectError::Failed(error) if is_authentication_error(&error) => Cause::Refused(error),
-            ConnectError::Failed(error) => Cause::Unreachable(error),
+            ConnectError::TlsExpected => ErrorCause::TlsExpected,
+            ConnectError::PlainExpected => ErrorCause::PlainExpected,
+            ConnectError::Handshake(error) => ErrorCause::Handshake(error),
+            ConnectError::Failed(error) if is_authentication_error(&error) => {
+                ErrorCause::Refused(error)
+            }
+            ConnectError::Failed(error) => ErrorCause::Unreachable(error),
         };
         Self::new(place, cause)
     }
@@ -93,114 +95,114 @@ impl RedisStoreError {
     /// A call failed.
     pub(super) fn calling(place: &Arc<str>, error: RedisError) -> Self {
         let cause = if is_authentication_error(&error) {
-            Cause::Refused(error)
+            ErrorCause::Refused(error)
         } else if is_code(&error, "NOPERM") {
-            Cause::Forbidden(error)
+            ErrorCause::Forbidden(error)
         } else if is_code(&error, "READONLY") {
-            Cause::ReadOnly(error)
+            ErrorCause::ReadOnly(error)
         } else if is_code(&error, "OOM") {
-            Cause::OutOfMemory(error)
+            ErrorCause::OutOfMemory(error)
         } else if is_code(&error, "MISCONF") {
-            Cause::NotPersisted(error)
+            ErrorCause::NotPersisted(error)
         } else if let Some(redirect) = Redirect::from_error(&error) {
-            Cause::Redirected(redirect, error)
+            ErrorCause::Redirected(redirect, error)
         } else if error.is_io_error() {
-            Cause::Lost(error)
+            ErrorCause::Lost(error)
         } else {
-            Cause::Failed(error)
+            ErrorCause::Failed(error)
         };
         Self::new(place, cause)
     }
 
     pub(super) fn late(place: &Arc<str>, deadline: Duration) -> Self {
-        Self::new(place, Cause::Late(deadline))
+        Self::new(place, ErrorCause::Late(deadline))
     }
 
     pub(super) fn not_connected(place: &Arc<str>, deadline: Duration) -> Self {
-        Self::new(place, Cause::NotConnected(deadline))
+        Self::new(place, ErrorCause::NotConnected(deadline))
     }
 
     pub(super) fn unsent(place: &Arc<str>, deadline: Duration) -> Self {
-        Self::new(place, Cause::Unsent(deadline))
+        Self::new(place, ErrorCause::Unsent(deadline))
     }
 
     pub(super) fn queue_full(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::QueueFull)
+        Self::new(place, ErrorCause::QueueFull)
     }
 
     pub(super) fn closed_by_server(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::ClosedByServer)
+        Self::new(place, ErrorCause::ClosedByServer)
     }
 
     pub(super) fn demoted(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::Demoted)
+        Self::new(place, ErrorCause::Demoted)
     }
 
     pub(super) fn unknown_primary(place: &Arc<str>, name: &str) -> Self {
-        Self::new(place, Cause::UnknownPrimary(name.into()))
+        Self::new(place, ErrorCause::UnknownPrimary(name.into()))
     }
 
     pub(super) fn no_owner(place: &Arc<str>, slot: u16) -> Self {
-        Self::new(place, Cause::NoOwner(slot))
+        Self::new(place, ErrorCause::NoOwner(slot))
     }
 
     pub(super) fn unexpected_reply(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::UnexpectedReply)
+        Self::new(place, ErrorCause::UnexpectedReply)
     }
 
     pub(super) fn too_many_overrides(place: &Arc<str>, max: usize) -> Self {
-        Self::new(place, Cause::TooManyOverrides(max))
+        Self::new(place, ErrorCause::TooManyOverrides(max))
     }
 
     pub(super) fn overrides_not_loaded(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::OverridesNotLoaded)
+        Self::new(place, ErrorCause::OverridesNotLoaded)
     }
 
     pub(super) fn no_runtime(place: &Arc<str>) -> Self {
-        Self::new(place, Cause::NoRuntime)
+        Self::new(place, ErrorCause::NoRuntime)
     }
 
     /// Returns whether another connection may help: the primary or the password has changed.
     pub(super) const fn needs_other_connection(&self) -> bool {
-        matches!(self.cause, Cause::ReadOnly(_) | Cause::Refused(_))
+        matches!(self.cause, ErrorCause::ReadOnly(_) | ErrorCause::Refused(_))
     }
 
     /// A server that is loading or busy with a script is unavailable, a full one is exhausted. Every
     /// other error reply is permanent: it concerns the request, the user or the configuration.
     pub(super) fn kind(&self) -> StoreErrorKind {
         match &self.cause {
-            Cause::TlsExpected
-            | Cause::PlainExpected
-            | Cause::Handshake(_)
-            | Cause::Refused(_)
-            | Cause::Forbidden(_)
-            | Cause::UnknownPrimary(_)
-            | Cause::UnexpectedReply
-            | Cause::TooManyOverrides(_)
-            | Cause::NoRuntime => StoreErrorKind::Permanent,
-            Cause::Failed(error) if !is_temporary(error) => StoreErrorKind::Permanent,
-            Cause::QueueFull | Cause::OutOfMemory(_) | Cause::NotPersisted(_) => {
+            ErrorCause::TlsExpected
+            | ErrorCause::PlainExpected
+            | ErrorCause::Handshake(_)
+            | ErrorCause::Refused(_)
+            | ErrorCause::Forbidden(_)
+            | ErrorCause::UnknownPrimary(_)
+            | ErrorCause::UnexpectedReply
+            | ErrorCause::TooManyOverrides(_)
+            | ErrorCause::NoRuntime => StoreErrorKind::Permanent,
+            ErrorCause::Failed(error) if !is_temporary(error) => StoreErrorKind::Permanent,
+            ErrorCause::QueueFull | ErrorCause::OutOfMemory(_) | ErrorCause::NotPersisted(_) => {
                 StoreErrorKind::Exhausted
             }
-            Cause::Unreachable(_)
-            | Cause::Lost(_)
-            | Cause::ClosedByServer
-            | Cause::Late(_)
-            | Cause::NotConnected(_)
-            | Cause::Unsent(_)
-            | Cause::ReadOnly(_)
-            | Cause::Demoted
-            | Cause::Redirected(..)
-            | Cause::NoOwner(_)
-            | Cause::OverridesNotLoaded
-            | Cause::Failed(_) => StoreErrorKind::Unavailable,
+            ErrorCause::Unreachable(_)
+            | ErrorCause::Lost(_)
+            | ErrorCause::ClosedByServer
+            | ErrorCause::Late(_)
+            | ErrorCause::NotConnected(_)
+            | ErrorCause::Unsent(_)
+            | ErrorCause::ReadOnly(_)
+            | ErrorCause::Demoted
+            | ErrorCause::Redirected(..)
+            | ErrorCause::NoOwner(_)
+            | ErrorCause::OverridesNotLoaded
+            | ErrorCause::Failed(_) => StoreErrorKind::Unavailable,
         }
     }
 
     /// Returns where a cluster node redirects the request. It has run nothing.
     pub(super) const fn redirect(&self) -> Option<&Redirect> {
         match &self.cause {
-            Cause::Redirected(redirect, _) => Some(redirect),
+            ErrorCause::Redirected(redirect, _) => Some(redirect),
             _ => None,
         }
     }
@@ -208,32 +210,32 @@ impl RedisStoreError {
     /// Returns whether another server may have the slots of this one by now.
     pub(super) fn doubts_slot_map(&self) -> bool {
         match &self.cause {
-            Cause::Unreachable(_)
-            | Cause::Lost(_)
-            | Cause::ClosedByServer
-            | Cause::Late(_)
-            | Cause::NotConnected(_)
-            | Cause::Unsent(_)
-            | Cause::ReadOnly(_)
-            | Cause::Demoted
-            | Cause::Redirected(..)
-            | Cause::NoOwner(_) => true,
-            Cause::Failed(error) => {
+            ErrorCause::Unreachable(_)
+            | ErrorCause::Lost(_)
+            | ErrorCause::ClosedByServer
+            | ErrorCause::Late(_)
+            | ErrorCause::NotConnected(_)
+            | ErrorCause::Unsent(_)
+            | ErrorCause::ReadOnly(_)
+            | ErrorCause::Demoted
+            | ErrorCause::Redirected(..)
+            | ErrorCause::NoOwner(_) => true,
+            ErrorCause::Failed(error) => {
                 matches!(error.code(), Some("CLUSTERDOWN" | "MASTERDOWN" | "LOADING"))
             }
-            Cause::QueueFull
-            | Cause::OutOfMemory(_)
-            | Cause::NotPersisted(_)
-            | Cause::TlsExpected
-            | Cause::PlainExpected
-            | Cause::Handshake(_)
-            | Cause::Refused(_)
-            | Cause::Forbidden(_)
-            | Cause::UnknownPrimary(_)
-            | Cause::UnexpectedReply
-            | Cause::TooManyOverrides(_)
-            | Cause::OverridesNotLoaded
-            | Cause::NoRuntime => false,
+            ErrorCause::QueueFull
+            | ErrorCause::OutOfMemory(_)
+            | ErrorCause::NotPersisted(_)
+            | ErrorCause::TlsExpected
+            | ErrorCause::PlainExpected
+            | ErrorCause::Handshake(_)
+            | ErrorCause::Refused(_)
+            | ErrorCause::Forbidden(_)
+            | ErrorCause::UnknownPrimary(_)
+            | ErrorCause::UnexpectedReply
+            | ErrorCause::TooManyOverrides(_)
+            | ErrorCause::OverridesNotLoaded
+            | ErrorCause::NoRuntime => false,
         }
     }
 
@@ -241,8 +243,8 @@ impl RedisStoreError {
     /// nothing was charged.
     pub(super) fn for_unsent(&self) -> Self {
         let cause = match &self.cause {
-            Cause::Late(within) => Cause::Unsent(*within),
-            Cause::Lost(error) => Cause::Unreachable(error.clone()),
+            ErrorCause::Late(within) => ErrorCause::Unsent(*within),
+            ErrorCause::Lost(error) => ErrorCause::Unreachable(error.clone()),
             other => other.clone(),
         };
         Self::new(&self.place, cause)
@@ -310,30 +312,30 @@ impl From<RedisStoreError> for StoreError {
     fn from(error: RedisStoreError) -> Self {
         let store_error = Self::of_kind(error.kind(), error.to_string());
         match error.cause {
-            Cause::Unreachable(error)
-            | Cause::Lost(error)
-            | Cause::Handshake(error)
-            | Cause::OutOfMemory(error)
-            | Cause::NotPersisted(error)
-            | Cause::Refused(error)
-            | Cause::Forbidden(error)
-            | Cause::ReadOnly(error)
-            | Cause::Redirected(_, error)
-            | Cause::Failed(error) => store_error.with_source(error),
-            Cause::ClosedByServer
-            | Cause::Late(_)
-            | Cause::NotConnected(_)
-            | Cause::Unsent(_)
-            | Cause::QueueFull
-            | Cause::TlsExpected
-            | Cause::PlainExpected
-            | Cause::Demoted
-            | Cause::UnknownPrimary(_)
-            | Cause::NoOwner(_)
-            | Cause::UnexpectedReply
-            | Cause::TooManyOverrides(_)
-            | Cause::OverridesNotLoaded
-            | Cause::NoRuntime => store_error,
+            ErrorCause::Unreachable(error)
+            | ErrorCause::Lost(error)
+            | ErrorCause::Handshake(error)
+            | ErrorCause::OutOfMemory(error)
+            | ErrorCause::NotPersisted(error)
+            | ErrorCause::Refused(error)
+            | ErrorCause::Forbidden(error)
+            | ErrorCause::ReadOnly(error)
+            | ErrorCause::Redirected(_, error)
+            | ErrorCause::Failed(error) => store_error.with_source(error),
+            ErrorCause::ClosedByServer
+            | ErrorCause::Late(_)
+            | ErrorCause::NotConnected(_)
+            | ErrorCause::Unsent(_)
+            | ErrorCause::QueueFull
+            | ErrorCause::TlsExpected
+            | ErrorCause::PlainExpected
+            | ErrorCause::Demoted
+            | ErrorCause::UnknownPrimary(_)
+            | ErrorCause::NoOwner(_)
+            | ErrorCause::UnexpectedReply
+            | ErrorCause::TooManyOverrides(_)
+            | ErrorCause::OverridesNotLoaded
+            | ErrorCause::NoRuntime => store_error,
         }
     }
 }

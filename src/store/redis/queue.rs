@@ -18,7 +18,7 @@ use super::error::RedisStoreError;
 use super::request::Request;
 use super::script::Script;
 use super::slot_queues::{CoalescingLimits, SlotQueues};
-use super::source::Source;
+use super::source::ConnectionSource;
 use crate::clock::{Clock as _, SystemClock, Timestamp};
 
 /// Reply to a decision.
@@ -26,7 +26,7 @@ pub(super) type Reply = Result<Bytes, RedisStoreError>;
 
 /// One call, or a part of a coalesced call.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum QueuedCommand {
     /// Decides about a batch. Decisions of one slot share a call.
     Decide(Request),
     /// `EVALSHA`, and `EVAL` if the server does not have the script.
@@ -37,14 +37,14 @@ pub(super) enum Command {
     Probe,
 }
 
-impl Command {
+impl QueuedCommand {
     /// A call of a script.
     pub(super) fn script(call: &ScriptCall<'_>) -> Self {
         Self::Script(call.script, call.command())
     }
 }
 
-/// Reply to a [`Command`]: bytes to a decision, a value to every other command.
+/// Reply to a [`QueuedCommand`]: bytes to a decision, a value to every other command.
 #[derive(Debug)]
 pub(super) enum Response {
     Decision(Bytes),
@@ -68,7 +68,7 @@ pub(super) enum SendMode {
 /// Entry of a queue.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
-    pub(super) command: Command,
+    pub(super) command: QueuedCommand,
     /// Cluster slot of the key. 0 on a single server.
     pub(super) slot: u16,
     pub(super) mode: SendMode,
@@ -85,15 +85,17 @@ pub(super) struct QueuedRequest {
 impl QueuedRequest {
     /// Creates an entry, and the future of its reply.
     pub(super) fn new(
-        command: Command,
+        command: QueuedCommand,
         slot: u16,
         (due, within): (Timestamp, Duration),
         place: &Arc<str>,
     ) -> (Self, PendingReply) {
         let (reply, receiver) = oneshot::channel();
         let mode = match command {
-            Command::Decide(_) => SendMode::Coalesced,
-            Command::Script(..) | Command::Plain(_) | Command::Probe => SendMode::Alone,
+            QueuedCommand::Decide(_) => SendMode::Coalesced,
+            QueuedCommand::Script(..) | QueuedCommand::Plain(_) | QueuedCommand::Probe => {
+                SendMode::Alone
+            }
         };
         let request = Self {
             command,
@@ -130,8 +132,8 @@ impl QueuedRequest {
     /// own, so that no decision waits for a slow command.
     pub(super) fn queue_index(&self) -> usize {
         match self.command {
-            Command::Decide(_) => 1 + usize::from(self.slot),
-            Command::Script(..) | Command::Plain(_) | Command::Probe => 0,
+            QueuedCommand::Decide(_) => 1 + usize::from(self.slot),
+            QueuedCommand::Script(..) | QueuedCommand::Plain(_) | QueuedCommand::Probe => 0,
         }
     }
 }
@@ -224,7 +226,7 @@ pub(super) struct QueueSettings {
 impl QueueSettings {
     /// Starts connection and dispatcher of a server. Both end when the last handle of the queue is
     /// dropped and every request has its reply.
-    pub(super) fn start(&self, source: Source, route: Option<NodeRoute>) -> RequestQueue {
+    pub(super) fn start(&self, source: ConnectionSource, route: Option<NodeRoute>) -> RequestQueue {
         let place = source.place();
         let connection = ConnectionHandle::start(source, self);
         let (inbox, arrivals) = mpsc::channel(SlotQueues::CAPACITY);
@@ -242,7 +244,7 @@ impl QueueSettings {
 
 impl RequestQueue {
     /// Queues a command that has `within` to complete. It is sent even if the future is dropped.
-    pub(super) fn enqueue(&self, command: Command, within: Duration) -> PendingReply {
+    pub(super) fn enqueue(&self, command: QueuedCommand, within: Duration) -> PendingReply {
         let due = self.clock.now().saturating_add(within);
         let (request, reply) = QueuedRequest::new(command, 0, (due, within), &self.place);
         self.push(request);

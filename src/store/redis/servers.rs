@@ -10,11 +10,11 @@ use tokio::time::timeout;
 use super::call::ScriptCall;
 use super::cluster::Cluster;
 use super::error::RedisStoreError;
-use super::queue::{Command, PendingReply, QueueSettings, RequestQueue};
+use super::queue::{PendingReply, QueueSettings, QueuedCommand, RequestQueue};
 use super::request::Request;
 use super::sentinel::Sentinels;
-use super::source::Source;
-use super::url::Target;
+use super::source::ConnectionSource;
+use super::url::RedisTarget;
 use crate::clock::Timestamp;
 
 /// How long the first attempt to connect is waited for.
@@ -31,12 +31,12 @@ pub(super) enum Servers {
 #[derive(Clone, Debug)]
 pub(super) struct SingleServer {
     queue: RequestQueue,
-    target: Target,
+    target: RedisTarget,
     settings: QueueSettings,
 }
 
 impl SingleServer {
-    fn start(target: Target, settings: QueueSettings) -> Self {
+    fn start(target: RedisTarget, settings: QueueSettings) -> Self {
         Self {
             queue: Self::connect(&target, &settings),
             target,
@@ -45,15 +45,15 @@ impl SingleServer {
     }
 
     /// Opens a connection with a queue of its own.
-    fn connect(target: &Target, settings: &QueueSettings) -> RequestQueue {
+    fn connect(target: &RedisTarget, settings: &QueueSettings) -> RequestQueue {
         let source = match target.clone() {
-            Target::Sentinels {
+            RedisTarget::Sentinels {
                 sentinels,
                 name,
                 login,
-            } => Source::Primary(Sentinels::new(sentinels, name, login)),
-            Target::One(address) => Source::server(address),
-            Target::Cluster(mut seeds) => Source::server(seeds.swap_remove(0)),
+            } => ConnectionSource::Primary(Sentinels::new(sentinels, name, login)),
+            RedisTarget::One(address) => ConnectionSource::server(address),
+            RedisTarget::Cluster(mut seeds) => ConnectionSource::server(seeds.swap_remove(0)),
         };
         settings.start(source, None)
     }
@@ -61,9 +61,9 @@ impl SingleServer {
 
 impl Servers {
     /// Starts to connect.
-    pub(super) fn start(target: Target, settings: QueueSettings) -> Self {
+    pub(super) fn start(target: RedisTarget, settings: QueueSettings) -> Self {
         match target {
-            Target::Cluster(seeds) => Self::Cluster(Cluster::start(seeds, settings)),
+            RedisTarget::Cluster(seeds) => Self::Cluster(Cluster::start(seeds, settings)),
             target => Self::One(Box::new(SingleServer::start(target, settings))),
         }
     }
@@ -135,7 +135,7 @@ impl Servers {
     /// Sends a decision to the server of its first key. The other keys must have the same slot.
     pub(super) fn decide(&self, request: Request, within: Duration) -> PendingReply {
         match self {
-            Self::One(server) => server.queue.enqueue(Command::Decide(request), within),
+            Self::One(server) => server.queue.enqueue(QueuedCommand::Decide(request), within),
             Self::Cluster(cluster) => cluster.decide(request, cluster.due(within)),
         }
     }
@@ -147,7 +147,7 @@ impl Servers {
         within: Duration,
     ) -> Result<T, RedisStoreError> {
         let key = call.keys.first().map_or("", String::as_str);
-        let reply = self.enqueue(key, Command::script(&call), within);
+        let reply = self.enqueue(key, QueuedCommand::script(&call), within);
         reply.value().await
     }
 
@@ -158,11 +158,11 @@ impl Servers {
         command: &Cmd,
         within: Duration,
     ) -> Result<T, RedisStoreError> {
-        let reply = self.enqueue(key, Command::Plain(command.clone()), within);
+        let reply = self.enqueue(key, QueuedCommand::Plain(command.clone()), within);
         reply.value().await
     }
 
-    fn enqueue(&self, key: &str, command: Command, within: Duration) -> PendingReply {
+    fn enqueue(&self, key: &str, command: QueuedCommand, within: Duration) -> PendingReply {
         match self {
             Self::One(server) => server.queue.enqueue(command, within),
             Self::Cluster(cluster) => cluster.enqueue(key, command, within),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use slab::Slab;
 
 use super::error::RedisStoreError;
-use super::queue::{Command, QueuedRequest, ReplySender, SendMode};
+use super::queue::{QueuedCommand, QueuedRequest, ReplySender, SendMode};
 use super::request::Request;
 use crate::clock::Timestamp;
 
@@ -34,7 +34,7 @@ pub(super) struct CoalescedCall {
 /// A request, unsent or in flight. One that expires in flight stays until its call ends, because
 /// the position of a reply depends on the requests before it.
 #[derive(Debug)]
-struct Entry {
+struct QueueEntry {
     request: QueuedRequest,
     number: u64,
     is_sent: bool,
@@ -68,7 +68,7 @@ pub(super) struct Expired {
 #[derive(Debug)]
 pub(super) struct SlotQueues {
     limits: CoalescingLimits,
-    entries: Slab<Entry>,
+    entries: Slab<QueueEntry>,
     pushed: u64,
     /// In the order of `due`. Completed requests stay until they reach the front, or until they are
     /// the larger part.
@@ -111,7 +111,7 @@ impl SlotQueues {
         let (due, index) = (request.due, request.queue_index());
         let number = self.pushed;
         self.pushed += 1;
-        let key = self.entries.insert(Entry {
+        let key = self.entries.insert(QueueEntry {
             request,
             number,
             is_sent: false,
@@ -186,7 +186,7 @@ impl SlotQueues {
     }
 
     /// Returns the command of a member of a call.
-    pub(super) fn command(&self, key: usize) -> &Command {
+    pub(super) fn command(&self, key: usize) -> &QueuedCommand {
         &self.entries[key].request.command
     }
 
@@ -196,7 +196,7 @@ impl SlotQueues {
         call: &'a CoalescedCall,
     ) -> impl ExactSizeIterator<Item = &'a Request> + Clone {
         call.members.iter().map(|key| match self.command(*key) {
-            Command::Decide(request) => request,
+            QueuedCommand::Decide(request) => request,
             other => unreachable!("{other:?} is sent alone"),
         })
     }
@@ -233,7 +233,7 @@ impl SlotQueues {
             }
             let entry = &mut self.entries[first.key];
             let (was_sent, within) = (entry.is_sent, entry.request.within);
-            let is_probe = matches!(entry.request.command, Command::Probe);
+            let is_probe = matches!(entry.request.command, QueuedCommand::Probe);
             let (reply, index) = (entry.request.take_reply(), entry.request.queue_index());
             if !was_sent {
                 self.entries.remove(first.key);
@@ -289,7 +289,7 @@ impl SlotQueues {
     }
 }
 
-fn is_pending(entries: &Slab<Entry>, deadline: &Deadline) -> bool {
+fn is_pending(entries: &Slab<QueueEntry>, deadline: &Deadline) -> bool {
     let entry = entries.get(deadline.key);
     entry.is_some_and(|entry| entry.number == deadline.number && entry.request.is_pending())
 }

@@ -15,12 +15,12 @@ use super::tls_probe::TlsProbe;
 
 /// A fixed server, or the primary that sentinels name.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum ConnectionSource {
     Server(Address, TlsProbe),
     Primary(Sentinels),
 }
 
-impl Source {
+impl ConnectionSource {
     /// Time limit of one attempt.
     const ATTEMPT: Duration = Duration::from_secs(1);
 
@@ -56,14 +56,17 @@ impl Source {
     }
 }
 
-/// Opens a connection to this server within [`Source::ATTEMPT`].
+/// Opens a connection to this server within [`ConnectionSource::ATTEMPT`].
 pub(super) async fn connect_to(
     address: &Address,
     place: &Arc<str>,
     probe: &mut TlsProbe,
 ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
-    match timeout(Source::ATTEMPT, connect::open(address, probe)).await {
+    match timeout(ConnectionSource::ATTEMPT, connect::open(address, probe)).await {
         Ok(opened) => opened.map_err(|error| RedisStoreError::connecting(place, error)),
-        Err(_) => Err(RedisStoreError::not_connected(place, Source::ATTEMPT)),
+        Err(_) => Err(RedisStoreError::not_connected(
+            place,
+            ConnectionSource::ATTEMPT,
+        )),
     }
 }

@@ -6,7 +6,7 @@ use redis::{Cmd, Value};
 
 use super::address::Endpoint;
 use super::error::RedisStoreError;
-use super::queue::{Command, RequestQueue};
+use super::queue::{QueuedCommand, RequestQueue};
 
 /// Time that one node has to reply, connecting included. There are others.
 const WITHIN: Duration = Duration::from_millis(500);
@@ -22,7 +22,7 @@ pub(super) async fn load(
     let mut command = Cmd::new();
     command.arg("CLUSTER").arg("SLOTS");
     let reply: Value = queue
-        .enqueue(Command::Plain(command), WITHIN)
+        .enqueue(QueuedCommand::Plain(command), WITHIN)
         .value()
         .await?;
     read(endpoint, reply).ok_or_else(|| RedisStoreError::unexpected_reply(queue.place()))

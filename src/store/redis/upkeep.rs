@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::RedisStore;
 use super::call::ScriptCall;
 use super::error::RedisStoreError;
-use super::queue::{Command, RequestQueue};
+use super::queue::{QueuedCommand, RequestQueue};
 use super::script;
 use super::servers::Servers;
 use crate::batch::Batch;
@@ -132,7 +132,7 @@ impl<'a> Pages<'a> {
             let mut scan = redis::cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(self.pattern);
             scan.arg("COUNT").arg(PAGE);
-            let reply = queue.enqueue(Command::Plain(scan), DEADLINE);
+            let reply = queue.enqueue(QueuedCommand::Plain(scan), DEADLINE);
             let (next, keys): (u64, Vec<String>) = reply.value().await?;
             self.cursor = (next != 0).then_some(next);
             if !keys.is_empty() {

@@ -19,7 +19,7 @@ const SENTINEL_PORT: u16 = 26_379;
 
 /// Servers that a URL names.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum RedisTarget {
     /// One server.
     One(Address),
     /// The primary that these sentinels name.
@@ -41,7 +41,7 @@ enum Arrangement {
     Cluster,
 }
 
-impl Target {
+impl RedisTarget {
     /// Parses a URL. Errors do not contain user and password.
     pub(super) fn parse(url: &str) -> Result<Self, ValidationError> {
         let wrong = |expected: &'static str| refuse(&redacted(url), expected);
@@ -129,7 +129,7 @@ impl Target {
     }
 }
 
-impl Target {
+impl RedisTarget {
     /// Returns whether connections use TLS.
     pub(super) fn is_tls(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! A store of one's own, which keeps the promises of all others.
+//! The custom store of the example passes the contract suite.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::process::ended;
 mod program;
 
 #[tokio::test]
-async fn it_keeps_the_contract() {
+async fn custom_store_keeps_the_contract() {
     let new = async || Arc::new(program::MapStore::default()) as Arc<dyn Store>;
     contract::verify(new).await;
 }
 
 #[tokio::test]
-async fn it_counts_to_three() {
+async fn example_denies_the_fourth_message() {
     let end = ended("custom_store", &[]).await;
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let lines: Vec<&str> = end.stdout.lines().collect();

@@ -221,7 +221,7 @@ async fn the_window_slides() {
 }
 
 #[tokio::test]
-async fn wrong_values_are_refused_by_name() {
+async fn invalid_values_are_rejected_by_name() {
     let per_user = "a whole number from 1 to 1000";
     let window = "a whole number from 1000 to 3600000";
     refuses(

@@ -1,4 +1,4 @@
-//! gRPC, as tonic's own client sees it.
+//! gRPC with the client of tonic.
 
 use std::net::IpAddr;
 
@@ -16,11 +16,11 @@ async fn client(example: &Example, from: Option<IpAddr>) -> HealthClient<Channel
     HealthClient::new(endpoint.local_address(from).connect().await.unwrap())
 }
 
-fn question() -> Request<HealthCheckRequest> {
+fn request() -> Request<HealthCheckRequest> {
     Request::new(HealthCheckRequest::default())
 }
 
-fn said<'a>(metadata: &'a MetadataMap, name: &str) -> Option<&'a str> {
+fn text_of<'a>(metadata: &'a MetadataMap, name: &str) -> Option<&'a str> {
     metadata.get(name).map(|value| value.to_str().unwrap())
 }
 
@@ -29,15 +29,15 @@ async fn denied_call_gets_resource_exhausted() {
     let example = Example::start("grpc", &[]).await;
     let mut health = client(&example, None).await;
     for left in ["4", "3", "2", "1", "0"] {
-        let answer = health.check(question()).await.unwrap();
+        let answer = health.check(request()).await.unwrap();
         assert_eq!(answer.get_ref().status, 1, "serving");
         let metadata = answer.metadata();
-        assert_eq!(said(metadata, "x-ratelimit-policy"), Some("ip:check:1m"));
-        assert_eq!(said(metadata, "x-ratelimit-limit"), Some("5"));
-        assert_eq!(said(metadata, "x-ratelimit-remaining"), Some(left));
+        assert_eq!(text_of(metadata, "x-ratelimit-policy"), Some("ip:check:1m"));
+        assert_eq!(text_of(metadata, "x-ratelimit-limit"), Some("5"));
+        assert_eq!(text_of(metadata, "x-ratelimit-remaining"), Some(left));
     }
 
-    let denied = health.check(question()).await.unwrap_err();
+    let denied = health.check(request()).await.unwrap_err();
     assert_eq!(denied.code(), Code::ResourceExhausted);
     let text = denied.message();
     assert!(
@@ -45,14 +45,14 @@ async fn denied_call_gets_resource_exhausted() {
         "{text}"
     );
     let metadata = denied.metadata();
-    assert_eq!(said(metadata, "x-ratelimit-policy"), Some("ip:check:1m"));
-    assert_eq!(said(metadata, "x-ratelimit-remaining"), Some("0"));
-    let wait: u64 = said(metadata, "retry-after").unwrap().parse().unwrap();
+    assert_eq!(text_of(metadata, "x-ratelimit-policy"), Some("ip:check:1m"));
+    assert_eq!(text_of(metadata, "x-ratelimit-remaining"), Some("0"));
+    let wait: u64 = text_of(metadata, "retry-after").unwrap().parse().unwrap();
     assert!((1..=120).contains(&wait), "{wait} seconds");
 
     // Other methods have quota left, and streams are limited too.
-    let watched = health.watch(question()).await.unwrap();
-    let policy = said(watched.metadata(), "x-ratelimit-policy");
+    let watched = health.watch(request()).await.unwrap();
+    let policy = text_of(watched.metadata(), "x-ratelimit-policy");
     assert_eq!(policy, Some("ip:global:1m"));
     let first = watched.into_inner().message().await.unwrap().unwrap();
     assert_eq!(first.status, 1);
@@ -63,13 +63,13 @@ async fn each_address_has_its_own_limit() {
     let example = Example::start("grpc", &[]).await;
     for address in addresses() {
         let mut health = client(&example, Some(address)).await;
-        let answer = health.check(question()).await.unwrap();
-        let left = said(answer.metadata(), "x-ratelimit-remaining");
+        let answer = health.check(request()).await.unwrap();
+        let left = text_of(answer.metadata(), "x-ratelimit-remaining");
         assert_eq!(left, Some("4"), "{address}");
     }
 }
 
-/// What is on the wire: no 429, which gRPC does not have.
+/// On the wire, a denial has no status 429, which gRPC does not define.
 #[tokio::test]
 async fn a_denial_is_all_headers() {
     let example = Example::start("grpc", &[]).await;

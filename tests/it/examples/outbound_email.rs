@@ -183,23 +183,23 @@ async fn disconnecting_does_not_evade_the_limit() {
 #[tokio::test]
 async fn denials_are_logged_and_sent_mail_with_debug_logging() {
     let variables = [(PER_MINUTE, "1"), ("LOG_LEVEL", "debug")];
-    let mut example = Example::start_overheard("outbound_email", &variables).await;
+    let mut example = Example::start_with_stderr("outbound_email", &variables).await;
     let client = example.version_1();
     assert_eq!(send(&client, "ada@example.com").await.status, 202);
-    let debug = example.complaint("sent").await;
+    let debug = example.stderr_line("sent").await;
     assert!(
         debug.contains("DEBUG") && debug.contains("used=1"),
         "{debug}"
     );
     assert_eq!(send(&client, "ada@example.com").await.status, 429);
-    let warning = example.complaint("send rate limit exceeded").await;
+    let warning = example.stderr_line("send rate limit exceeded").await;
     for expected in ["WARN", "per-minute", "count=1", "limit=1"] {
         assert!(warning.contains(expected), "{warning}");
     }
 }
 
 #[tokio::test]
-async fn wrong_values_are_refused_by_name() {
+async fn invalid_values_are_rejected_by_name() {
     let allowed = "a whole number from 0 to 1000000000";
     let wrong = ["-1", "1.5", "ten", "", " 7", "1000000001"];
     let values = [PER_MINUTE, PER_HOUR].into_iter();

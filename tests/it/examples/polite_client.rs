@@ -3,7 +3,7 @@
 use super::process::{Example, ended};
 
 #[tokio::test]
-async fn without_settings_it_starts_its_own_server() {
+async fn client_without_settings_starts_its_own_server() {
     let end = ended("polite_client", &[("CALLS", "40"), ("CLIENTS", "3")]).await;
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let lines: Vec<&str> = end.stdout.lines().collect();
@@ -18,7 +18,7 @@ async fn without_settings_it_starts_its_own_server() {
 }
 
 #[tokio::test]
-async fn it_calls_the_configured_url() {
+async fn client_calls_the_configured_url() {
     let server = Example::start("hyper_server", &[]).await;
     let url = format!("http://{}/", server.address());
     let settings = [
@@ -39,7 +39,7 @@ async fn it_calls_the_configured_url() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_refused_by_name() {
+async fn invalid_settings_are_rejected_by_name() {
     for (name, value) in [
         ("CALLS", "0"),
         ("CALLS", "many"),

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::support::sockets::{Client, Version};
 
-/// More than a busy machine needs, and less than a person waits.
+/// Longer than any operation takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that runs until it is dropped.
@@ -23,7 +23,7 @@ pub(crate) struct Example {
     stderr: Option<Lines<BufReader<ChildStderr>>>,
 }
 
-/// How a program ended.
+/// Exit code and output of a program.
 pub(crate) struct End {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -45,7 +45,7 @@ fn binary(name: &str) -> PathBuf {
     })
 }
 
-/// Whether an example looks at a variable.
+/// Returns whether an example reads a variable.
 fn is_setting(name: &str) -> bool {
     let names = [
         "ADMIN_TOKEN",
@@ -69,7 +69,7 @@ fn is_setting(name: &str) -> bool {
     names.contains(&name) || families.iter().any(|family| name.starts_with(family))
 }
 
-/// Ready to run, on any free port and with none of this machine's settings.
+/// Returns a command on a free port, without the settings of this machine.
 fn command(name: &str, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(binary(name));
     let ours = env::vars_os().map(|(name, _)| name);
@@ -85,13 +85,13 @@ fn command(name: &str, variables: &[(&str, &str)]) -> Command {
     command
 }
 
-/// Starts it with each of these values in turn, none of which can be used.
+/// Starts the example with each of these invalid values, and verifies the error.
 pub(crate) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
     for (variable, value, allowed) in wrong {
         let end = ended(name, &[(variable, value)]).await;
         assert_eq!(end.code, Some(2), "{variable}={value}: {}", end.stderr);
         assert_eq!(end.stdout, "", "{variable}={value} and it listened");
-        // A secret is kept, also one that is refused.
+        // A secret is not printed, even if it is rejected.
         let is_secret = ["JWT_SECRET", "ADMIN_TOKEN"].contains(variable);
         let shown = if is_secret { "…" } else { value };
         let expected = format!("{variable}={shown:?} cannot be used");
@@ -102,7 +102,7 @@ pub(crate) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
     }
 }
 
-/// Runs a program that is to end by itself.
+/// Runs a program until it exits.
 pub(crate) async fn ended(name: &str, variables: &[(&str, &str)]) -> End {
     let output = command(name, variables).stderr(Stdio::piped()).output();
     let output = timeout(PATIENCE, output)
@@ -117,13 +117,13 @@ pub(crate) async fn ended(name: &str, variables: &[(&str, &str)]) -> End {
 }
 
 impl Example {
-    /// Starts it; returns when it listens.
+    /// Starts an example. Returns when it listens.
     pub(crate) async fn start(name: &str, variables: &[(&str, &str)]) -> Self {
         Self::start_as(name, &mut command(name, variables)).await
     }
 
-    /// The same, with an ear for what it [complains](Self::complaint) of.
-    pub(crate) async fn start_overheard(name: &str, variables: &[(&str, &str)]) -> Self {
+    /// Starts an example with standard error captured for [`stderr_line`](Self::stderr_line).
+    pub(crate) async fn start_with_stderr(name: &str, variables: &[(&str, &str)]) -> Self {
         let mut command = command(name, variables);
         Self::start_as(name, command.stderr(Stdio::piped())).await
     }
@@ -158,7 +158,7 @@ impl Example {
         Client::new(Version::Http1, self.address)
     }
 
-    /// What it prints next.
+    /// Returns the next line on standard output.
     pub(crate) async fn line(&mut self) -> String {
         let lines = self.stdout.as_mut().unwrap();
         let line = timeout(PATIENCE, lines.next_line()).await;
@@ -166,7 +166,7 @@ impl Example {
     }
 
     /// Returns the next line on standard error that contains `with`.
-    pub(crate) async fn complaint(&mut self, with: &str) -> String {
+    pub(crate) async fn stderr_line(&mut self, with: &str) -> String {
         let lines = self.stderr.as_mut().unwrap();
         loop {
             let line = timeout(PATIENCE, lines.next_line()).await;
@@ -183,17 +183,17 @@ impl Example {
 
     /// Stops the process and returns the rest of its standard error.
     #[cfg(unix)]
-    pub(crate) async fn overheard(mut self) -> Vec<String> {
+    pub(crate) async fn into_stderr(mut self) -> Vec<String> {
         let mut lines = self.stderr.take().unwrap();
         assert_eq!(self.terminate().await, Some(0));
-        let mut heard = Vec::new();
+        let mut rest = Vec::new();
         while let Some(line) = lines.next_line().await.unwrap() {
-            heard.push(line);
+            rest.push(line);
         }
-        heard
+        rest
     }
 
-    /// Its exit code after SIGTERM.
+    /// Sends SIGTERM and returns the exit code.
     #[cfg(unix)]
     pub(crate) async fn terminate(mut self) -> Option<i32> {
         let id = self.child.id().unwrap();

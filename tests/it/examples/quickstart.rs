@@ -1,4 +1,4 @@
-//! The first program that people run.
+//! The quickstart example.
 
 use tokio::process::Command;
 
@@ -51,7 +51,7 @@ async fn printed_commands_have_the_printed_results() {
 
 /// With the program that it names, where there is one.
 #[tokio::test]
-async fn its_commands_work_in_a_shell() {
+async fn printed_commands_work_in_a_shell() {
     let mut example = Example::start("quickstart", &[]).await;
     for (command, statuses) in commands::<2>(&mut example)
         .await

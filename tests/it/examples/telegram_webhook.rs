@@ -149,7 +149,7 @@ async fn the_next_window_has_room_again() {
 }
 
 #[tokio::test]
-async fn users_who_are_not_allowed_and_odd_updates_are_ignored() {
+async fn unknown_users_and_unsupported_updates_are_ignored() {
     let users = ("ALLOWED_USERS", "42, 43");
     let bot = Bot::start(&[("RATE_LIMIT_MAX", "2"), YEAR, users]).await;
     for _ in 0..5 {
@@ -196,11 +196,11 @@ async fn the_webhook_answers_200_if_no_reply_can_be_sent() {
     let gone = format!("http://{}/bot1:a", free.local_addr().unwrap());
     drop(free);
     let variables = [("TELEGRAM_API_URL", gone.as_str())];
-    let mut example = Example::start_overheard("telegram_webhook", &variables).await;
+    let mut example = Example::start_with_stderr("telegram_webhook", &variables).await;
     let client = example.version_1();
     let answer = send_json(&client, "POST /webhook", &[], &message(42, 42, "hello")).await;
     assert_eq!((answer.status, answer.json()), (200, json!({ "ok": true })));
-    example.complaint("no reply").await;
+    example.stderr_line("no reply").await;
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn without_a_telegram_replies_are_printed() {
 }
 
 #[tokio::test]
-async fn wrong_values_are_refused_by_name() {
+async fn invalid_values_are_rejected_by_name() {
     let messages = "a whole number from 1 to 1000000000";
     let window = "a whole number from 1 to 31536000000";
     refuses(
@@ -249,7 +249,7 @@ async fn wrong_values_are_refused_by_name() {
 
 /// The URL contains the bot's secret token.
 #[tokio::test]
-async fn a_wrong_url_is_refused_without_its_token() {
+async fn invalid_url_is_rejected_without_printing_its_token() {
     let url = ("TELEGRAM_API_URL", "https://api.telegram.org/bot123:hush");
     let end = super::ended("telegram_webhook", &[url]).await;
     assert_eq!(end.code, Some(2));

@@ -202,7 +202,7 @@ async fn a_denial_has_the_trace_id_in_its_envelope() {
 }
 
 #[tokio::test]
-async fn wrong_tenant_files_are_refused_with_the_reason() {
+async fn invalid_tenant_files_are_rejected_with_the_reason() {
     let limit = |limit: Value| json!({ "default": { "rateLimit": limit } }).to_string();
     let good = json!({ "rateLimit": { "perMinute": 60, "burst": 10 } });
     for (text, why) in [
@@ -251,7 +251,7 @@ async fn wrong_tenant_files_are_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn wrong_values_are_refused_by_name() {
+async fn invalid_values_are_rejected_by_name() {
     let form = "a file of the form";
     refuses(
         "tenant_chat",

@@ -1,7 +1,7 @@
-//! Quotas, costs and instants at the edge of what can be counted, and far beyond it: exact, or
-//! refused when built. Nothing panics, nothing wraps, in whatever profile this runs.
+//! Quotas, costs and instants at the limits of the counters and beyond: results are exact, or the
+//! quota is rejected when built. Nothing panics or wraps, with or without overflow checks.
 
-mod refusals;
+mod invalid_values;
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::reference::{ModelUsage, Reference};
 
 const NEW_YEAR: u64 = 1_735_689_600_000_000;
 const MAX: u64 = Timestamp::MAX.as_micros();
-/// What a double still counts exactly; no instant that is result lies beyond.
+/// Largest integer that a double represents exactly. No instant in a reply is later.
 const LAST: u64 = (1 << 53) - 1;
 
-/// The largest there are of each kind, the smallest, and some around the powers of two.
+/// The largest and the smallest quotas of each kind, and some around powers of two.
 const EXTREMES: [&str; 33] = [
     "1/1us",
     "1/1us, fixed-window",
@@ -52,7 +52,7 @@ const EXTREMES: [&str; 33] = [
     "70368673/1000001us, token-bucket, burst 3",
 ];
 
-/// Just before a counter is free, when it is, and as good as never again.
+/// Instants just before a counter is free, at that instant, and far in the future.
 pub(crate) fn instants(free: u64) -> [u64; 6] {
     [
         free - 1,
@@ -71,7 +71,7 @@ pub(crate) fn extremes() -> impl Iterator<Item = Quota> {
     })
 }
 
-/// The last permit, and the one after it, as the model has them.
+/// The last permit and the one after it, compared with the model.
 #[test]
 fn extreme_quotas_are_exact() {
     for quota in extremes() {
@@ -102,7 +102,7 @@ fn extreme_quotas_are_exact() {
 }
 
 #[test]
-fn extreme_debts_and_refunds_are_as_the_model_has_them() {
+fn extreme_debts_and_refunds_agree_with_the_model() {
     for quota in extremes() {
         let (mut state, mut stored) = (Plain::new(&quota), Stored::new(&quota));
         let mut reference = Reference::default();
@@ -168,13 +168,13 @@ fn nothing_wraps() {
                     );
                     is_sound(&quota, &after);
                     for cost in costs {
-                        let asked = state.assess(&quota, at.min(MAX), cost);
-                        is_sound(&quota, &asked);
-                        // Whoever goes by it may ask at an instant that no clock shows.
-                        is_sound(&quota, &state.state.assess(&quota, asked.reset_at(), cost));
+                        let usage = state.assess(&quota, at.min(MAX), cost);
+                        is_sound(&quota, &usage);
+                        // The reset may lie at an instant that no clock shows. A check at that instant is sound.
+                        is_sound(&quota, &state.state.assess(&quota, usage.reset_at(), cost));
                         assert_eq!(
-                            asked.outcome() == Outcome::ExceedsCapacity,
-                            cost > asked.limit()
+                            usage.outcome() == Outcome::ExceedsCapacity,
+                            cost > usage.limit()
                         );
                     }
                 }
@@ -208,10 +208,9 @@ fn is_sound(quota: &Quota, usage: &Usage) {
     assert!(usage.reset_at().as_micros() <= LAST, "{quota}: {usage:?}");
 }
 
-/// A debt larger than any counter is a debt all the same: it is not forgotten in the next
-/// instant, and it ends.
+/// A debt that saturates the counter is kept at the next instant, and it ends.
 #[test]
-fn an_endless_debt_ends() {
+fn saturated_debt_is_kept_and_ends() {
     for quota in extremes() {
         let mut state = Plain::new(&quota);
         state.record(&quota, NEW_YEAR, u64::MAX);
@@ -225,7 +224,7 @@ fn an_endless_debt_ends() {
         assert!(free > NEW_YEAR && free <= LAST);
         let just_before = state.assess(&quota, free - 1, 1);
         assert_eq!(just_before.outcome(), Outcome::Denied, "{quota}");
-        // Debts of a thousand years are cut off where instants end.
+        // Debts of a thousand years saturate at the last instant.
         if free < MAX {
             assert!(state.assess(&quota, free, 1).is_allowed(), "{quota}");
         }
@@ -233,7 +232,7 @@ fn an_endless_debt_ends() {
 }
 
 #[test]
-fn the_last_instant_is_an_instant() {
+fn counters_work_at_the_last_instant() {
     assert_eq!(Timestamp::from_micros(u64::MAX), Timestamp::MAX);
     assert_eq!(Timestamp::from_secs(u64::MAX), Timestamp::MAX);
     assert_eq!(Timestamp::MAX.saturating_add(Duration::MAX), Timestamp::MAX);
@@ -259,7 +258,7 @@ fn the_last_instant_is_an_instant() {
 }
 
 #[test]
-fn a_cost_of_nothing_is_always_within_the_limit() {
+fn cost_of_zero_never_exceeds_the_limit() {
     for quota in extremes() {
         let mut stored = Stored::new(&quota);
         for cost in [0, quota.burst(), 0] {
@@ -270,9 +269,9 @@ fn a_cost_of_nothing_is_always_within_the_limit() {
     }
 }
 
-/// They may be put on any counter for a call, and leave its count as it is.
+/// They may replace the quota of any counter for one call, and do not change its count.
 #[test]
-fn unlimited_and_blocked_take_anything_and_count_nothing() {
+fn unlimited_and_blocked_accept_any_cost_and_count_nothing() {
     for quota in extremes() {
         let mut stored = Stored::new(&quota);
         stored.decide(&quota, NEW_YEAR, 1);
@@ -296,7 +295,7 @@ fn unlimited_and_blocked_take_anything_and_count_nothing() {
 }
 
 #[test]
-fn an_amount_that_changes_is_exact_or_refused() {
+fn changed_amount_is_exact_or_rejected() {
     for quota in extremes() {
         assert_eq!(quota.with_amount(0).unwrap_err().field(), "quota limit");
         for amount in [1, 1 << 32, 1 << 46, 1 << 53, u64::MAX] {
@@ -308,9 +307,9 @@ fn an_amount_that_changes_is_exact_or_refused() {
     }
 }
 
-/// Whatever a quota is built from, it is counted exactly or it is not built.
+/// A quota is counted exactly, or building it fails.
 #[test]
-fn around_the_powers_of_two_it_is_exact_or_refused() {
+fn quotas_around_powers_of_two_are_exact_or_rejected() {
     let around = |bit: u32| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1];
     let amounts = [31, 32, 46, 50, 53, 63].map(around);
     let amounts = amounts.iter().flatten().chain(&[u64::MAX - 1, u64::MAX]);

@@ -38,7 +38,7 @@ fn a_group_has_a_limit_of_its_own_at_once() {
         &agent,
         Override::new([("group", "c1")], "agent", "4/minute"),
     );
-    // What was counted stays counted, and everybody in the group has their own counter.
+    // Counts are kept, and each member of the group has a counter of its own.
     for user in ["ada", "bob"] {
         let left = agent.remaining(member("c1", user)).wait().unwrap();
         assert_eq!(left, if user == "ada" { 1 } else { 4 });
@@ -66,7 +66,7 @@ fn a_group_has_a_limit_of_its_own_at_once() {
 }
 
 #[test]
-fn what_is_for_the_subject_itself_comes_first_and_a_call_before_all() {
+fn exact_subject_wins_over_a_group_and_a_call_wins_over_both() {
     let (agent, _clock) = agent(&["10/minute"]);
     set(
         &agent,
@@ -83,13 +83,14 @@ fn what_is_for_the_subject_itself_comes_first_and_a_call_before_all() {
         Override::new(member("c1", "ada"), "agent", "6/minute"),
     );
     assert_eq!(limit_of(&agent, "c1", "ada"), 6);
-    let ask = agent.peek(member("c1", "ada")).limit(3);
-    assert_eq!(ask.wait().unwrap().limit(), 3);
+    let check = agent.peek(member("c1", "ada")).limit(3);
+    assert_eq!(check.wait().unwrap().limit(), 3);
 }
 
-/// Dimensions without a name are told apart by their place, so one of them is nobody.
+/// Unnamed dimensions are identified by position, so an override for one of them does not match the
+/// pair.
 #[test]
-fn a_part_of_a_nameless_subject_is_not_meant() {
+fn override_does_not_match_a_part_of_an_unnamed_subject() {
     let (agent, _clock) = agent(&["10/minute"]);
     set(&agent, Override::new("c1", "agent", "5/minute"));
     let pair = agent.peek(("c1", "ada")).wait().unwrap();
@@ -98,14 +99,14 @@ fn a_part_of_a_nameless_subject_is_not_meant() {
 }
 
 #[test]
-fn its_window_says_which_quota_is_meant() {
+fn override_applies_to_the_quota_with_its_window() {
     let (agent, clock) = agent(&["10/minute", "100/hour"]);
     let hour = Override::new("ada", "agent", "50/hour").unwrap();
     let until = clock.now().saturating_add(Duration::from_mins(5));
     agent.set_override(hour.until(until)).wait().unwrap();
     let limits = |agent: &Limiter| {
-        let standing = agent.usages("ada").wait().unwrap();
-        let usages = standing.usages().iter();
+        let usages = agent.usages("ada").wait().unwrap();
+        let usages = usages.usages().iter();
         usages.map(tollgate::Usage::limit).collect::<Vec<u64>>()
     };
     assert_eq!(limits(&agent), [10, 50]);
@@ -117,9 +118,9 @@ fn its_window_says_which_quota_is_meant() {
 }
 
 #[test]
-fn what_cannot_apply_is_refused() {
+fn override_that_cannot_apply_is_rejected() {
     let (agent, _clock) = agent(&["10/minute, sliding-log", "100/hour"]);
-    for (new, says) in [
+    for (new, expected) in [
         (
             Override::new("ada", "chat", "5/minute"),
             "the name of the limiter, `agent`",
@@ -135,7 +136,7 @@ fn what_cannot_apply_is_refused() {
     ] {
         let error = agent.set_override(new.unwrap()).wait().unwrap_err();
         assert!(matches!(error, Error::Invalid(_)));
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(agent.overrides().is_empty());
 }
@@ -155,10 +156,10 @@ fn limiters_that_share_a_store_do_not_share_limits() {
     assert_eq!(mail.remaining("ada").wait().unwrap(), 7);
 }
 
-/// What was taken for free is not given back out of what others paid: as long as the limit is
-/// lifted, nothing is counted.
+/// Under an `unlimited` override nothing is counted, so a refund of such a charge does not reduce
+/// the counter.
 #[test]
-fn nothing_is_given_back_of_what_was_not_counted() {
+fn uncounted_charge_refunds_nothing() {
     let (agent, _clock) = agent(&["10/minute"]);
     assert_eq!(agent.check("ada").cost(4).wait().unwrap().charged(), 4);
     set(&agent, Override::new("ada", "agent", "unlimited"));
@@ -168,9 +169,10 @@ fn nothing_is_given_back_of_what_was_not_counted() {
     assert_eq!(agent.peek("ada").wait().unwrap().used(), 4);
 }
 
-/// Overrides keep addresses as addresses. Whoever was counted by the text of one could not be blocked.
+/// Overrides store addresses as addresses. A subject that was counted by the text of its address
+/// could not be blocked.
 #[test]
-fn an_address_is_the_same_as_text() {
+fn address_and_its_text_are_one_subject() {
     let (agent, _clock) = agent(&["10/minute"]);
     let limit = |ip: &str| agent.peek([("ip", ip)]).wait().unwrap().limit();
     set(

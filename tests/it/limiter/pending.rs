@@ -1,4 +1,4 @@
-//! Reservations in stores whose answers have to be waited for.
+//! Reservations in stores whose futures are not ready at once.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use tollgate::{
     Batch, Limiter, MemoryStore, Store, StoreAdmin, StoreFuture, Subject, Timestamp, Usages,
 };
 
-/// More than a busy machine needs, and less than a person waits.
+/// Longer than any operation takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A memory that does nothing before somebody waits for its answer, and then takes a while: as a
-/// store over a network may that has no task of its own.
+/// Memory store whose futures do nothing before they are polled, and are pending at the first poll,
+/// like a network store without a task of its own.
 #[derive(Clone, Debug, Default)]
 struct Lazy(Arc<MemoryStore>);
 
-/// Does it when it is polled for the second time.
+/// Runs `work` at the second poll.
 fn later<T: Unpin + Send + 'static>(
     work: impl FnOnce() -> StoreFuture<T> + Send + 'static,
 ) -> StoreFuture<T> {
@@ -27,7 +27,7 @@ fn later<T: Unpin + Send + 'static>(
     })
 }
 
-/// As much of a batch as these tests need: one check of one subject.
+/// Supports the batches of these tests: one check of one subject.
 macro_rules! on_its_own {
     ($self:ident, $batch:ident, |$store:ident, $again:ident| $work:expr) => {{
         let $store = Arc::clone(&$self.0);
@@ -68,7 +68,7 @@ fn limiter(store: impl Store) -> Limiter {
     builder.store(store).build().unwrap()
 }
 
-/// Until as many are left as should be.
+/// Waits until `wanted` are left.
 async fn until_left(limiter: &Limiter, wanted: u64) {
     let poll = async {
         while limiter.remaining("all").await.unwrap() != wanted {
@@ -79,8 +79,8 @@ async fn until_left(limiter: &Limiter, wanted: u64) {
     assert!(came.is_ok(), "{:?} left", limiter.remaining("all").await);
 }
 
-/// What must hold of every store.
-async fn gives_back(limiter: &Limiter) {
+/// Must hold for every store.
+async fn refunds_unless_committed(limiter: &Limiter) {
     let room = limiter.reserve("all").cost(2).await.unwrap();
     until_left(limiter, 3).await;
     drop(room);
@@ -100,8 +100,8 @@ async fn gives_back(limiter: &Limiter) {
     assert_eq!(limiter.remaining("all").await.unwrap(), 3);
 }
 
-/// Whoever asked for it has hung up before it came: nobody can commit it any more.
-async fn gives_back_what_nobody_waits_for(limiter: &Limiter) {
+/// The future of the reservation is dropped before it completes, so it can never be committed.
+async fn refunds_a_dropped_future(limiter: &Limiter) {
     let before = limiter.remaining("all").await.unwrap();
     for polls in 0..3 {
         let mut answer = limiter.reserve("all").cost(2).into_future();
@@ -112,7 +112,7 @@ async fn gives_back_what_nobody_waits_for(limiter: &Limiter) {
         drop(answer);
         until_left(limiter, before).await;
     }
-    // It was really charged in between, if it was at all: in the end there is room for all.
+    // Every charge was refunded: the whole limit is available.
     for _ in 0..before {
         let room = limiter.reserve("all").await.unwrap();
         assert!(room.is_allowed());
@@ -121,9 +121,9 @@ async fn gives_back_what_nobody_waits_for(limiter: &Limiter) {
     assert!(limiter.reserve("all").await.unwrap().is_denied());
 }
 
-/// What was said of it was lost with the answer: a store that is lazy heard nothing, and what it had
-/// charged stayed charged.
-async fn hears_what_nobody_waits_for(limiter: &Limiter) {
+/// The settlement was lost when its future was dropped: a lazy store was not called, and the charge
+/// stayed.
+async fn settles_after_a_dropped_future(limiter: &Limiter) {
     let before = limiter.remaining("all").await.unwrap();
     let reserve = async |cost| limiter.reserve("all").cost(cost).await.unwrap();
     drop(reserve(2).await.cancel());
@@ -135,20 +135,20 @@ async fn hears_what_nobody_waits_for(limiter: &Limiter) {
 }
 
 #[tokio::test]
-async fn a_lazy_store_hears_of_the_end_by_the_runtime() {
-    hears_what_nobody_waits_for(&limiter(Lazy::default())).await;
+async fn runtime_settles_dropped_futures_in_a_lazy_store() {
+    settles_after_a_dropped_future(&limiter(Lazy::default())).await;
 }
 
 #[tokio::test]
-async fn a_lazy_store_is_given_back_to_by_the_runtime() {
+async fn runtime_refunds_dropped_reservations_in_a_lazy_store() {
     let limiter = limiter(Lazy::default());
-    gives_back(&limiter).await;
-    gives_back_what_nobody_waits_for(&limiter).await;
+    refunds_unless_committed(&limiter).await;
+    refunds_a_dropped_future(&limiter).await;
 }
 
-/// There is nobody who could go on with it, and it must not be worse than a charge that stays.
+/// Without a runtime no task can poll the refund. The charge stays; nothing worse happens.
 #[test]
-fn without_a_runtime_what_a_lazy_store_has_charged_stays_charged() {
+fn without_a_runtime_a_charge_in_a_lazy_store_stays() {
     let limiter = limiter(Lazy::default());
     let room = limiter.reserve("all").cost(2).wait().unwrap();
     drop(room);
@@ -160,30 +160,30 @@ fn without_a_runtime_what_a_lazy_store_has_charged_stays_charged() {
 
 mod in_redis {
     use super::{
-        gives_back, gives_back_what_nobody_waits_for, hears_what_nobody_waits_for, limiter,
-        until_left,
+        limiter, refunds_a_dropped_future, refunds_unless_committed,
+        settles_after_a_dropped_future, until_left,
     };
     use crate::redis::Server;
 
     #[tokio::test]
-    async fn what_is_said_in_the_end_is_heard() {
+    async fn settlement_runs_after_its_future_is_dropped() {
         let server = Server::start();
-        hears_what_nobody_waits_for(&limiter(server.store().build().unwrap())).await;
+        settles_after_a_dropped_future(&limiter(server.store().build().unwrap())).await;
         let stack = server.store().prefix("stack").connect().unwrap();
-        hears_what_nobody_waits_for(&limiter(stack)).await;
+        settles_after_a_dropped_future(&limiter(stack)).await;
     }
 
     #[tokio::test]
-    async fn what_is_dropped_is_given_back() {
+    async fn dropped_reservation_is_refunded() {
         let server = Server::start();
         let limiter = limiter(server.store().build().unwrap());
-        gives_back(&limiter).await;
-        gives_back_what_nobody_waits_for(&limiter).await;
+        refunds_unless_committed(&limiter).await;
+        refunds_a_dropped_future(&limiter).await;
     }
 
-    /// The store is at work from the moment it is asked, on its own runtime.
+    /// The store starts each call at once, on its own runtime.
     #[test]
-    fn also_on_a_thread_that_has_no_runtime() {
+    fn dropped_reservation_is_refunded_on_a_thread_without_a_runtime() {
         let server = Server::start();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let limiter = {
@@ -196,7 +196,7 @@ mod in_redis {
         runtime.block_on(until_left(&limiter, 5));
     }
 
-    /// Two who share it hold each other's room.
+    /// Reservations of two limiters on one server count together.
     #[tokio::test]
     async fn a_fleet_never_holds_more_than_the_limit() {
         let server = Server::start();

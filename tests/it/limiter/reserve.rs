@@ -1,4 +1,4 @@
-//! Reservations: charged when made, given back unless committed.
+//! Reservations: charged when made, refunded unless committed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
@@ -9,15 +9,15 @@ use tollgate::{Limiter, Override, Quota};
 
 use super::limiter;
 
-/// How much of each quota is used.
+/// Returns what is used of each quota.
 fn used(limiter: &Limiter, key: &str) -> Vec<u64> {
-    let standing = limiter.usages(key).wait().unwrap();
-    let usages = standing.usages().iter();
+    let usages = limiter.usages(key).wait().unwrap();
+    let usages = usages.usages().iter();
     usages.map(tollgate::Usage::used).collect()
 }
 
 #[test]
-fn what_is_dropped_is_given_back_and_what_is_committed_stays() {
+fn dropped_reservation_is_refunded_and_committed_one_stays() {
     let (limiter, _clock) = limiter(&["5/minute", "9/hour, sliding-log"]);
     let [committed, cancelled, dropped] =
         [1, 2, 1].map(|cost| limiter.reserve("alice").cost(cost).wait().unwrap());
@@ -32,13 +32,13 @@ fn what_is_dropped_is_given_back_and_what_is_committed_stays() {
 }
 
 #[test]
-fn there_is_no_gap_between_the_look_and_the_charge() {
+fn reservation_checks_and_charges_atomically() {
     let (limiter, _clock) = limiter(&["1/minute", "9/hour"]);
     let first = limiter.reserve("alice").wait().unwrap();
     let second = limiter.reserve("alice").wait().unwrap();
     assert!(first.is_allowed() && second.is_denied());
     assert!(second.decision().retry_after().is_some());
-    // What was denied holds nothing, whatever becomes of it.
+    // A denied reservation holds nothing, however it is settled.
     drop(second);
     assert_eq!(used(&limiter, "alice"), [1, 1]);
     limiter.reserve("alice").wait().unwrap().commit();
@@ -51,7 +51,7 @@ fn there_is_no_gap_between_the_look_and_the_charge() {
 }
 
 #[test]
-fn a_panic_on_the_way_gives_back() {
+fn panic_refunds_the_reservation() {
     let (limiter, _clock) = limiter(&["5/minute"]);
     let sent = catch_unwind(AssertUnwindSafe(|| {
         let room = limiter.reserve("alice").wait().unwrap();
@@ -63,7 +63,7 @@ fn a_panic_on_the_way_gives_back() {
 }
 
 #[test]
-fn nothing_is_taken_out_of_another_window() {
+fn refund_does_not_change_another_window() {
     for algorithm in [
         "fixed-window",
         "sliding-window",
@@ -74,7 +74,7 @@ fn nothing_is_taken_out_of_another_window() {
         let quota = format!("5/minute, {algorithm}");
         let (limiter, clock) = limiter(&[&quota]);
         let late = limiter.reserve("alice").cost(2).wait().unwrap();
-        // By then all of them have forgotten it.
+        // By then the charge has expired in all of them.
         clock.advance(Duration::from_mins(2));
         limiter.reserve("alice").cost(3).wait().unwrap().commit();
         drop(late);
@@ -83,9 +83,9 @@ fn nothing_is_taken_out_of_another_window() {
 }
 
 /// A charge under `unlimited` counts nothing, so there is nothing to take out of the counter; a
-/// bucket that refills ten times as fast has less to give back.
+/// bucket that refills ten times as fast has less to refund.
 #[test]
-fn it_is_given_back_under_the_quotas_that_it_was_charged_under() {
+fn refund_uses_the_quotas_of_the_charge() {
     let (limiter, clock) = limiter(&["60/minute, token-bucket", "1000/hour"]);
     let check = limiter.check("alice").cost(30).wait().unwrap();
     assert_eq!(check.charged(), 30);
@@ -98,16 +98,16 @@ fn it_is_given_back_under_the_quotas_that_it_was_charged_under() {
     bob(100).commit();
     let fast = bob(20);
     clock.advance(Duration::from_secs(3));
-    // Thirty have been refilled by now, those twenty among them: nothing is left to give back.
+    // Thirty have been refilled by now, those twenty among them: nothing is left to refund.
     drop(fast);
-    let stand = limiter.peek("bob").limit(600).wait().unwrap();
-    assert_eq!(stand.used(), 90);
+    let usage = limiter.peek("bob").limit(600).wait().unwrap();
+    assert_eq!(usage.used(), 90);
     assert_eq!(used(&limiter, "bob")[1], 100);
 }
 
-/// Also if the limit that was set at run time is gone when it is given back.
+/// Also if the override has been removed before the refund.
 #[test]
-fn an_override_in_between_changes_nothing_of_it() {
+fn override_change_does_not_affect_the_refund() {
     let (limiter, _clock) = limiter(&["10/minute"]);
     limiter.reserve("alice").cost(4).wait().unwrap().commit();
     let unlimited = Override::new("alice", "default", "unlimited").unwrap();
@@ -127,7 +127,7 @@ fn an_override_in_between_changes_nothing_of_it() {
 }
 
 #[test]
-fn what_it_really_cost_can_be_said_in_the_end() {
+fn reservation_can_be_settled_at_the_actual_cost() {
     let (limiter, _clock) = limiter(&["10/minute", "100/hour, sliding-log"]);
     for (reserved, cost, in_all) in [(5, 2, 2), (3, 3, 5), (2, 9, 14)] {
         let room = limiter.reserve("alice").cost(reserved).wait().unwrap();
@@ -145,12 +145,12 @@ fn what_it_really_cost_can_be_said_in_the_end() {
 fn wrong_limits_are_errors_and_hold_nothing() {
     let (limiter, _clock) = limiter(&["10/minute"]);
     let two = [Quota::per_minute(5).unwrap(), Quota::per_hour(5).unwrap()];
-    for (reserve, says) in [
+    for (reserve, expected) in [
         (limiter.reserve("alice").limit(0), "quota limit"),
         (limiter.reserve("alice").quotas(&two), "number of quotas"),
     ] {
         let error = reserve.wait().unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     assert_eq!(used(&limiter, "alice"), [0]);
 }
@@ -172,7 +172,7 @@ async fn a_reservation_waits_for_its_turn() {
     while clock.sleeping() < 1 {
         tokio::task::yield_now().await;
     }
-    // The window is over: to give back now frees nothing, and the turn has come all the same.
+    // The window is over: a refund frees nothing now, and the waiter is admitted nevertheless.
     clock.advance(Duration::from_secs(10));
     drop(first);
     assert!(waiter.await.unwrap());
@@ -186,10 +186,10 @@ async fn a_reservation_waits_for_its_turn() {
     assert!(room.is_allowed());
 }
 
-/// Eight threads reserve, some commit, some drop: what is held and what was committed is never
-/// more than the limit together, and in the end only what was committed counts.
+/// Eight threads reserve; some commit, some drop. Held and committed amounts together never exceed
+/// the limit, and finally only committed amounts are counted.
 #[test]
-fn a_crowd_never_holds_more_than_the_limit() {
+fn concurrent_reservations_never_exceed_the_limit() {
     const LIMIT: u64 = 100;
     let (limiter, _clock) = limiter(&["100/minute, sliding-buckets", "100/hour, sliding-log"]);
     let (taken, committed, most) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
@@ -211,7 +211,7 @@ fn a_crowd_never_holds_more_than_the_limit() {
                         committed.fetch_add(1, Ordering::SeqCst);
                         room.commit();
                     } else {
-                        // Before it is given back, so that no other is counted twice.
+                        // Before the refund, so that no other reservation is counted twice.
                         taken.fetch_sub(1, Ordering::SeqCst);
                         drop(room);
                     }
@@ -226,7 +226,7 @@ fn a_crowd_never_holds_more_than_the_limit() {
 }
 
 #[test]
-fn nothing_that_is_printed_shows_who_it_is() {
+fn debug_output_does_not_contain_the_subject() {
     let (limiter, _clock) = limiter(&["5/minute"]);
     let reserve = limiter.reserve([("user", "alice@example.com")]);
     let printed = format!("{reserve:?} {:?}", reserve.wait().unwrap());

@@ -1,5 +1,5 @@
-//! Any number of reservations with any fate, in any order: in the end it is as if those that did
-//! not happen had never been made.
+//! Reservations that are committed, cancelled or dropped in any order. Finally the counters are as if
+//! only the committed ones had been made.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tollgate::{Limiter, ManualClock, Reservation, Usage};
 
 use crate::properties::config;
 
-/// All that are exact about what they give back.
+/// Quotas whose refunds are exact.
 const EXACT: [&str; 4] = [
     "12/minute, fixed-window",
     "15/2m, sliding-window",
@@ -27,11 +27,11 @@ enum Fate {
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// How long after the step before.
+    /// Time since the previous step.
     after: Duration,
     cost: u64,
     fate: Fate,
-    /// How many steps later it is settled.
+    /// Number of steps until it is settled.
     settled_after: usize,
 }
 
@@ -42,7 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Fate::Cancelled),
         3 => Just(Fate::Dropped),
     ];
-    // Often at the same instant, sometimes in the next window, sometimes when all is forgotten.
+    // Often at the same instant, sometimes in the next window, sometimes after everything has expired.
     let after = prop_oneof![
         4 => Just(0),
         4 => 0..20_000_000_u64,
@@ -68,8 +68,8 @@ fn limiter(quotas: &[&str], clock: &ManualClock) -> Limiter {
 }
 
 fn used(limiter: &Limiter) -> Vec<u64> {
-    let standing = limiter.usages("all").wait().unwrap();
-    standing.usages().iter().map(Usage::used).collect()
+    let usages = limiter.usages("all").wait().unwrap();
+    usages.usages().iter().map(Usage::used).collect()
 }
 
 fn charge(limiter: &Limiter, cost: u64) {
@@ -77,7 +77,7 @@ fn charge(limiter: &Limiter, cost: u64) {
     assert_eq!(recorded.charged(), cost);
 }
 
-/// Settles what is due, and tells the twin what it has cost in the end if that is more.
+/// Settles a reservation, and charges the twin the difference if the final cost is higher.
 fn settle(room: Reservation, step: Step, twin: &Limiter) {
     match step.fate {
         Fate::Committed => room.commit(),
@@ -92,8 +92,8 @@ fn settle(room: Reservation, step: Step, twin: &Limiter) {
     }
 }
 
-/// Runs the steps with reservations, and on a twin only what of them has happened in the end,
-/// charged at the same instants. Returns both, when nothing is held any more.
+/// Runs the steps with reservations. Charges a twin the final costs at the same instants. Returns both
+/// after every reservation is settled.
 fn run(quotas: &[&str], steps: &[Step]) -> (Limiter, Limiter, ManualClock) {
     let clock = ManualClock::new();
     let (real, twin) = (limiter(quotas, &clock), limiter(quotas, &clock));
@@ -127,17 +127,17 @@ proptest! {
     #![proptest_config(config(2_000))]
 
     #[test]
-    fn what_did_not_happen_leaves_no_trace(steps in steps(), later in 0..300_000_000_u64) {
+    fn uncommitted_reservations_leave_no_charge(steps in steps(), later in 0..300_000_000_u64) {
         let (real, twin, clock) = run(&EXACT, &steps);
         prop_assert_eq!(used(&real), used(&twin));
         clock.advance(Duration::from_micros(later));
         prop_assert_eq!(used(&real), used(&twin));
     }
 
-    /// A bucket that was refilled meanwhile has nothing to give back for what was refilled: it
-    /// never holds more than if the charge had not been made.
+    /// A token bucket does not refund what has been refilled since the charge: it never holds
+    /// more than if the charge had not been made.
     #[test]
-    fn a_bucket_never_gives_back_more_than_was_taken(steps in steps()) {
+    fn bucket_never_refunds_more_than_was_charged(steps in steps()) {
         let (real, twin, _clock) = run(&BUCKET, &steps);
         prop_assert!(used(&real) >= used(&twin), "{:?} {:?}", used(&real), used(&twin));
         let at_once: Vec<Step> = steps.iter().map(|step| Step { after: Duration::ZERO, ..*step }).collect();

@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(config(20_000))]
 
     #[test]
-    fn a_state_says_what_its_history_says(
+    fn state_agrees_with_its_history(
         quota in quotas(),
         start in starts(),
         trace in traces(40),
@@ -29,16 +29,16 @@ proptest! {
         }
     }
 
-    /// Denied: true to the microsecond on both sides. Allowed: whole again then, or the end of
-    /// the window.
+    /// Denied: `reset_at` is exact to the microsecond on both sides. Allowed: it is the instant at
+    /// which nothing is used any more, or the end of the window.
     #[test]
-    fn what_is_told_comes_true(quota in quotas(), start in starts(), trace in traces(30)) {
-        all_comes_true(tiers(&quota), start, &trace)?;
+    fn reset_at_is_correct(quota in quotas(), start in starts(), trace in traces(30)) {
+        verify_trace(tiers(&quota), start, &trace)?;
     }
 
     /// Also between amounts so far apart that they are counted in other ticks.
     #[test]
-    fn what_is_told_comes_true_in_any_tick(
+    fn reset_at_is_correct_in_any_tick(
         quota in large_quotas(),
         start in starts(),
         factor in prop::sample::select(vec![10, 100, 1_000]),
@@ -46,11 +46,11 @@ proptest! {
     ) {
         let mut quotas = vec![quota];
         quotas.extend(quota.with_amount(quota.amount() / factor).ok());
-        all_comes_true(quotas, start, &trace)?;
+        verify_trace(quotas, start, &trace)?;
     }
 
     #[test]
-    fn what_remains_never_rises_by_itself(
+    fn remaining_changes_only_by_charges_and_refunds(
         quota in quotas(),
         start in starts(),
         trace in traces(30),
@@ -77,8 +77,8 @@ proptest! {
         }
     }
 
-    /// A state alone does not know which instants it was only asked about; but an earlier one
-    /// never finds more room than the instant of the last charge.
+    /// A state does not record the instants of checks that charged nothing. An instant before the
+    /// last charge never has more room than the instant of that charge.
     #[test]
     fn a_clock_that_goes_back_frees_nothing(
         quota in quotas(),
@@ -102,32 +102,32 @@ proptest! {
     }
 }
 
-/// Walks a trace under these quotas, the first of which the state is made for, and holds every
-/// answer to what it says.
-fn all_comes_true(quotas: Vec<Quota>, start: u64, trace: &[Step]) -> TestCaseResult {
+/// Runs a trace under these quotas and verifies every result. The state is created for the first
+/// quota.
+fn verify_trace(quotas: Vec<Quota>, start: u64, trace: &[Step]) -> TestCaseResult {
     let mut state = Plain::new(&quotas[0]);
     let mut walk = Walk::new(start, quotas);
     for step in trace {
         let deed = walk.deed(step);
         let result = deed.apply(&mut state);
         if let Some(result) = result {
-            comes_true(&state, &deed, result)?;
+            verify_result(&state, &deed, result)?;
         }
         walk.note(&deed, result);
     }
     Ok(())
 }
 
-fn comes_true(state: &Plain, deed: &Deed, result: ModelUsage) -> TestCaseResult {
+fn verify_result(state: &Plain, deed: &Deed, result: ModelUsage) -> TestCaseResult {
     let Deed { quota, at, .. } = *deed;
     // Debts of centuries are cut off where instants end.
     if result.reset_at > Timestamp::MAX.as_micros() {
         return Ok(());
     }
-    // What is recorded is not asked for.
+    // A recorded cost needs no room.
     let cost = if deed.op == Op::Record { 0 } else { deed.cost };
     let assess = |at, cost| state.assess(&quota, at, cost);
-    let asks_for_ends = matches!(
+    let resets_at_window_end = matches!(
         quota.algorithm(),
         Algorithm::FixedWindow | Algorithm::SlidingWindow
     );
@@ -145,7 +145,7 @@ fn comes_true(state: &Plain, deed: &Deed, result: ModelUsage) -> TestCaseResult 
                 prop_assert_eq!(still.reset_at().as_micros(), result.reset_at);
             }
         }
-        Outcome::Allowed if asks_for_ends => {
+        Outcome::Allowed if resets_at_window_end => {
             prop_assert!(result.reset_at > at);
             let last = assess(result.reset_at - 1, 0);
             prop_assert_eq!(

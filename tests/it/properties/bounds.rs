@@ -1,5 +1,5 @@
-//! What is promised of each algorithm, checked on what was admitted, without any model: no
-//! more than promised in any span, and nothing denied that the promise has room for.
+//! Documented bounds of each algorithm, verified on the admitted requests without a model: no span
+//! admits more than its bound, and no request is denied that the bound has room for.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
@@ -15,7 +15,7 @@ proptest! {
     #![proptest_config(config(15_000))]
 
     #[test]
-    fn no_span_admits_more_than_promised(
+    fn no_span_admits_more_than_its_bound(
         quota in prop_oneof![quotas(), large_quotas()],
         start in starts(),
         trace in greedy_traces(60, Just(0)),
@@ -29,20 +29,20 @@ proptest! {
             match result.outcome {
                 Outcome::Allowed => admitted.push(deed.at, deed.cost),
                 Outcome::Denied => {
-                    admitted.excuses(&quota, deed.at, deed.cost)?;
-                    wait_has_its_bound(&quota, &deed, result)?;
+                    admitted.verify_denial(&quota, deed.at, deed.cost)?;
+                    verify_wait(&quota, &deed, result)?;
                 }
                 _ => {}
             }
             walk.note(&deed, Some(result));
         }
-        admitted.keep_the_promise(&[quota], 0)?;
+        admitted.verify_spans(&[quota], 0)?;
     }
 
-    /// Raised and lowered: a counter never admits more than the largest of its amounts would
-    /// have.
+    /// Amounts are raised and lowered. A counter never admits more than the largest of its amounts
+    /// would have.
     #[test]
-    fn another_amount_is_no_fresh_window(
+    fn changed_amount_opens_no_new_window(
         quota in quotas(),
         start in starts(),
         trace in greedy_traces(60, prop_oneof![2 => Just(0), 1 => 1..4_usize]),
@@ -55,9 +55,9 @@ proptest! {
         changing(&tiers(&quota), start, &trace, early)?;
     }
 
-    /// The same between amounts so far apart that they are counted in other ticks.
+    /// Amounts that are so far apart that they are counted in different ticks.
     #[test]
-    fn another_tick_is_no_fresh_window(
+    fn changed_tick_opens_no_new_window(
         quota in large_quotas(),
         start in starts(),
         factor in prop::sample::select(vec![10, 100, 1_000]),
@@ -79,17 +79,17 @@ fn changing(quotas: &[Quota], start: u64, trace: &[Step], early: u128) -> TestCa
         if result.outcome == Outcome::Allowed {
             admitted.push(deed.at, deed.cost);
             if deed.cost > 0 {
-                used_is_kept(&state, &deed.quota, quotas, deed.at, result)?;
+                verify_used_is_kept(&state, &deed.quota, quotas, deed.at, result)?;
             }
         }
         walk.note(&deed, Some(result));
     }
-    admitted.keep_the_promise(quotas, early)
+    admitted.verify_spans(quotas, early)
 }
 
 /// A sliding window that was never over its limit makes a request of cost `c` wait for the end of the
 /// window and at most `⌊(c − 1) W / L⌋` ticks more.
-fn wait_has_its_bound(quota: &Quota, deed: &Deed, result: ModelUsage) -> TestCaseResult {
+fn verify_wait(quota: &Quota, deed: &Deed, result: ModelUsage) -> TestCaseResult {
     if quota.algorithm() == Algorithm::SlidingWindow {
         let window = quota.window().duration().as_micros();
         let tick = quota.tick().as_micros();
@@ -104,7 +104,7 @@ fn wait_has_its_bound(quota: &Quota, deed: &Deed, result: ModelUsage) -> TestCas
 /// Under every amount, the same is used at the instant of a charge; or more, if the amount is
 /// counted in a coarser tick. A sliding window counts the running tick as elapsed, so a coarser one
 /// leaves less of the previous window: by at most the share of that tick, and a fraction.
-fn used_is_kept(
+fn verify_used_is_kept(
     state: &Plain,
     charged: &Quota,
     quotas: &[Quota],
@@ -131,7 +131,7 @@ fn used_is_kept(
     Ok(())
 }
 
-/// What was admitted, in the order of time.
+/// Admitted requests, oldest first.
 #[derive(Debug, Default)]
 struct Admitted(Vec<(u64, u64)>);
 
@@ -140,9 +140,9 @@ impl Admitted {
         self.0.push((at, cost));
     }
 
-    /// Looks at every span from one admitted request to another, both included. What a token
-    /// bucket earns may come so many microseconds early.
-    fn keep_the_promise(&self, quotas: &[Quota], early: u128) -> TestCaseResult {
+    /// Verifies every span from one admitted request to another, both included. A token bucket may
+    /// refill `early` microseconds too soon.
+    fn verify_spans(&self, quotas: &[Quota], early: u128) -> TestCaseResult {
         let Some(first) = quotas.first() else {
             return Ok(());
         };
@@ -177,11 +177,11 @@ impl Admitted {
                 );
             }
         }
-        self.keep_to_windows(first, amount)
+        self.verify_aligned_windows(first, amount)
     }
 
     /// Fixed and sliding windows: no aligned window has more than the amount.
-    fn keep_to_windows(&self, quota: &Quota, amount: u128) -> TestCaseResult {
+    fn verify_aligned_windows(&self, quota: &Quota, amount: u128) -> TestCaseResult {
         let ends = match quota.algorithm() {
             Algorithm::FixedWindow | Algorithm::SlidingWindow => {
                 |quota: &Quota, at| Plain::new(quota).assess(quota, at, 0).reset_at()
@@ -201,9 +201,9 @@ impl Admitted {
         Ok(())
     }
 
-    /// Whether a denial is justified: by what lies within the window, or, where the algorithm
-    /// says so, within a little more.
-    fn excuses(&self, quota: &Quota, now: u64, cost: u64) -> TestCaseResult {
+    /// Verifies that a denial is justified by the charges within the window, or within a slightly
+    /// longer one if the algorithm documents it.
+    fn verify_denial(&self, quota: &Quota, now: u64, cost: u64) -> TestCaseResult {
         let window = quota.window().duration().as_micros();
         let tick = quota.tick().as_micros();
         let (amount, burst) = (u128::from(quota.amount()), u128::from(quota.burst()));
@@ -212,7 +212,7 @@ impl Admitted {
             recent.map(|(_, cost)| u128::from(*cost)).sum()
         };
         let over = |sum: u128| sum + u128::from(cost) > amount;
-        let excused = match quota.algorithm() {
+        let is_justified = match quota.algorithm() {
             Algorithm::SlidingLog => over(since(window)),
             Algorithm::SlidingBuckets => {
                 over(since(window + window.div_ceil(u128::from(quota.buckets()))))
@@ -230,7 +230,10 @@ impl Admitted {
                 })
             }
         };
-        prop_assert!(excused, "{quota}: {cost} denied at {now}, after {self:?}");
+        prop_assert!(
+            is_justified,
+            "{quota}: {cost} denied at {now}, after {self:?}"
+        );
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! One counter, whichever way it is kept: as a history, as a plain state, or in a store.
+//! One counter in each of its forms: as a history, as a plain state, and in a store.
 
 use tollgate::algorithm::State;
 use tollgate::{
@@ -9,17 +9,17 @@ use tollgate::{
 use crate::reference::{ModelUsage, Reference};
 use crate::support::store_ext::StoreExt as _;
 
-/// What can be done to a counter.
+/// Kinds of operations on a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Decide,
     Peek,
     Record,
-    /// Of what was charged at this instant.
+    /// Refunds a charge of this instant.
     Refund(u64),
 }
 
-/// One thing that was done to a counter.
+/// One operation on a counter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deed {
     pub(crate) op: Op,
@@ -29,7 +29,7 @@ pub(crate) struct Deed {
 }
 
 impl Deed {
-    /// Does it to a counter, and says what it result. Giving back tells nothing.
+    /// Applies the operation to a counter and returns the result. A refund has none.
     pub(crate) fn apply(&self, counter: &mut impl Counts) -> Option<ModelUsage> {
         let Self { op, at, cost, .. } = *self;
         match op {
@@ -70,11 +70,11 @@ impl Counts for Reference {
     }
 }
 
-/// A state, and the latest instant that it has seen: all that a store must add to it.
+/// A state and the latest instant of a call, which a store has to keep in addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plain {
     pub(crate) state: State,
-    /// `None` to take every instant as it comes.
+    /// `None` uses every instant unchanged.
     latest: Option<Timestamp>,
 }
 
@@ -93,7 +93,7 @@ impl Plain {
         }
     }
 
-    /// What the state says to `cost` at an instant of its future, or of its past.
+    /// Evaluates `cost` at an instant after or before the last charge.
     pub(crate) fn assess(&self, quota: &Quota, now: u64, cost: u64) -> Usage {
         self.state.assess(quota, Timestamp::from_micros(now), cost)
     }
@@ -138,8 +138,8 @@ impl Counts for Plain {
     }
 }
 
-/// A counter of one subject in a store: asked in a batch of its own, in a batch with another, and
-/// by the shorter way for a single check. All three must say the same.
+/// A counter of one subject in a store: checked in a batch of its own, in a batch with another
+/// check, and by the fast path for a single check. All three must agree.
 #[derive(Debug)]
 pub(crate) struct Stored<S = MemoryStore> {
     alone: S,
@@ -171,7 +171,7 @@ impl<S: Store> Stored<S> {
         }
     }
 
-    /// Whose counter it is.
+    /// Subject of the counter.
     pub(crate) fn subject() -> Subject<'static> {
         Subject::from("alice")
     }
@@ -183,7 +183,7 @@ impl<S: Store> Stored<S> {
         }
     }
 
-    /// Asks all but the store that is asked for single checks.
+    /// Calls all stores except the one for single checks.
     fn call<T>(
         &self,
         quota: &Quota,
@@ -203,8 +203,8 @@ impl<S: Store> Stored<S> {
         })
     }
 
-    /// Asks the store for single checks, by a batch where there is no other way.
-    fn ask_single<T: Unpin>(
+    /// Calls the store for single checks; with a batch if the operation has no single form.
+    fn call_single<T: Unpin>(
         &self,
         quota: &Quota,
         cost: u64,
@@ -217,7 +217,7 @@ impl<S: Store> Stored<S> {
     }
 }
 
-/// What all three say.
+/// Returns the usage that all three stores have returned.
 fn agreed(all_usages: &[Usages; 2], single: (Usage, Timestamp)) -> ModelUsage {
     let [alone, in_company] = all_usages;
     assert_eq!(alone.usages()[0], in_company.usages()[0], "in company");
@@ -229,21 +229,21 @@ impl<S: Store> Counts for Stored<S> {
     fn decide(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = Timestamp::from_micros(now);
         let all_usages = self.call(quota, cost, |store, batch| store.decide(batch, now));
-        let single = self.ask_single(quota, cost, |store, check| store.decide_one(check, now));
+        let single = self.call_single(quota, cost, |store, check| store.decide_one(check, now));
         agreed(&all_usages, single)
     }
 
     fn peek(&self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = Timestamp::from_micros(now);
         let all_usages = self.call(quota, cost, |store, batch| store.peek(batch, now));
-        let single = self.ask_single(quota, cost, |store, check| store.peek(&only(check), now));
+        let single = self.call_single(quota, cost, |store, check| store.peek(&only(check), now));
         agreed(&all_usages, (single.usages()[0], single.at()))
     }
 
     fn record(&mut self, quota: &Quota, now: u64, cost: u64) -> ModelUsage {
         let now = Timestamp::from_micros(now);
         let all_usages = self.call(quota, cost, |store, batch| store.record(batch, now));
-        let single = self.ask_single(quota, cost, |store, check| store.record(&only(check), now));
+        let single = self.call_single(quota, cost, |store, check| store.record(&only(check), now));
         agreed(&all_usages, (single.usages()[0], single.at()))
     }
 
@@ -253,7 +253,7 @@ impl<S: Store> Counts for Stored<S> {
         self.call(quota, cost, |store, batch| {
             store.refund(batch, charged_at, now)
         });
-        self.ask_single(quota, cost, |store, check| {
+        self.call_single(quota, cost, |store, check| {
             store.refund(&only(check), charged_at, now)
         });
     }

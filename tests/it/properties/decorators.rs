@@ -14,12 +14,12 @@ use super::stores::{QUOTAS, counters, gaps, merged, store};
 use super::traces::NEW_YEAR;
 use crate::support::store_ext::StoreExt as _;
 
-/// Something that is done to a store.
+/// An operation on a store.
 #[derive(Clone, Debug)]
 enum Deed {
     Decide,
     Record,
-    /// What was admitted so many times ago.
+    /// Refunds the request that was admitted this many requests ago.
     Refund(usize),
     Reset,
     ResetSubject,
@@ -37,7 +37,7 @@ fn deeds() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// Checks of these subjects and counters at these costs; another amount, where it says so.
+/// Subject, counter and cost of each check.
 type RequestedChecks = Vec<(usize, usize, u64)>;
 
 fn with_batch<T>(
@@ -68,7 +68,7 @@ fn with_batch<T>(
     call(&Batch::new(&checks).expect("a valid batch"))
 }
 
-/// What matters of a denial: who denies, until when, and that nothing is left.
+/// Returns outcome, limit and reset of each check that denies.
 fn result(usages: &Usages) -> Vec<(tollgate::Outcome, u64, Timestamp)> {
     let denied = usages.usages().iter().filter(|usage| !usage.is_allowed());
     denied
@@ -81,7 +81,7 @@ proptest! {
 
     /// Two equal stores, one behind a cache: both deny the same requests.
     #[test]
-    fn a_deny_cache_denies_what_its_store_would(
+    fn deny_cache_denies_the_same_requests_as_its_store(
         keys in any::<(u64, u64)>(),
         trace in vec(
             (

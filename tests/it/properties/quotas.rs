@@ -1,4 +1,4 @@
-//! Random quotas of all kinds, at the sizes where mistakes would be.
+//! Random quotas of all kinds, with sizes close to boundaries.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn quotas_of(
             }
             match builder.build() {
                 Ok(quota) => return quota,
-                // Too large for this algorithm and window: closer to the edge, then. A burst
+                // Too large for this algorithm and window: use a smaller amount. A burst
                 // of one permit that takes twenty years to refill becomes one of ten.
                 Err(_) if amount > 1 => amount /= 2,
                 Err(_) => {
@@ -104,7 +104,7 @@ fn windows() -> impl Strategy<Value = Window> {
     prop_oneof![6 => spans, 1 => months].prop_map(|window| window.expect("a valid window"))
 }
 
-/// The same quota with other amounts that are counted in the same tick; itself first.
+/// The quota, followed by copies with other amounts that are counted in the same tick.
 pub(super) fn tiers(quota: &Quota) -> Vec<Quota> {
     let others = [(1, 3), (1, 2), (2, 1)].map(|(times, over)| {
         let amount = (quota.amount() * times / over).max(1);

@@ -1,4 +1,4 @@
-//! Giving back undoes a charge, and never more than that.
+//! A refund undoes a charge, and never more than that.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(config(15_000))]
 
     #[test]
-    fn at_once_it_is_as_if_nothing_had_been_charged(
+    fn immediate_refund_restores_the_usage(
         quota in quotas(),
         start in starts(),
         trace in traces(20),
@@ -30,42 +30,41 @@ proptest! {
             now = deed.at;
         }
         let before = state.assess(&quota, now, 0);
-        // Beyond the limit, a full log holds charges of two instants to be of one.
+        // Beyond the limit, a full log merges charges of two instants into one entry.
         let cost = cost.min(before.remaining());
         state.record(&quota, now, cost);
         state.refund(&quota, now, now, cost);
         let after = state.assess(&quota, now, 0);
         let in_mid_tick = !u128::from(now).is_multiple_of(quota.tick().as_micros());
         if quota.algorithm() == Algorithm::TokenBucket && in_mid_tick {
-            // The tick that is running may have refilled it already, for all the bucket knows.
+            // The bucket cannot exclude that the current tick has refilled it already.
             prop_assert!((before.used()..=before.used() + cost).contains(&after.used()));
         } else {
             prop_assert_eq!(after, before);
         }
     }
 
-    /// Somebody charges once and gives it back some time later, in whatever window that is.
-    /// From then on there is no more room than if it had never been charged, and no less than
-    /// if it had never been given back.
+    /// A charge is refunded later, in the same or in another window. From then on there is no more
+    /// room than without the charge, and no less than without the refund.
     #[test]
-    fn it_never_makes_more_room_than_there_was(
+    fn refund_never_makes_more_room_than_the_charge_took(
         quota in quotas(),
         start in starts(),
         trace in traces(30),
         charged in 0..10_usize,
-        given_back in 1..20_usize,
+        refunded_after in 1..20_usize,
     ) {
         let mut walk = Walk::new(start, vec![quota]);
-        let (mut given, mut kept) = (Plain::new(&quota), Plain::new(&quota));
+        let (mut refunded, mut kept) = (Plain::new(&quota), Plain::new(&quota));
         let mut never = Plain::new(&quota);
         let mut charge: Option<Deed> = None;
         for (index, step) in trace.iter().enumerate() {
             let mut deed = walk.deed(step);
-            // Only what both a full and a less full counter admit, so that they stay alike.
+            // Only costs that both counters admit, so that their histories stay equal.
             deed.op = Op::Decide;
             if kept.peek(&quota, deed.at, deed.cost).outcome == Outcome::Allowed {
                 let result = deed.apply(&mut kept);
-                deed.apply(&mut given);
+                deed.apply(&mut refunded);
                 if index == charged {
                     charge = Some(deed);
                 } else {
@@ -73,23 +72,23 @@ proptest! {
                 }
                 walk.note(&deed, result);
             }
-            if let Some(charge) = charge.filter(|_| index == charged + given_back) {
-                given.refund(&quota, charge.at, deed.at, charge.cost);
+            if let Some(charge) = charge.filter(|_| index == charged + refunded_after) {
+                refunded.refund(&quota, charge.at, deed.at, charge.cost);
             }
             let window = micros(quota.window().duration());
             for later in [0, 1, window / 3, window / 2, window, 2 * window] {
                 let used = |state: &Plain| state.assess(&quota, deed.at + later, 0).used();
                 let least = used(&never).saturating_sub(rounding(&quota));
-                prop_assert!(used(&given) >= least, "more room {later} after {deed:?}");
-                prop_assert!(used(&given) <= used(&kept), "less room {later} after {deed:?}");
+                prop_assert!(used(&refunded) >= least, "more room {later} after {deed:?}");
+                prop_assert!(used(&refunded) <= used(&kept), "less room {later} after {deed:?}");
             }
         }
     }
 
-    /// However much is given back, and whenever it is said to have been charged: nothing is
-    /// used up by it, and nothing is taken out of a window that is long over.
+    /// A refund of any amount, with any instant of the charge, never increases the usage and never
+    /// changes a window that is over.
     #[test]
-    fn it_never_goes_below_nothing_or_into_the_past(
+    fn refund_never_underflows_or_changes_a_past_window(
         quota in quotas(),
         start in starts(),
         trace in traces(20),

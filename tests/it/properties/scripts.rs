@@ -1,5 +1,5 @@
-//! The scripts that decide in Redis say what the whole history says, and what the states of this
-//! crate say where a model would have to be result how they round.
+//! The Redis scripts agree with the reference model, and with the states of this crate where the
+//! model does not reproduce their rounding.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Bench {
 }
 
 #[test]
-fn a_script_says_what_its_history_says() {
+fn script_agrees_with_its_history() {
     let bench = Bench::new();
     let cases = (quotas(), starts(), traces(40));
     proptest!(config(600), |((quota, start, trace) in cases)| {
@@ -106,7 +106,7 @@ fn one_check_is_decided_as_in_a_batch() {
 /// Also between amounts so far apart that they are counted in other ticks, and with debts that
 /// the smaller one's ticks cannot count.
 #[test]
-fn a_script_says_what_a_state_says_in_any_tick() {
+fn script_agrees_with_the_state_in_any_tick() {
     let bench = Bench::new();
     let factors = prop::sample::select(vec![10, 100, 1_000, 1_000_000]);
     let debts = prop_oneof![3 => Just(1), 1 => 2..=1_000_u64];
@@ -128,10 +128,10 @@ fn a_script_says_what_a_state_says_in_any_tick() {
     });
 }
 
-/// Long enough that most of it is in chunks: thousands of charges, some of them given back, some
+/// Long enough that most of it is in chunks: thousands of charges, some of them refunded, some
 /// from the middle; windows that empty all at once, and limits that change.
 #[test]
-fn a_long_queue_is_as_exact_as_a_short_one() {
+fn chunked_counters_agree_with_the_state() {
     let bench = Bench::new();
     for text in [
         "700/1s, sliding-log",
@@ -201,7 +201,7 @@ fn scripts_are_exact_at_the_edge_of_what_can_be_counted() {
     }
 }
 
-/// Every cost, charged and given back, at the ends of time.
+/// Every cost, charged and refunded, at the first and the last instants.
 #[test]
 fn nothing_wraps_in_a_script() {
     let bench = Bench::new();

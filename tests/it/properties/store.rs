@@ -99,13 +99,13 @@ proptest! {
                 .collect();
             let batch = Batch::new(&checks).expect("a valid batch");
             let before = everything(&store, &subjects, &counters, at);
-            let foretold = store.peek(&batch, at).wait().expect("memory answers");
+            let peeked = store.peek(&batch, at).wait().expect("memory answers");
             let usages = store.decide(&batch, at).wait().expect("memory answers");
-            prop_assert_eq!(foretold.is_allowed(), usages.is_allowed());
+            prop_assert_eq!(peeked.is_allowed(), usages.is_allowed());
             if usages.is_allowed() {
                 prop_assert_eq!(twin.decide(&batch, at).wait().expect("memory answers"), usages);
             } else {
-                prop_assert_eq!(usages, foretold, "a denial says how it stands");
+                prop_assert_eq!(usages, peeked, "a denial has the usages of a peek");
                 prop_assert_eq!(everything(&store, &subjects, &counters, at), before);
             }
             prop_assert_eq!(

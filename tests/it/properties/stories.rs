@@ -11,9 +11,9 @@ use crate::support::store_ext::StoreExt as _;
 
 const SECOND: u64 = 1_000_000;
 
-/// A bucket that misses a little is taken from just before a tick. The tick then refilled it
-/// in full, although all but that little would have been lost on a full bucket: within a
-/// microsecond there was the burst, and a million permits on top.
+/// A bucket that is almost full is charged just before a tick. The tick then refilled it in full,
+/// although a full bucket would have lost almost all of that refill: within a microsecond the burst
+/// and another million permits were admitted.
 #[test]
 fn a_bucket_that_is_almost_full_gains_nothing_from_the_running_tick() {
     let quota: Quota = "4_000_000_000/1h, token-bucket".parse().unwrap();
@@ -24,19 +24,18 @@ fn a_bucket_that_is_almost_full_gains_nothing_from_the_running_tick() {
     let burst = bucket.decide(&quota, before_tick, quota.burst() - 1);
     assert_eq!(burst.outcome, Outcome::Allowed);
 
-    // In that microsecond it has earned one and a bit; one is missing since before.
+    // In that microsecond it refills slightly more than one permit; one was missing before.
     assert_eq!(bucket.decide(&quota, tick, 2).outcome, Outcome::Denied);
-    // A tick later it has earned a whole tick's worth.
+    // A tick later it has refilled the amount of a whole tick.
     let a_tick = quota.amount() / 3_600;
     let next = bucket.decide(&quota, tick + SECOND, a_tick - 1);
     assert_eq!(next.outcome, Outcome::Allowed);
 }
 
-/// A debt under a large amount, asked about under a small one with finer ticks: it was more
-/// than those can count, and what was charged on top of it did not show. All was admitted,
-/// again and again.
+/// A debt under a large amount, evaluated under a small one with finer ticks. It exceeded what those
+/// ticks can count, so later charges had no effect and every request was admitted.
 #[test]
-fn a_debt_in_other_ticks_is_a_debt() {
+fn debt_is_kept_under_an_amount_with_other_ticks() {
     let large: Quota = "6255004/90s, token-bucket".parse().unwrap();
     let small = large.with_amount(625_500).unwrap();
     assert!(small.tick() < large.tick());
@@ -52,10 +51,10 @@ fn a_debt_in_other_ticks_is_a_debt() {
     assert_eq!(more.outcome, Outcome::Denied);
 }
 
-/// A bucket that had left the window, but not yet the ring, still took from what the counter
-/// could hold: what came next was admitted and not counted.
+/// A bucket that had left the window, but not yet the ring, still used capacity of the counter: the
+/// next charges were admitted and not counted.
 #[test]
-fn a_bucket_that_is_gone_takes_no_room() {
+fn expired_bucket_uses_no_capacity() {
     let quota: Quota = "9007199254740991/1us, sliding-buckets".parse().unwrap();
     let mut buckets = Plain::new(&quota);
     for now in [NEW_YEAR, NEW_YEAR + 1, NEW_YEAR + 2] {
@@ -116,7 +115,7 @@ fn used(usages: &Usages) -> Vec<u64> {
     usages.usages().iter().map(tollgate::Usage::used).collect()
 }
 
-/// Room for one, and that one is blocked.
+/// A store with capacity for one counter, which is used up.
 fn full_store() -> (MemoryStore, Counter) {
     let store = MemoryStore::builder().capacity(1).build().unwrap();
     let counter = Counter::new("rule", "4/hour, fixed-window".parse().unwrap()).unwrap();
@@ -140,11 +139,10 @@ fn a_large_charge_counts_in_full_in_any_ticks() {
     assert_eq!(bucket.peek(&large, NEW_YEAR, 0).used, 1_001_000);
 }
 
-/// Almost all that can be counted is given back after two centuries. What had been refilled since
-/// did not fit into 64 bits, and neither did what was given back: both were cut off at the same
-/// number, and nothing was left of it.
+/// A refund of almost the largest count after two centuries. Neither the amount refilled since nor
+/// the refund fit into 64 bits: both saturated at the same number, and the refund had no effect.
 #[test]
-fn what_is_given_back_late_is_not_cut_off() {
+fn late_refund_does_not_saturate() {
     let quota: Quota = "4294967297/1h, token-bucket".parse().unwrap();
     let last = Timestamp::MAX.as_micros();
     let mut bucket = Plain::new(&quota);

@@ -1,4 +1,4 @@
-//! Quotas as text: what is written is read back, and nothing that is written can do harm.
+//! Quotas as text: every quota survives a round trip, and no text causes a panic.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,20 +12,20 @@ proptest! {
     #![proptest_config(config(10_000))]
 
     #[test]
-    fn what_is_written_is_read_back(quota in quotas()) {
+    fn quota_survives_a_round_trip_through_text(quota in quotas()) {
         let text = quota.to_string();
         prop_assert_eq!(text.parse::<Quota>(), Ok(quota), "{}", text);
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in any::<String>()) {
-        reads_or_refuses(&text)?;
+    fn any_text_is_parsed_or_rejected(text in any::<String>()) {
+        parses_or_rejects(&text)?;
     }
 
-    /// Texts that come close: the words of the language in any order.
+    /// Texts that are almost valid: the words of the grammar in any order.
     #[test]
-    fn any_words_are_read_or_refused(words in vec(words(), 0..8)) {
-        reads_or_refuses(&words.concat())?;
+    fn any_words_are_parsed_or_rejected(words in vec(words(), 0..8)) {
+        parses_or_rejects(&words.concat())?;
     }
 }
 
@@ -72,7 +72,7 @@ fn words() -> impl Strategy<Value = String> {
     ]
 }
 
-fn reads_or_refuses(text: &str) -> TestCaseResult {
+fn parses_or_rejects(text: &str) -> TestCaseResult {
     match text.parse::<Quota>() {
         Ok(quota) => {
             let again = quota.to_string();

@@ -38,7 +38,7 @@ proptest! {
     }
 
     #[test]
-    fn a_window_is_its_length_or_refused(length in durations()) {
+    fn window_keeps_its_length_or_is_rejected(length in durations()) {
         let whole = length.as_nanos().is_multiple_of(1_000);
         let in_range = length.as_nanos() > 0 && length <= TEN_YEARS;
         match Window::new(length) {
@@ -56,9 +56,9 @@ proptest! {
         }
     }
 
-    /// Calendar months until 2219, by another calendar.
+    /// Compares calendar months until 2219 with another calendar implementation.
     #[test]
-    fn months_end_where_the_calendar_says(micros in 0..=MAX, months in 1..=120_u32) {
+    fn month_windows_end_with_the_calendar_month(micros in 0..=MAX, months in 1..=120_u32) {
         let window = Window::months(months).expect("at most 120");
         let quota = Quota::builder(1, window).algorithm(Algorithm::FixedWindow);
         let quota = quota.build().expect("a valid quota");

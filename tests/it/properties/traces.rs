@@ -1,4 +1,4 @@
-//! Random traces that keep to the places where mistakes would be.
+//! Random traces that stay close to boundaries.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,16 +8,16 @@ use super::counters::{Deed, Op};
 use crate::reference::ModelUsage;
 pub(crate) use crate::support::clock::NEW_YEAR_MICROS as NEW_YEAR;
 
-/// Traces end here, well before the last instant there is.
+/// Last instant of a trace, well before [`Timestamp::MAX`](tollgate::Timestamp::MAX).
 const HORIZON: u64 = 1 << 52;
 
-/// One step of a trace, relative to a quota and to what came before.
+/// One step of a trace, relative to a quota and to the steps before.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     gap: Gap,
     cost: Cost,
     verb: Verb,
-    /// Which of the quotas; the first is by far the most frequent.
+    /// Index of the quota. Most steps have the first one.
     tier: usize,
 }
 
@@ -29,16 +29,16 @@ enum Gap {
         unit: Unit,
         off: i64,
     },
-    /// As long as so many units, more or less.
+    /// A number of units, plus or minus `off`.
     Span {
         unit: Unit,
         count: u64,
         off: i64,
     },
-    /// So many sixteenths of a window.
+    /// Sixteenths of a window.
     Part(u64),
-    /// To the instant that was result last, or next to it.
-    ModelUsage {
+    /// To the reset of the last result, or next to it.
+    Reset {
         off: i64,
     },
 }
@@ -54,12 +54,12 @@ enum Unit {
 #[derive(Clone, Copy, Debug)]
 enum Cost {
     Units(u64),
-    /// So many eighths of the limit, more or less; also beyond it.
+    /// Eighths of the limit, plus or minus `off`. May exceed the limit.
     Part {
         eighths: u64,
         off: i64,
     },
-    /// All that was said to be left, more or less.
+    /// What remained after the last result, plus or minus `off`.
     Rest {
         off: i64,
     },
@@ -70,11 +70,11 @@ enum Verb {
     Decide,
     Peek,
     Record,
-    /// The charge so many charges ago.
+    /// Refunds the charge that is this many charges back.
     Refund(usize),
 }
 
-/// Traces of everything that can be done to a counter.
+/// Traces of all operations on a counter.
 pub(super) fn traces(length: usize) -> impl Strategy<Value = Vec<Step>> {
     let verbs = prop_oneof![
         6 => Just(Verb::Decide),
@@ -93,15 +93,15 @@ pub(super) fn traces(length: usize) -> impl Strategy<Value = Vec<Step>> {
     vec(steps, 1..=length)
 }
 
-/// Traces of clients that take all they can get, as soon as they can.
+/// Traces of clients that charge as much as possible as early as possible.
 pub(super) fn greedy_traces(
     length: usize,
     tiers: impl Strategy<Value = usize>,
 ) -> impl Strategy<Value = Vec<Step>> {
     let off = || -1..=1_i64;
     let gaps = prop_oneof![
-        3 => Just(Gap::ModelUsage { off: 0 }),
-        1 => off().prop_map(|off| Gap::ModelUsage { off }),
+        3 => Just(Gap::Reset { off: 0 }),
+        1 => off().prop_map(|off| Gap::Reset { off }),
         2 => gaps(),
     ];
     let costs = prop_oneof![
@@ -127,7 +127,7 @@ fn gaps() -> impl Strategy<Value = Gap> {
         3 => (units(), off()).prop_map(|(unit, off)| Gap::Edge { unit, off }),
         3 => (units(), 1..=3_u64, off()).prop_map(|(unit, count, off)| Gap::Span { unit, count, off }),
         2 => (1..=40_u64).prop_map(Gap::Part),
-        2 => off().prop_map(|off| Gap::ModelUsage { off }),
+        2 => off().prop_map(|off| Gap::Reset { off }),
     ]
 }
 
@@ -139,7 +139,7 @@ fn costs() -> impl Strategy<Value = Cost> {
     ]
 }
 
-/// Where traces start: around the epoch, or anywhere within a window of 2025.
+/// Start of a trace: around the epoch, or from 2025 on.
 pub(super) fn starts() -> impl Strategy<Value = u64> {
     prop_oneof![
         1 => 0..=20_u64,
@@ -148,7 +148,7 @@ pub(super) fn starts() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Turns steps into deeds, by what the counter has result so far.
+/// Turns steps into operations, relative to the results so far.
 #[derive(Debug)]
 pub(super) struct Walk {
     tiers: Vec<Quota>,
@@ -175,7 +175,7 @@ impl Walk {
         let op = match step.verb {
             Verb::Decide => Op::Decide,
             Verb::Peek => Op::Peek,
-            // Debts end somewhere; that is for another test.
+            // Larger debts saturate, which another test covers.
             Verb::Record if self.used() + cost > 3 * quota.burst() => Op::Decide,
             Verb::Record => Op::Record,
             Verb::Refund(ago) => match self.charges.iter().rev().nth(ago) {
@@ -226,7 +226,7 @@ impl Gap {
                 (now + count * unit.of(quota)).saturating_add_signed(off)
             }
             Self::Part(sixteenths) => now + Unit::Window.of(quota) * sixteenths / 16,
-            Self::ModelUsage { off } => {
+            Self::Reset { off } => {
                 result.map_or(now, |result| result.reset_at.saturating_add_signed(off))
             }
         }

@@ -9,7 +9,7 @@ use super::proxy::Proxy;
 use super::{Server, counter, look, take, user};
 use crate::support::store_ext::StoreExt as _;
 
-/// How many calls of a command the server has seen from outside of scripts.
+/// Returns the number of calls of a command from outside of scripts.
 pub(super) fn calls(server: &Server, command: &str) -> u64 {
     let statistics: String = server.run(&["INFO", "commandstats"]);
     let line = statistics
@@ -108,7 +108,7 @@ async fn blocked_check_charges_nothing_of_its_batch() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_its_scripts_is_told_them_again() {
+async fn scripts_are_sent_again_after_script_flush() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let (alice, nine) = (user("alice"), counter("nine", "9/day"));
@@ -146,14 +146,14 @@ fn threads_without_a_runtime_can_decide() {
         .unwrap();
     let admitted = (0..5).filter(|_| limiter.check("alice").wait().unwrap().is_allowed());
     assert_eq!(admitted.count(), 3);
-    // Without its runtime there is no answer, but there is an end.
+    // Without its runtime, a call returns an error.
     drop(runtime);
     let error = limiter.check("alice").wait().unwrap_err();
     assert!(error.to_string().contains("runtime"), "{error}");
 }
 
 #[test]
-fn without_a_runtime_there_is_no_store() {
+fn store_cannot_be_built_without_a_runtime() {
     let refused = tollgate::RedisStore::builder("redis://localhost")
         .build()
         .unwrap_err();
@@ -162,7 +162,7 @@ fn without_a_runtime_there_is_no_store() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_are_refused() {
+async fn invalid_settings_are_rejected() {
     let builder = || tollgate::RedisStore::builder("redis://localhost");
     let field = |refused: tollgate::ValidationError| refused.field().to_owned();
     assert_eq!(
@@ -179,10 +179,10 @@ async fn settings_that_cannot_be_are_refused() {
     assert!(refused.expected().contains("redis://"), "{refused}");
 }
 
-/// The server has charged and answered, and the reply was lost. The call is not repeated: it
-/// is charged once, and an error.
+/// The server has charged and replied, and the reply was lost. The call is not repeated: it is
+/// charged once, and returns an error.
 #[tokio::test]
-async fn a_lost_answer_is_never_asked_for_again() {
+async fn call_with_a_lost_reply_is_not_repeated() {
     let server = Server::start_on_tcp();
     let proxy = Proxy::start(server.address()).await;
     let store = tollgate::RedisStore::builder(&format!("redis://{}", proxy.address()))
@@ -201,7 +201,7 @@ async fn a_lost_answer_is_never_asked_for_again() {
     }
 }
 
-/// Takes one of something else, until the connection is there again.
+/// Charges another counter until the connection is open again.
 async fn take_when_back(store: &tollgate::RedisStore, subject: &Subject<'_>) -> bool {
     let other = counter("other", "1000000/day");
     for _ in 0..500 {
@@ -213,9 +213,9 @@ async fn take_when_back(store: &tollgate::RedisStore, subject: &Subject<'_>) -> 
     false
 }
 
-/// Many at once share one connection, and each gets the answer to its own question.
+/// Concurrent requests share one connection, and each gets its own reply.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_not_mixed_up() {
+async fn replies_are_not_mixed_up() {
     let server = Server::start();
     let store = Arc::new(server.store().build().unwrap());
     let tasks: Vec<_> = (1..=200_u64)

@@ -121,7 +121,7 @@ async fn a_batch_over_several_nodes_is_charged_whole_or_not_at_all() {
 
 /// The usages of a batch over several nodes are those of a batch on one server, whichever part denies.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denial_by_one_node_shows_how_all_stand() {
+async fn denial_by_one_node_has_the_usages_of_all_nodes() {
     let nodes = Nodes::start();
     let store = nodes.store().build().unwrap();
     let (wide, narrow) = (counter("wide", "10/day"), counter("narrow", "2/day"));
@@ -245,12 +245,12 @@ async fn slots_move_under_load_and_nothing_is_lost() {
 
 /// A primary is gone, its replica takes over, and the old one comes back as a replica.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_takes_over_is_found() {
+async fn store_follows_a_replica_that_takes_over() {
     const DEADLINE: Duration = Duration::from_millis(50);
     let mut nodes = Nodes::start_with_replicas();
     let store = Arc::new(nodes.store().deadline(DEADLINE).build().unwrap());
     let many = counter("many", "1000000/day");
-    all_are_taken(&store, &many).await;
+    charge_all_until_success(&store, &many).await;
     let done = Arc::new(AtomicBool::new(false));
     let load: Vec<_> = names()
         .into_iter()
@@ -270,7 +270,7 @@ async fn a_replica_that_takes_over_is_found() {
         })
         .collect();
     nodes.servers[0].kill();
-    all_are_taken(&store, &many).await;
+    charge_all_until_success(&store, &many).await;
     // It comes back where it was, and is a replica now.
     nodes.servers[0].launch();
     let started = Instant::now();
@@ -279,7 +279,7 @@ async fn a_replica_that_takes_over_is_found() {
         assert!(started.elapsed() < PATIENCE);
         sleep(Duration::from_millis(20)).await;
     }
-    all_are_taken(&store, &many).await;
+    charge_all_until_success(&store, &many).await;
     done.store(true, Ordering::SeqCst);
     for task in load {
         task.await.unwrap();
@@ -287,8 +287,8 @@ async fn a_replica_that_takes_over_is_found() {
     nodes.assert_that_every_key_ends();
 }
 
-/// Takes one of each subject, again and again until that works without an error.
-async fn all_are_taken(store: &RedisStore, counter: &Counter) {
+/// Charges every subject, and repeats until no request fails.
+async fn charge_all_until_success(store: &RedisStore, counter: &Counter) {
     let started = Instant::now();
     'again: loop {
         for name in names() {

@@ -1,4 +1,4 @@
-//! One suite, every store: what memory promises, Redis promises, and keeps to the unit.
+//! The Redis store passes the contract suite that every store passes.
 
 use std::sync::Arc;
 

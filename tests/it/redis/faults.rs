@@ -23,7 +23,7 @@ fn many() -> Counter {
     counter("many", "1000000/day, fixed-window")
 }
 
-/// Takes one, which must end in time; the error's words if there was one.
+/// Charges one request, which must complete in time. Returns what is used, or the error message.
 async fn try_take(store: &RedisStore) -> Result<u64, String> {
     let started = Instant::now();
     let answer = take(store, &alice(), &many()).await;
@@ -33,7 +33,7 @@ async fn try_take(store: &RedisStore) -> Result<u64, String> {
     used.map_err(|error| error.to_string())
 }
 
-/// Takes until it works again, which must not take longer than promised.
+/// Repeats a request until it succeeds, within the documented recovery time.
 async fn is_back(store: &RedisStore) -> u64 {
     let started = Instant::now();
     loop {
@@ -51,7 +51,7 @@ async fn is_back(store: &RedisStore) -> u64 {
     }
 }
 
-/// Takes until it does not work any more, in these words.
+/// Repeats a request until it fails with this message.
 async fn fails_with(store: &RedisStore, words: &str) -> String {
     let started = Instant::now();
     loop {
@@ -64,7 +64,7 @@ async fn fails_with(store: &RedisStore, words: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_store_comes_up_before_its_server() {
+async fn store_can_start_before_its_server() {
     let mut server = Server::absent(&[]);
     let store = server.store().deadline(DEADLINE).build().unwrap();
     fails_with(&store, "cannot be reached").await;
@@ -85,7 +85,7 @@ async fn a_store_comes_up_before_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_killed_and_comes_back_is_found_again() {
+async fn store_reconnects_to_a_restarted_server() {
     let mut server = Server::start();
     let store = Arc::new(server.store().deadline(DEADLINE).build().unwrap());
     is_back(&store).await;
@@ -112,7 +112,7 @@ async fn a_server_that_is_killed_and_comes_back_is_found_again() {
 /// A frozen server accepts connections and bytes, and does not reply. Calls end at their deadline; then
 /// the connection is closed, and later calls fail at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn frozen_server_is_given_up_and_found_again() {
+async fn store_reconnects_after_a_frozen_server() {
     let server = Server::start();
     let store = server.store().deadline(DEADLINE).build().unwrap();
     let before = is_back(&store).await;
@@ -137,7 +137,7 @@ async fn frozen_server_is_given_up_and_found_again() {
 
 /// A short pause costs the requests in it an error, and keeps the connection.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_short_pause_does_not_cost_the_connection() {
+async fn short_pause_keeps_the_connection() {
     let server = Server::start();
     let store = server.store().deadline(DEADLINE).build().unwrap();
     is_back(&store).await;
@@ -151,14 +151,14 @@ async fn a_short_pause_does_not_cost_the_connection() {
 
 /// Servers close idle connections. The next call finds a new one.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_connection_that_was_closed_is_replaced_before_it_is_needed() {
+async fn closed_idle_connection_is_replaced_in_advance() {
     let server = Server::start();
     let store = server.store().deadline(PATIENCE).build().unwrap();
     take(&store, &alice(), &many()).await.unwrap();
     for round in 0..5 {
         let killed: u64 = server.run(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
         assert_eq!(killed, 1);
-        // Another one comes by itself.
+        // The store opens another one without a request.
         let started = Instant::now();
         let clients = || server.run::<String>(&["CLIENT", "LIST"]).lines().count();
         while clients() < 2 || !store.is_connected() {
@@ -172,7 +172,7 @@ async fn an_idle_connection_that_was_closed_is_replaced_before_it_is_needed() {
 
 /// After a failover the old primary is a replica, and the connection to it still open.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_that_becomes_a_replica_is_left() {
+async fn store_leaves_a_primary_that_becomes_a_replica() {
     let server = Server::start();
     let store = server.store().deadline(DEADLINE).build().unwrap();
     is_back(&store).await;
@@ -190,7 +190,7 @@ async fn a_primary_that_becomes_a_replica_is_left() {
     is_back(&store).await;
 }
 
-/// The number of the store's connection: the oldest one there is.
+/// Returns the id of the connection of the store, which is the oldest one.
 fn client_id(server: &Server) -> u64 {
     let clients: String = server.run(&["CLIENT", "LIST"]);
     let ids = clients.lines().filter_map(|line| line.strip_prefix("id="));
@@ -226,7 +226,7 @@ async fn wrong_credentials_are_named_and_right_ones_work() {
     }
 }
 
-/// What one user may not do does not cost the others their connection, nor this one its own.
+/// A missing permission of one user closes neither its connection nor those of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_permission_is_named_and_affects_nothing_else() {
     let server = Server::start();
@@ -269,7 +269,7 @@ async fn full_server_is_named_and_charges_nothing() {
 
 /// After FLUSHALL, counts are lost and nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_emptied_starts_afresh() {
+async fn store_works_after_flushall() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     for used in [1, 2] {
@@ -282,7 +282,7 @@ async fn a_server_that_was_emptied_starts_afresh() {
 
 /// A listener accepts connections and closes them at once. Attempts back off.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flapping_server_is_not_stormed() {
+async fn reconnects_to_a_flapping_server_back_off() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
     let store = RedisStore::builder(&url)
@@ -304,7 +304,7 @@ async fn a_flapping_server_is_not_stormed() {
 
 /// The task that keeps the connection ends with the store.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_dropped_hangs_up() {
+async fn dropped_store_closes_its_connection() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     take(&store, &alice(), &many()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Several processes, one server, one truth: what is admitted is exactly the limit.
+//! Several processes on one server admit exactly the limit.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -18,11 +18,11 @@ const PROCESSES: usize = 4;
 const TASKS: usize = 16;
 /// Decisions of each task about each quota.
 const EACH: u64 = 40;
-/// How the tests tell this very program that it is one of them.
+/// Environment variable that makes this program a member of the fleet.
 const VARIABLE: &str = "TOLLGATE_TEST_MEMBER_OF_FLEET";
 
-/// Windows that no test sees the end of; limits that are reached, also one at which a double is
-/// just exact, by costs that add up to just less than it, or exactly to it.
+/// Windows that do not end during a test, and limits that are reached. One limit is the largest exact
+/// double; its costs add up to slightly less, or exactly to it.
 const QUOTAS: [(&str, u64); 8] = [
     ("1009/3653d, sliding-window", 1),
     ("1009/3653d, fixed-window", 1),
@@ -47,7 +47,7 @@ fn counters() -> Vec<Counter> {
         .collect()
 }
 
-/// Whose counters they are: not all in one slot of a cluster.
+/// Subjects of the counters, in several slots of a cluster.
 fn subject(number: usize) -> Subject<'static> {
     Subject::from(number % 3)
 }
@@ -69,7 +69,7 @@ fn exactly_the_limit(url: &str, servers: &[Server]) {
         .map(|number| Member::start(url, number))
         .collect();
     fleet.iter_mut().for_each(Member::wait_until_ready);
-    // The scripts of the servers are flushed all the while.
+    // The scripts of the servers are flushed repeatedly.
     let done = AtomicBool::new(false);
     let admitted = thread::scope(|scope| {
         let flush = || {
@@ -163,7 +163,7 @@ impl Drop for Member {
     }
 }
 
-/// No test of its own: what each process of the fleet does.
+/// Entry point of each process of the fleet. Without the variable it does nothing.
 #[test]
 #[ignore = "a part of another test, which starts it"]
 fn a_member_of_the_fleet() {
@@ -207,7 +207,7 @@ fn a_member_of_the_fleet() {
     });
 }
 
-/// Not `println!`, which the test harness may keep to itself.
+/// Replaces `println!`, whose output the test harness may capture.
 fn print_line(line: &str) {
     let mut stdout = std::io::stdout().lock();
     // The harness leaves the cursor where the name of the test ends.
@@ -215,7 +215,8 @@ fn print_line(line: &str) {
     stdout.flush().unwrap();
 }
 
-/// What one task does, in an order of its own: how much of each quota it got.
+/// Sends the requests of one task, starting at another quota in each task. Returns how many requests
+/// of each quota were admitted.
 async fn requests(store: Arc<RedisStore>, task: usize, now: Timestamp) -> Vec<u64> {
     let counters = counters();
     let mut admitted = vec![0; QUOTAS.len()];

@@ -1,4 +1,4 @@
-//! What is written to Redis: where it is, how long it stays, and what becomes of what others wrote.
+//! Keys in Redis: names, expiry, and keys that another application has written.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) const FIVE: [&str; 5] = [
     "5/hour, sliding-log",
     "5/hour, token-bucket",
 ];
-/// The same for tests that go by the server's clock, which few of them will see the end of.
+/// Quotas for tests that use the clock of the server. A day rarely ends during a test.
 const FIVE_A_DAY: [&str; 5] = [
     "5/day, sliding-window",
     "5/day, fixed-window",
@@ -80,7 +80,7 @@ async fn subject_has_one_key_and_one_per_log_all_of_fixed_length() {
 }
 
 #[tokio::test]
-async fn applications_with_prefixes_of_their_own_do_not_meet() {
+async fn applications_with_different_prefixes_share_no_keys() {
     let server = Server::start();
     let stores = ["one", "two"].map(|prefix| server.store().prefix(prefix).build().unwrap());
     let (alice, once) = (user("alice"), counter("once", "1/day"));
@@ -93,10 +93,9 @@ async fn applications_with_prefixes_of_their_own_do_not_meet() {
     assert_eq!(look(&stores[1], &alice, &once).await.used(), 1);
 }
 
-/// As long as the counter counts, and a little longer; not shorter because of another counter, and
-/// not longer for nothing.
+/// A key expires shortly after its last counter. Another counter does not shorten its expiry.
 #[tokio::test]
-async fn a_key_lives_as_long_as_its_counters() {
+async fn key_expires_after_its_last_counter() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let alice = user("alice");
@@ -120,9 +119,9 @@ async fn a_key_lives_as_long_as_its_counters() {
     }
 }
 
-/// By the server's clock, too, a counter is there until the last instant and gone then.
+/// By the clock of the server, too, a counter exists until its last instant and not longer.
 #[tokio::test]
-async fn a_key_ends_by_itself() {
+async fn key_expires_without_further_calls() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let (alice, short) = (user("alice"), counter("short", "1/10ms, fixed-window"));
@@ -135,11 +134,10 @@ async fn a_key_ends_by_itself() {
     }
 }
 
-/// Somebody takes the end of a key away (`PERSIST`, a restore, a copy). Whoever is decided about
-/// first in the next second gives it back, allowed or denied, and no other counter of the key is lost
-/// by it.
+/// A key loses its expiry (`PERSIST`, a restore, a copy). The first decision in the next second sets
+/// it again, allowed or denied, and every other counter of the key is kept.
 #[tokio::test]
-async fn a_key_without_an_end_gets_it_back() {
+async fn lost_expiry_is_set_again() {
     let server = Server::start();
     let store = server.store().use_client_clock().build().unwrap();
     let (alice, monthly) = (user("alice"), counter("monthly", "9/month, sliding-log"));
@@ -169,7 +167,7 @@ async fn a_key_without_an_end_gets_it_back() {
 }
 
 #[tokio::test]
-async fn a_key_of_another_type_gives_way() {
+async fn key_of_another_type_is_replaced() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let (alice, daily) = (user("alice"), counter("daily", "2/day"));
@@ -200,7 +198,7 @@ async fn a_key_of_another_type_gives_way() {
         assert!(!take(&store, &alice, &daily).await.unwrap().is_allowed());
         assert_eq!(server.run::<String>(&["TYPE", &key]), "string");
     }
-    // Forgetting such a key is as good as any, and counting does not stumble over it.
+    // Such a key can be reset, and does not affect counting.
     let _: redis::Value = server.run(&["SET", &key, "hello"]);
     let checks = [Check::new(&alice, &daily)];
     store.reset(&Batch::new(&checks).unwrap()).await.unwrap();
@@ -209,9 +207,10 @@ async fn a_key_of_another_type_gives_way() {
     assert!(server.keys().is_empty());
 }
 
-/// Rules come and go while a subject stays: what has expired of them does not stay with it.
+/// Rules are added and removed while a subject stays active. Expired counters of removed rules are
+/// deleted.
 #[tokio::test]
-async fn counters_that_are_worth_nothing_leave_a_crowded_key() {
+async fn expired_counters_are_removed_from_a_large_key() {
     let server = Server::start();
     let store = server.store().use_client_clock().build().unwrap();
     let alice = user("alice");
@@ -243,9 +242,9 @@ async fn counters_that_are_worth_nothing_leave_a_crowded_key() {
     server.assert_that_every_key_ends();
 }
 
-/// A long log is in several fields. Whoever forgets it forgets them all.
+/// A long log is stored in several fields. A reset deletes all of them.
 #[tokio::test]
-async fn a_long_log_is_forgotten_as_a_whole() {
+async fn reset_deletes_all_fields_of_a_long_log() {
     let server = Server::start();
     let store = server.store().use_client_clock().build().unwrap();
     let (alice, log) = (user("alice"), counter("log", "1000/hour, sliding-log"));
@@ -288,10 +287,10 @@ async fn a_long_log_is_forgotten_as_a_whole() {
     assert!(server.keys().is_empty());
 }
 
-/// The clock of a server stood in another year for a while, and somebody was charged then. When it
-/// is put right, that counter stands still; but it ends with its window, not in that year.
+/// A subject was charged while the clock of the server was years ahead. After the correction, that
+/// counter does not refill, but it expires with its window, not in that year.
 #[tokio::test]
-async fn who_was_charged_in_another_year_does_not_wait_for_it() {
+async fn charge_by_a_clock_years_ahead_expires_with_its_window() {
     let server = Server::start();
     let store = server.store().use_client_clock().build().unwrap();
     let (alice, hourly) = (user("alice"), counter("hourly", "1/hour"));
@@ -299,7 +298,7 @@ async fn who_was_charged_in_another_year_does_not_wait_for_it() {
     let (now, ahead) = (NEW_YEAR, later(10 * 365 * 86_400));
     assert!(take_at(&store, &check, ahead).await.unwrap().is_allowed());
     let key = server.keys().remove(0);
-    // What the server had written then: an end in that year.
+    // The expiry that the server had written: in that year.
     let ten_years = 10 * 365 * 86_400_000_u64;
     server.run::<i64>(&["PEXPIRE", &key, &ten_years.to_string()]);
     let usage = take_at(&store, &check, now).await.unwrap();
@@ -326,17 +325,17 @@ async fn a_batch_over_several_subjects_is_charged_as_one() {
             Check::new(&all, &total),
         ];
         let batch = Batch::new(&checks).unwrap();
-        let verdict = store.decide(&batch, NEW_YEAR).await.unwrap();
-        let found: Vec<_> = verdict.usages().iter().map(Usage::used).collect();
+        let usages = store.decide(&batch, NEW_YEAR).await.unwrap();
+        let found: Vec<_> = usages.usages().iter().map(Usage::used).collect();
         match round {
             0 => assert_eq!(found, [1, 1, 2, 1]),
             1 => assert_eq!(found, [1, 2, 2, 2]),
-            _ => assert_eq!(found, [0, 2, 0, 2], "nobody is charged when one is denied"),
+            _ => assert_eq!(found, [0, 2, 0, 2], "a denied batch charges nothing"),
         }
-        assert_eq!(verdict.is_allowed(), round < 2);
+        assert_eq!(usages.is_allowed(), round < 2);
     }
     let keys: HashSet<_> = server.keys().into_iter().collect();
-    assert_eq!(keys.len(), 4, "who was denied leaves nothing");
+    assert_eq!(keys.len(), 4, "a denied subject has no key");
 }
 
 /// Otherwise the log would be lost with its entries, and the amount admitted once more. The other counter

@@ -1,4 +1,4 @@
-//! A proxy between a store and its server that can do what networks do.
+//! A proxy between a store and its server that simulates network faults.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub(super) struct Proxy {
 
 struct Faults {
     cut_after_next_answer: AtomicBool,
-    /// How long answers wait before they are passed on, in milliseconds.
+    /// Delay of replies, in milliseconds.
     delay: AtomicU64,
-    /// Whether answers are passed on byte by byte.
+    /// Whether replies are forwarded byte by byte.
     trickles: AtomicBool,
     connections: AtomicU64,
     /// All connections that are older than the last change of this are cut.
@@ -58,36 +58,36 @@ impl Proxy {
         self.address
     }
 
-    /// The server's next answer is lost, and the connection with it.
+    /// Drops the next reply of the server and closes its connection.
     pub(super) fn cut_after_next_answer(&self) {
         self.faults
             .cut_after_next_answer
             .store(true, Ordering::SeqCst);
     }
 
-    /// Every answer comes so much later.
+    /// Delays every reply.
     pub(super) fn delay(&self, delay: Duration) {
         let millis = u64::try_from(delay.as_millis()).unwrap();
         self.faults.delay.store(millis, Ordering::SeqCst);
     }
 
-    /// Answers come byte by byte, one in ten milliseconds.
+    /// Forwards replies byte by byte, one every 10 ms.
     pub(super) fn trickle(&self, on: bool) {
         self.faults.trickles.store(on, Ordering::SeqCst);
     }
 
-    /// Cuts all connections that there are.
+    /// Closes all connections.
     pub(super) fn cut(&self) {
         self.faults.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// How many connections there have been.
+    /// Returns the number of connections so far.
     pub(super) fn connections(&self) -> u64 {
         self.faults.connections.load(Ordering::SeqCst)
     }
 }
 
-/// Until one side ends or a fault is due; then both ends are closed.
+/// Forwards until one side ends or a fault is due, then closes both sides.
 async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
     let (mut from_client, to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();

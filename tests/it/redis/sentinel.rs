@@ -1,4 +1,4 @@
-//! Sentinels know the primary, and are believed.
+//! The store connects to the primary that the sentinels name.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use super::{PATIENCE, Server, counter, look, take, user};
 
 const DEADLINE: Duration = Duration::from_millis(50);
 
-/// A primary with a replica, and three who watch them.
+/// A primary with a replica, and three sentinels.
 struct Watched {
     primary: Server,
     replica: Server,
@@ -44,14 +44,14 @@ impl Watched {
             replica,
             sentinels,
         };
-        watched.wait_until_all_is_known();
+        watched.wait_until_ready_for_failover();
         watched
     }
 
     /// Waits until a majority of sentinels has met, and the replica is up to date, as a failover needs.
-    fn wait_until_all_is_known(&self) {
+    fn wait_until_ready_for_failover(&self) {
         let started = Instant::now();
-        let knows_all = |sentinel: &Server| {
+        let has_met_the_others = |sentinel: &Server| {
             let state: Vec<String> = sentinel.run(&["SENTINEL", "MASTER", "main"]);
             let value = |name: &str| {
                 let place = state.iter().position(|field| field == name)?;
@@ -64,7 +64,7 @@ impl Watched {
             let info: String = self.replica.run(&["INFO", "replication"]);
             info.contains("master_link_status:up")
         };
-        while !self.sentinels.iter().all(knows_all) || !follows() {
+        while !self.sentinels.iter().all(has_met_the_others) || !follows() {
             assert!(started.elapsed() < PATIENCE, "the sentinels do not meet");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -114,12 +114,12 @@ fn keys_of(server: &Server) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_primary_is_found_and_followed_when_it_is_gone() {
+async fn store_finds_the_primary_and_follows_a_failover() {
     let mut watched = Watched::start();
     let store = watched.store();
     assert_eq!(is_back(&store).await, 1);
     assert!(store.is_connected());
-    // So that what is counted is not lost with the primary.
+    // The replica has the counts before the primary is killed.
     assert_eq!(watched.primary.run::<u64>(&["WAIT", "1", "0"]), 1);
     watched.primary.kill();
     assert!(is_back(&store).await >= 1);
@@ -130,7 +130,7 @@ async fn the_primary_is_found_and_followed_when_it_is_gone() {
 
 /// A planned failover. The old primary keeps running, and would still reply to reads.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_that_has_stepped_down_is_left() {
+async fn store_leaves_a_demoted_primary() {
     let watched = Watched::start();
     let store = watched.store();
     assert_eq!(is_back(&store).await, 1);
@@ -149,17 +149,17 @@ async fn a_primary_that_has_stepped_down_is_left() {
     let before = is_back(&store).await;
     assert_eq!(look(&store, &user("alice"), &many()).await.used(), before);
     assert!(keys_of(&watched.replica) > 0);
-    let clients = clients_of_ours(&watched.primary);
+    let clients = connections_of_the_store(&watched.primary);
     assert_eq!(clients, 0, "no client stays on the old one");
 }
 
 /// The sentinels cannot reach the old primary any more, and the store can. Its counters would be lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_primary_that_was_cut_off_is_left() {
+async fn store_leaves_a_primary_that_sentinels_cannot_reach() {
     let watched = Watched::start();
     let store = watched.store();
     assert_eq!(is_back(&store).await, 1);
-    // What sentinels do with a primary, none of which is anything that we do.
+    // Commands of sentinels, which the store never sends.
     let theirs = [
         "-ping",
         "-info",
@@ -171,7 +171,9 @@ async fn a_primary_that_was_cut_off_is_left() {
     let cut_off = [&["ACL", "SETUSER", "default"], &theirs[..]].concat();
     watched.primary.run::<String>(&cut_off);
     let started = Instant::now();
-    while clients_of_ours(&watched.primary) > 0 || clients_of_ours(&watched.replica) == 0 {
+    while connections_of_the_store(&watched.primary) > 0
+        || connections_of_the_store(&watched.replica) == 0
+    {
         is_back(&store).await;
         assert!(started.elapsed() < PATIENCE, "it stays on the old one");
         sleep(Duration::from_millis(20)).await;
@@ -180,8 +182,8 @@ async fn a_primary_that_was_cut_off_is_left() {
     assert!(role.contains("role:master"), "{role}");
 }
 
-/// How many connections are ours.
-fn clients_of_ours(server: &Server) -> usize {
+/// Returns the number of connections from this store.
+fn connections_of_the_store(server: &Server) -> usize {
     let clients: String = server.run(&["CLIENT", "LIST"]);
     let ours = clients.lines().filter(|line| line.contains("cmd=evalsha"));
     ours.count()

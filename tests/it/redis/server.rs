@@ -87,7 +87,7 @@ impl Server {
         }
     }
 
-    /// Starts it where it should be; returns when it answers.
+    /// Starts the server at its address. Returns when it replies.
     pub(crate) fn launch(&mut self) {
         assert!(self.try_launch(), "redis-server does not start");
     }
@@ -161,7 +161,7 @@ impl Server {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
-    /// On which it talks to others of its cluster.
+    /// Port of the cluster bus.
     pub(crate) fn bus_port(&self) -> String {
         let mut settings = self.settings.iter();
         settings.find(|setting| *setting == "--cluster-port");
@@ -223,7 +223,7 @@ impl Server {
     }
 }
 
-/// Where a certificate is that was made for these tests.
+/// Path of a test certificate.
 pub(crate) fn certificate(name: &str) -> String {
     let path = root().join("tests/it/redis/certificates").join(name);
     path.to_str().unwrap().to_owned()

@@ -33,7 +33,7 @@ async fn warm(store: &Arc<RedisStore>, counters: &[&Counter]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_need_few_calls() {
+async fn concurrent_decisions_share_few_calls() {
     const TASKS: u64 = 256;
     const EACH: u64 = 20;
     let server = Server::start();
@@ -70,7 +70,7 @@ async fn many_at_once_need_few_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_coalescing_each_has_a_call_of_its_own() {
+async fn without_coalescing_each_decision_is_one_call() {
     let server = Server::start();
     let store = Arc::new(server.store().coalescing(false).build().unwrap());
     let many = counter("many", "1000000/day");
@@ -84,9 +84,10 @@ async fn without_coalescing_each_has_a_call_of_its_own() {
     assert_eq!(look(&store, &user("hot"), &many).await.used(), 300);
 }
 
-/// All kinds of counters, of few and of many checks, in one call; each as if it were alone.
+/// All kinds of counters, with few and with many checks, in one call. Each batch is decided as if it
+/// were sent alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_travels_together_is_decided_apart() {
+async fn batches_of_a_coalesced_call_are_decided_separately() {
     let server = Server::start();
     let store = Arc::new(server.store().build().unwrap());
     let counters = [
@@ -152,9 +153,10 @@ async fn error_of_one_request_does_not_affect_the_others_of_its_call() {
     assert!(store.is_connected());
 }
 
-/// Whatever goes wrong before a counter is looked at goes wrong for each, and no script runs for ever.
+/// An error before the first counter is read is returned to every request of the call, and the script
+/// terminates.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_all_meet_with_is_told_to_each() {
+async fn error_of_a_coalesced_call_is_returned_to_each_request() {
     let server = Server::start();
     let may = ["on", ">pass", "~*", "+@all", "-time"];
     server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());

@@ -13,7 +13,7 @@ fn set(server: &Server, key: &str, value: &[u8]) {
     set.query::<()>(&mut server.connect()).unwrap();
 }
 
-/// All verbs, on a counter whose state was replaced. Every reply is well formed, and ends.
+/// Calls every operation on a counter whose state was replaced. Every reply is well formed and in time.
 async fn use_anyhow(store: &RedisStore, counter: &Counter, what: &str) {
     let alice = user("alice");
     let checks = [Check::new(&alice, counter)];

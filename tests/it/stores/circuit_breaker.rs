@@ -1,4 +1,4 @@
-//! A deadline and a breaker, by a clock that is moved by hand.
+//! Circuit breaker and deadline, with a manual clock.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -15,7 +15,7 @@ use crate::support::scripted_store::{Script, ScriptedStore};
 use crate::support::store_ext::StoreExt as _;
 
 const DEADLINE: Duration = Duration::from_millis(50);
-/// By then at the latest, somebody is let through to find out.
+/// Probe interval: the longest wait for the next probe.
 const PROBE: Duration = Duration::from_millis(500);
 
 struct Bench {
@@ -41,7 +41,7 @@ impl Bench {
             .decide_one(&Check::new(&alice, &many), self.clock.now())
     }
 
-    /// The words of the error, if there is one.
+    /// Returns what is used, or the message of the error.
     fn take(&self) -> Result<u64, String> {
         match self.decide().wait() {
             Ok((usage, _)) => Ok(usage.used()),
@@ -63,7 +63,7 @@ fn poll<T: Unpin>(answer: &mut StoreFuture<T>) -> Poll<Result<T, tollgate::Store
 }
 
 #[test]
-fn a_store_that_says_nothing_is_waited_for_until_the_deadline() {
+fn store_without_a_reply_fails_at_the_deadline() {
     let bench = bench();
     bench.inner.follow(Script::NeverReply);
     let mut answer = bench.decide();
@@ -78,15 +78,19 @@ fn a_store_that_says_nothing_is_waited_for_until_the_deadline() {
     assert_eq!(late.kind(), StoreErrorKind::Unavailable);
 }
 
-/// Three wait; all others are told at once, and the store hears nothing of them.
+/// The first calls fail. Later ones are rejected at once, without a call to the store.
 #[test]
-fn after_a_few_failures_the_store_is_left_alone() {
+fn open_breaker_does_not_call_the_store() {
     let bench = bench();
     assert_eq!(bench.take(), Ok(1));
     bench.open();
     assert_eq!(bench.inner.calls(), 4);
     for _ in 0..1_000 {
-        assert_eq!(bench.take(), Err("it is down".to_owned()), "it says why");
+        assert_eq!(
+            bench.take(),
+            Err("it is down".to_owned()),
+            "the error of the store"
+        );
     }
     assert_eq!(bench.inner.calls(), 4);
     let StoreHealth::Degraded {
@@ -99,7 +103,7 @@ fn after_a_few_failures_the_store_is_left_alone() {
     assert_eq!(kind, StoreErrorKind::Unavailable);
 }
 
-/// A success in between shows that it is a bad patch, and not an outage.
+/// A success resets the count of failures.
 #[test]
 fn only_failures_in_a_row_count() {
     let bench = bench();
@@ -114,7 +118,7 @@ fn only_failures_in_a_row_count() {
 }
 
 #[test]
-fn one_at_a_time_finds_out_whether_it_is_back() {
+fn one_probe_runs_at_a_time() {
     let bench = bench();
     bench.open();
     bench.inner.follow(Script::NeverReply);
@@ -129,28 +133,28 @@ fn one_at_a_time_finds_out_whether_it_is_back() {
     assert_eq!(bench.inner.calls(), before + 1);
     bench.clock.advance(DEADLINE / 2);
     for _ in 0..100 {
-        assert!(bench.take().is_err(), "all others are told at once");
+        assert!(bench.take().is_err(), "all others are rejected at once");
     }
     assert_eq!(bench.inner.calls(), before + 1);
     bench.clock.advance(DEADLINE / 2);
     assert!(matches!(poll(&mut probe), Poll::Ready(Err(_))));
     drop(probe);
-    // The next one comes after another interval, and finds it well again.
+    // The next probe starts after another interval, and succeeds.
     assert!(bench.take().is_err());
     assert_eq!(bench.inner.calls(), before + 1);
     bench.inner.follow(Script::Reply);
     bench.clock.advance(PROBE);
     assert_eq!(bench.take(), Ok(1));
     assert!(bench.store.health().is_healthy());
-    // And from then on everybody is let through.
+    // The breaker is closed: every call passes.
     for used in 2..100 {
         assert_eq!(bench.take(), Ok(used));
     }
 }
 
-/// The client of the request that was to find out has gone. Another one does.
+/// The caller of the probe has disconnected. Another request becomes the probe.
 #[test]
-fn a_probe_that_nobody_waits_for_does_not_keep_it_closed() {
+fn dropped_probe_does_not_keep_the_breaker_open() {
     let bench = bench();
     bench.open();
     bench.inner.follow(Script::NeverReply);
@@ -163,9 +167,9 @@ fn a_probe_that_nobody_waits_for_does_not_keep_it_closed() {
     assert_eq!(bench.take(), Ok(1));
 }
 
-/// It was let through to find out, and whoever has the answer does not look at it.
+/// The future of the probe is held, but never polled.
 #[test]
-fn a_probe_that_nobody_looks_at_does_not_keep_it_closed_for_good() {
+fn probe_that_is_never_polled_does_not_keep_the_breaker_open() {
     let bench = bench();
     bench.open();
     bench.inner.follow(Script::NeverReply);
@@ -173,7 +177,7 @@ fn a_probe_that_nobody_looks_at_does_not_keep_it_closed_for_good() {
     let _kept = bench.decide();
     bench.inner.follow(Script::Reply);
     bench.clock.advance(9 * PROBE);
-    assert!(bench.take().is_err(), "it may still be heard of");
+    assert!(bench.take().is_err(), "the probe may still complete");
     bench.clock.advance(PROBE);
     assert_eq!(bench.take(), Ok(1));
     assert!(bench.store.health().is_healthy());
@@ -225,7 +229,7 @@ fn calls_abandoned_before_half_of_the_deadline_are_no_failures() {
     assert!(bench.store.health().is_healthy());
 }
 
-/// The store works, and one call is slow: that its caller gives up proves nothing.
+/// The store works, and one call is slow. An abandoned call is no evidence of an outage.
 #[test]
 fn abandoned_calls_are_no_failures_if_the_store_answers_others() {
     let (clock, inner) = (ManualClock::new(), Held::new());
@@ -245,9 +249,9 @@ fn abandoned_calls_are_no_failures_if_the_store_answers_others() {
     assert!(store.health().is_healthy());
 }
 
-/// From the outage to the first shared count: however the chance falls, within two seconds.
+/// Recovery takes at most two seconds, for every random probe delay.
 #[test]
-fn it_recovers_within_two_seconds() {
+fn breaker_recovers_within_two_seconds() {
     for _ in 0..200 {
         let bench = bench();
         bench.open();
@@ -266,7 +270,7 @@ fn it_recovers_within_two_seconds() {
 }
 
 #[test]
-fn what_is_refused_is_told_as_such() {
+fn permanent_error_keeps_its_kind() {
     let bench = bench();
     bench.inner.follow(Script::Refused);
     for _ in 0..10 {
@@ -281,9 +285,9 @@ fn what_is_refused_is_told_as_such() {
     assert_eq!(kind, StoreErrorKind::Permanent);
 }
 
-/// Operators are let through, and neither open nor close it.
+/// Admin calls always reach the store, and neither open nor close the breaker.
 #[test]
-fn what_operators_do_is_always_tried() {
+fn admin_calls_always_reach_the_store() {
     let bench = bench();
     bench.open();
     bench.inner.follow(Script::Reply);
@@ -292,10 +296,9 @@ fn what_operators_do_is_always_tried() {
     assert!(!bench.store.health().is_healthy());
 }
 
-/// The state of the store is seen through what is around it, and denials that are remembered do
-/// not hide it.
+/// Decorators report the health of the inner store, also while they serve cached denials.
 #[test]
-fn health_is_seen_from_outside() {
+fn decorators_report_the_health_of_the_inner_store() {
     let bench = bench();
     let (alice, one) = (user("alice"), counter("one", "1/hour"));
     let (check, now) = (Check::new(&alice, &one), bench.clock.now());
@@ -321,7 +324,7 @@ fn health_is_seen_from_outside() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     let new = || CircuitBreaker::builder(ScriptedStore::default());
     let wrong = [
         (new().deadline(Duration::ZERO), "store deadline"),

@@ -68,9 +68,9 @@ fn a_denial_ends_the_moment_there_is_room() {
         let check = Check::new(&alice, &counter);
         take(&store, check, START);
         let free = take(&store, check, START + 7).reset_at().as_micros();
-        let asked = inner.decisions();
+        let before = inner.decisions();
         assert!(!take(&store, check, free - 1).is_allowed(), "{quota}");
-        assert_eq!(inner.decisions(), asked, "{quota}");
+        assert_eq!(inner.decisions(), before, "{quota}");
         assert!(take(&store, check, free).is_allowed(), "{quota}");
     }
 }

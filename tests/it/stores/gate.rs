@@ -1,4 +1,4 @@
-//! What becomes of requests while the store cannot answer.
+//! Decisions while the store is unavailable.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::support::http::{echo, send};
 use crate::support::log::Log;
 use crate::support::scripted_store::{Script, ScriptedStore};
 
-/// In an outage requests go on, as the rule has said. A wrong password is no outage: it would stay
-/// so until somebody reads the log, and nobody has said that there should be no limit till then.
+/// In an outage the rule admits requests without a limit. A wrong password is a permanent error, which
+/// could last for days, so requests are limited by local counters instead.
 #[tokio::test]
-async fn what_is_refused_goes_on_only_if_it_is_counted() {
+async fn permanent_error_falls_back_to_local_limits() {
     let (log, _listening) = Log::listen();
     let (clock, store) = (ManualClock::new(), ScriptedStore::default());
     let policy = Policy::builder()
@@ -39,17 +39,17 @@ async fn what_is_refused_goes_on_only_if_it_is_counted() {
         assert_eq!(send(&app, "GET /", &[]).await.status, status);
     }
     assert_eq!(send(&app, "POST /login", &[]).await.status, 503);
-    let told = log.about("rate_limit_store_failed");
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains(r#"kind="unavailable""#), "{told:?}");
-    assert!(told[1].contains("ERROR"), "{told:?}");
-    assert!(told[1].contains(r#"kind="refused""#), "{told:?}");
-    assert!(told[1].contains("check the URL"), "{told:?}");
+    let events = log.about("rate_limit_store_failed");
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(events[0].contains(r#"kind="unavailable""#), "{events:?}");
+    assert!(events[1].contains("ERROR"), "{events:?}");
+    assert!(events[1].contains(r#"kind="refused""#), "{events:?}");
+    assert!(events[1].contains("check the URL"), "{events:?}");
 }
 
-/// No counter says so, and so none is missed.
+/// A blocked rule needs no counter.
 #[tokio::test]
-async fn who_is_blocked_is_blocked_without_the_store() {
+async fn blocked_rule_denies_without_the_store() {
     let store = ScriptedStore::default();
     let blocked = Rule::new("blocked").name("shut").global(false);
     let policy = Policy::builder()
@@ -67,9 +67,9 @@ async fn who_is_blocked_is_blocked_without_the_store() {
     }
 }
 
-/// Four processes that each admit a quarter admit what one limit says.
+/// Four processes that each admit a quarter admit one limit in all.
 #[tokio::test]
-async fn a_process_on_its_own_admits_its_share() {
+async fn process_without_the_store_admits_its_share() {
     let (clock, store) = (ManualClock::new(), ScriptedStore::default());
     let policy = Policy::builder()
         .everyone("8/hour")
@@ -84,7 +84,7 @@ async fn a_process_on_its_own_admits_its_share() {
     let shared = send(&app, "GET /", &[]).await;
     assert_eq!(shared.number("x-ratelimit-limit"), 3);
     store.follow(Script::Unavailable);
-    // Three quarters of one are one: never nothing.
+    // Three quarters of one are rounded up to one.
     let first = send(&app, "GET /", &[]).await;
     assert_eq!(first.status, 200);
     assert_eq!(first.number("x-ratelimit-limit"), 1);
@@ -103,26 +103,26 @@ async fn a_process_on_its_own_admits_its_share() {
     assert_eq!(third.status, 429);
     assert_eq!(third.header("x-ratelimit-policy"), Some("ip:global:1h"));
     assert_eq!(third.json()["error"]["details"]["limit"], 2);
-    // With the store the whole limits are back, and what was counted there.
+    // After recovery the whole limits apply, with the counts of the store.
     store.follow(Script::Reply);
     let back = send(&app, "GET /", &[]).await;
     assert_eq!((back.status, back.number("x-ratelimit-limit")), (200, 3));
 }
 
 #[test]
-fn a_share_is_more_than_nothing_and_no_more_than_all() {
+fn local_share_must_be_above_0_and_at_most_1() {
     for wrong in [0.0, -0.5, 1.5, f64::NAN] {
         let policy = Policy::builder().everyone("8/hour").local_share(wrong);
-        let told = policy.build().unwrap_err();
-        let wrong = told.iter().next().unwrap();
-        assert_eq!(wrong.path(), Some("defaults.local_share"), "{told}");
-        assert!(told.to_string().contains("0.25"), "{told}");
+        let errors = policy.build().unwrap_err();
+        let wrong = errors.iter().next().unwrap();
+        assert_eq!(wrong.path(), Some("defaults.local_share"), "{errors}");
+        assert!(errors.to_string().contains("0.25"), "{errors}");
     }
 }
 
-/// An outage has an end, and it is told once. An answer that was remembered is not one.
+/// The recovery event is logged once. A cached denial does not count as a recovery.
 #[tokio::test]
-async fn a_store_that_is_back_is_told_of_once() {
+async fn recovery_is_logged_once() {
     let (log, _listening) = Log::listen();
     let (clock, inner) = (ManualClock::new(), ScriptedStore::default());
     let failover = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
@@ -148,8 +148,8 @@ async fn a_store_that_is_back_is_told_of_once() {
     for _ in 0..10 {
         assert_eq!(send(&app, "GET /", &[]).await.status, 200);
     }
-    let told = log.about("rate_limit_store_recovered");
-    assert_eq!(told.len(), 1, "{told:?}");
+    let events = log.about("rate_limit_store_recovered");
+    assert_eq!(events.len(), 1, "{events:?}");
 }
 
 /// 242 events in 10 seconds were seen of a store that failed and recovered with every other request.

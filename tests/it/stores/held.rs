@@ -36,8 +36,8 @@ impl Held {
     pub(crate) fn used(&self, subject: &Subject<'_>, counter: &Counter) -> u64 {
         let checks = [Check::new(subject, counter)];
         let batch = Batch::new(&checks).unwrap();
-        let verdict = self.counted.peek(&batch, at(START)).wait().unwrap();
-        verdict.usages()[0].used() - self.refunded()
+        let usages = self.counted.peek(&batch, at(START)).wait().unwrap();
+        usages.usages()[0].used() - self.refunded()
     }
 
     pub(crate) fn refunded(&self) -> u64 {
@@ -53,11 +53,11 @@ impl fmt::Debug for Held {
 
 impl Store for Held {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        let verdict = self.counted.decide(batch, now).wait();
+        let usages = self.counted.decide(batch, now).wait();
         let mut answers = self.answers.subscribe();
         StoreFuture::pending(async move {
             let _ = answers.wait_for(|answers| *answers).await;
-            verdict
+            usages
         })
     }
 

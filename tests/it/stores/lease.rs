@@ -23,8 +23,8 @@ fn leased(inner: &ScriptedStore, block: u64) -> Leased {
 
 fn used(store: &dyn Store, subject: &Subject<'_>, counter: &Counter, now: u64) -> u64 {
     let checks = [Check::new(subject, counter)];
-    let verdict = store.peek(&Batch::new(&checks).unwrap(), at(now)).wait();
-    verdict.unwrap().usages()[0].used()
+    let usages = store.peek(&Batch::new(&checks).unwrap(), at(now)).wait();
+    usages.unwrap().usages()[0].used()
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn a_batch_is_leased_as_a_whole() {
     ];
     let batch = Batch::new(&checks).unwrap();
     for number in 1..=1_000 {
-        let verdict = store.decide(&batch, at(START)).wait().unwrap();
-        assert!(verdict.is_allowed());
-        let used: Vec<u64> = verdict.usages().iter().map(tollgate::Usage::used).collect();
+        let usages = store.decide(&batch, at(START)).wait().unwrap();
+        assert!(usages.is_allowed());
+        let used: Vec<u64> = usages.usages().iter().map(tollgate::Usage::used).collect();
         assert_eq!(used, [number, 2 * number]);
     }
     assert!(inner.decisions() <= 36, "{}", inner.decisions());

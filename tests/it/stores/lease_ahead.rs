@@ -27,7 +27,7 @@ fn leased(inner: &(impl Store + Clone)) -> Leased {
 }
 
 /// Decides one request.
-fn ask(store: &Leased) -> One {
+fn decide(store: &Leased) -> One {
     store.decide_one(&Check::new(&user("alice"), &hour()), at(START))
 }
 
@@ -40,7 +40,7 @@ struct Request {
 impl Request {
     fn of(store: &Leased) -> Self {
         Self {
-            answer: ask(store),
+            answer: decide(store),
             woken: Arc::default(),
         }
     }
@@ -61,7 +61,7 @@ fn hot(inner: &Held) -> (Leased, u64) {
     let store = leased(inner);
     let mut spent = 0;
     while inner.used(&user("alice"), &hour()) < spent + 2 * BLOCK {
-        assert!(ask(&store).wait().unwrap().0.is_allowed());
+        assert!(decide(&store).wait().unwrap().0.is_allowed());
         spent += 1;
         assert!(spent < 100, "it is never hot");
     }
@@ -80,13 +80,13 @@ fn no_request_waits_for_a_block_that_was_requested_in_time() {
             let mut request = Request::of(&store);
             // The request that requests the next block yields once.
             let first = request.poll();
-            let told = if first.is_pending() {
+            let reply = if first.is_pending() {
                 request.poll()
             } else {
                 first
             };
             spent += 1;
-            assert_eq!(told, Poll::Ready(spent), "number {number} of a block");
+            assert_eq!(reply, Poll::Ready(spent), "number {number} of a block");
         }
     }
 }
@@ -98,7 +98,7 @@ fn no_more_than_two_blocks_are_held() {
     let store = leased(&inner);
     let mut most = 0;
     for spent in 1..=500 {
-        assert!(ask(&store).wait().unwrap().0.is_allowed());
+        assert!(decide(&store).wait().unwrap().0.is_allowed());
         most = most.max(inner.used(&user("alice"), &hour()) - spent);
     }
     assert!((BLOCK..=2 * BLOCK).contains(&most), "{most}");
@@ -163,7 +163,7 @@ async fn a_waiter_that_is_dropped_after_its_grant_is_not_charged() {
     let (store, spent) = hot(&inner);
     inner.answers(false);
     for _ in 0..2 * BLOCK {
-        ask(&store).await.unwrap();
+        decide(&store).await.unwrap();
     }
     let spent = spent + 2 * BLOCK;
     let (mut gone, mut waits) = (Request::of(&store), Request::of(&store));
@@ -185,13 +185,15 @@ fn a_failed_prefetch_fails_no_request() {
     let inner = ScriptedStore::default();
     let store = leased(&inner);
     for _ in 0..100 {
-        assert!(ask(&store).wait().unwrap().0.is_allowed());
+        assert!(decide(&store).wait().unwrap().0.is_allowed());
     }
     inner.follow(Script::Unavailable);
-    let served = (0..100).take_while(|_| ask(&store).wait().is_ok()).count();
+    let served = (0..100)
+        .take_while(|_| decide(&store).wait().is_ok())
+        .count();
     assert!((1..=16).contains(&served), "{served} credits");
     inner.follow(Script::Reply);
-    assert!(ask(&store).wait().unwrap().0.is_allowed());
+    assert!(decide(&store).wait().unwrap().0.is_allowed());
 }
 
 /// A block that was requested before a reset is not spent on top of the new limit.
@@ -210,6 +212,6 @@ fn a_reset_makes_a_pending_block_void() {
     store.clear().wait().unwrap();
     inner.answers(true);
     assert_eq!(waits.poll(), Poll::Ready(1), "charged after the reset");
-    let admitted = (0..2_000).filter(|_| ask(&store).wait().unwrap().0.is_allowed());
+    let admitted = (0..2_000).filter(|_| decide(&store).wait().unwrap().0.is_allowed());
     assert_eq!(admitted.count(), 999);
 }

@@ -1,5 +1,5 @@
-//! What `RedisStore::connect` gives, under a layer on real sockets, while Redis does what servers
-//! do. In the default mode nobody gets a 5xx or a false 429, and limits hold all the time.
+//! The stack of `RedisStore::connect` under a layer on real sockets, while Redis fails and recovers.
+//! In the default mode no request gets a 5xx or a false 429, and limits hold throughout.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use crate::redis::Server;
 use crate::support::http::{Answer, echo};
 use crate::support::sockets::{Client, Version, serve};
 
-/// More than a busy machine needs, and less than a person waits.
+/// Longer than any operation takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Every caller may do so much, far more than a test does.
+/// Limit of every caller. No test reaches it.
 const MANY: u64 = 100_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +26,7 @@ async fn the_stack_over_redis_keeps_the_contract() {
     server.assert_that_every_key_ends();
 }
 
-/// A service with limits, and somebody who uses it.
+/// A service with limits, and its client.
 struct Service {
     store: Arc<dyn Store>,
     client: Arc<Client>,
@@ -62,7 +62,7 @@ impl Service {
         Self { store, client }
     }
 
-    /// One request that must go through, with how much it says is left.
+    /// Sends a request that must be allowed. Returns `x-ratelimit-remaining`.
     async fn get(&self) -> u64 {
         let answer = self.client.send("GET /", &[]).await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -73,7 +73,7 @@ impl Service {
         self.client.send("GET /tight", &[]).await
     }
 
-    /// Requests until the store is known to be `well` or not. Every one goes through meanwhile.
+    /// Sends requests until the store reports this health. Every request is allowed.
     async fn until(&self, well: bool) {
         let started = Instant::now();
         while self.store.health().is_healthy() != well {
@@ -82,14 +82,14 @@ impl Service {
             sleep(Duration::from_millis(5)).await;
         }
         if !well {
-            // A few more, and it is left alone.
+            // A few more failures open the breaker.
             for _ in 0..3 {
                 self.get().await;
             }
         }
     }
 
-    /// Requests until one was counted in Redis.
+    /// Sends requests until one was counted in Redis.
     async fn until_shared(&self, server: &Server) {
         self.until(true).await;
         let started = Instant::now();
@@ -124,7 +124,7 @@ impl Service {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_may_come_later_than_the_service() {
+async fn service_can_start_before_redis() {
     let mut server = Server::absent(&[]);
     let service = Service::start(&server).await;
     service.until(false).await;
@@ -132,13 +132,13 @@ async fn redis_may_come_later_than_the_service() {
     service.assert_that_limits_hold_locally().await;
     server.launch();
     service.until_shared(&server).await;
-    // What was counted meanwhile stays where it was counted.
+    // Local counts of the outage are not transferred to Redis.
     assert_eq!(service.tight().await.number("x-ratelimit-remaining"), 4);
     server.assert_that_every_key_ends();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_is_killed_under_load_and_comes_back() {
+async fn limits_hold_while_redis_is_killed_under_load() {
     let mut server = Server::start();
     let service = Arc::new(Service::start(&server).await);
     service.until_shared(&server).await;
@@ -167,16 +167,16 @@ async fn redis_is_killed_under_load_and_comes_back() {
     server.assert_that_every_key_ends();
 }
 
-/// It is there, takes connections, and says nothing.
+/// The server accepts connections and does not reply.
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_is_stopped_and_goes_on() {
+async fn limits_hold_while_redis_hangs() {
     let server = Server::start();
     let service = Service::start(&server).await;
     service.until_shared(&server).await;
     server.signal("STOP");
     service.until(false).await;
     service.assert_that_limits_hold_locally().await;
-    // Nobody waits: what a few have found out is known to all.
+    // The breaker is open, so no request waits for the deadline.
     let since = Instant::now();
     for _ in 0..200 {
         service.get().await;
@@ -184,14 +184,14 @@ async fn redis_is_stopped_and_goes_on() {
     assert!(since.elapsed() < 200 * Duration::from_millis(50) / 2);
     server.signal("CONT");
     service.until_shared(&server).await;
-    // No flood of what was asked meanwhile: one or the other request has gone out to find out
-    // whether it is back, and was charged when it was.
+    // Requests of the outage are not sent later. Only probes were sent, and charged when the server
+    // continued.
     let left = service.tight().await.number("x-ratelimit-remaining");
     assert!((2..=4).contains(&left), "{left} of 5 are left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_comes_and_goes() {
+async fn service_follows_repeated_outages() {
     let mut server = Server::start();
     let service = Service::start(&server).await;
     for _ in 0..5 {
@@ -204,9 +204,9 @@ async fn redis_comes_and_goes() {
     server.assert_that_every_key_ends();
 }
 
-/// The service runs on, by limits of its own, and says what to mend. Nothing goes on uncounted.
+/// The service falls back to local limits and reports the cause. Every request is counted.
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_does_not_take_our_password() {
+async fn wrong_password_falls_back_to_local_limits() {
     let server = Server::start_with(&["--requirepass", "right"]);
     let url = server.url().replace("://", "://:wrong@");
     let store = tollgate::RedisStore::connect(&url).unwrap();
@@ -223,7 +223,7 @@ async fn redis_does_not_take_our_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_is_full_and_then_is_not() {
+async fn limits_hold_while_redis_is_out_of_memory() {
     let server = Server::start();
     let service = Service::start(&server).await;
     service.until_shared(&server).await;
@@ -237,9 +237,9 @@ async fn redis_is_full_and_then_is_not() {
     service.until_shared(&server).await;
 }
 
-/// Somebody empties it. Counts are lost, and so are denials that were remembered, within a second.
+/// `FLUSHALL` deletes the counters. Cached denials expire within a second.
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_is_emptied() {
+async fn cached_denials_expire_after_flushall() {
     let server = Server::start();
     let service = Service::start(&server).await;
     service.until_shared(&server).await;
@@ -255,9 +255,9 @@ async fn redis_is_emptied() {
     assert!(service.store.health().is_healthy());
 }
 
-/// Those who hammer while they are blocked are answered here. Redis is asked once a second.
+/// Repeated denials are served from the deny cache. Redis is called about once a second.
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_hears_nothing_of_those_who_hammer() {
+async fn repeated_denials_do_not_reach_redis() {
     let server = Server::start();
     let service = Service::start(&server).await;
     service.until_shared(&server).await;
@@ -275,6 +275,6 @@ async fn redis_hears_nothing_of_those_who_hammer() {
         assert_eq!(service.tight().await.status, 429);
     }
     let allowed = 2 + started.elapsed().as_secs();
-    let asked = scripts() - before;
-    assert!(asked <= allowed, "{asked} scripts for 500 denials");
+    let calls = scripts() - before;
+    assert!(calls <= allowed, "{calls} scripts for 500 denials");
 }

@@ -1,4 +1,4 @@
-//! The cases that were chosen by hand, each for a promise that is easily broken.
+//! Cases that were chosen by hand, each for a guarantee that is easily broken.
 
 mod fixed_window;
 mod sliding_buckets;
@@ -38,7 +38,7 @@ fn case(name: &str, quota: &str) -> Case {
     }
 }
 
-/// A case is result step by step.
+/// Builds a case step by step.
 impl Case {
     fn decide(self, at: u64, cost: u64) -> Self {
         self.then(Op::Decide, at, cost)

@@ -1,4 +1,4 @@
-//! Long traces by a generator of its own, so that they are the same for ever.
+//! Long traces from a fixed generator, so that they never change.
 
 use tollgate::{Algorithm, Outcome, Quota};
 
@@ -83,7 +83,7 @@ impl Xorshift {
     }
 
     /// Sometimes another amount. What a token bucket has refilled meanwhile follows from the
-    /// amount it is asked under, so it keeps to one.
+    /// amount of the check, so it keeps to one.
     fn tier(&mut self, quota: &Quota) -> Quota {
         let amount = match self.below(12) {
             0 => quota.amount() / 2,

@@ -1,4 +1,4 @@
-//! What operators and callers are shown after a step of the wall clock.
+//! Times in the admin API and in alerts after a step of the wall clock.
 
 use std::time::Duration;
 

@@ -242,9 +242,9 @@ fn several_quotas_of_one_request_each_follow_their_clock() {
     assert!(check(&limiter).is_allowed(), "the next day");
     let denied = check(&limiter);
     assert_eq!(denied.binding(), Some(0), "the hour goes on");
-    let standing = limiter.usages("alice").wait().unwrap();
-    assert_eq!(standing.at(), wall(&clock));
-    let midnight = standing.usages()[1].reset_at();
+    let usages = limiter.usages("alice").wait().unwrap();
+    assert_eq!(usages.at(), wall(&clock));
+    let midnight = usages.usages()[1].reset_at();
     assert_eq!(midnight.as_micros(), (START + 2 * DAY) * 1_000_000);
 }
 

@@ -166,7 +166,7 @@ fn assert_times(answer: &Answer, clock: &ManualClock, end: u64) {
     assert_eq!(decision.reset_at(), Timestamp::from_secs(end));
 }
 
-/// The three ways of a request through the layer: one quota for all, one for some, several.
+/// Policies for the three paths through the layer: one quota for all, one for some, several.
 fn policies() -> [Policy; 3] {
     let hourly = || {
         let quota = Quota::builder(1, Window::HOUR).algorithm(Algorithm::FixedWindow);
@@ -246,7 +246,7 @@ async fn extreme_wall_clocks_keep_limits_and_waits() {
 }
 
 #[tokio::test]
-async fn what_does_not_count_is_refunded_after_a_step() {
+async fn uncounted_response_is_refunded_after_a_step() {
     use tollgate::policy::Count;
 
     for by in STEPS {
@@ -271,7 +271,7 @@ async fn what_does_not_count_is_refunded_after_a_step() {
 
 /// The wall clock is stepped while the handler runs: after the charge, before the refund.
 #[tokio::test]
-async fn what_does_not_count_is_refunded_if_the_clock_steps_before_the_response() {
+async fn uncounted_response_is_refunded_if_the_clock_steps_before_it() {
     use tollgate::policy::Count;
 
     let daily = Quota::builder(1, Window::DAY).algorithm(Algorithm::FixedWindow);

@@ -30,7 +30,7 @@ fn step(clock: &ManualClock, seconds: i64) {
     }
 }
 
-/// The time on the wall.
+/// Returns the time of the wall clock.
 fn wall(clock: &ManualClock) -> Timestamp {
     clock.now().offset_by(clock.wall_offset())
 }

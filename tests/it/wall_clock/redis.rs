@@ -13,7 +13,7 @@ fn daily() -> Quota {
 }
 
 #[tokio::test]
-async fn callers_clock_is_their_wall_clock() {
+async fn client_clock_is_the_wall_clock() {
     let server = Server::start();
     let clock = ManualClock::new();
     let store = server.store().use_client_clock().build().unwrap();
@@ -34,7 +34,7 @@ async fn callers_clock_is_their_wall_clock() {
 }
 
 #[tokio::test]
-async fn servers_time_is_shown_as_it_is() {
+async fn server_time_is_returned_unchanged() {
     let server = Server::start();
     let clock = ManualClock::new();
     let store = server.store().build().unwrap();

@@ -11,7 +11,7 @@ use crate::store::redis::address::Endpoint;
 use crate::store::redis::backoff::Backoff;
 use crate::store::redis::error::RedisStoreError;
 use crate::store::redis::slots::SlotMap;
-use crate::store::redis::source::Source;
+use crate::store::redis::source::ConnectionSource;
 use crate::store::redis::topology::{self, SlotRange};
 use crate::sync::locked;
 
@@ -80,7 +80,7 @@ impl Cluster {
             let queue = known.map_or_else(
                 || {
                     let address = self.seeds[0].with_endpoint(endpoint.clone());
-                    self.settings.start(Source::server(address), None)
+                    self.settings.start(ConnectionSource::server(address), None)
                 },
                 |node| node.queue.clone(),
             );

@@ -1,8 +1,8 @@
 //! Completion of calls: replies, missing scripts and redirects.
 
 use super::{
-    Command, Dispatcher, EndedCall, Future, QueuedRequest, RedisStoreError, Response, ScriptRef,
-    Timestamp, call, call_codec,
+    Dispatcher, EndedCall, Future, QueuedCommand, QueuedRequest, RedisStoreError, Response,
+    ScriptRef, Timestamp, call, call_codec,
 };
 
 impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
@@ -25,8 +25,8 @@ impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
         }
         let is_in_time = call.members.iter().any(|key| self.queues.is_pending(*key));
         let command = self.queues.command(call.members[0]);
-        let is_decision = matches!(command, Command::Decide(_));
-        let is_probe = matches!(command, Command::Probe);
+        let is_decision = matches!(command, QueuedCommand::Decide(_));
+        let is_probe = matches!(command, QueuedCommand::Probe);
         let replies: Vec<Result<Response, RedisStoreError>> = match result {
             // Nothing has run: the server restarted, or its scripts were flushed. EVAL makes the
             // script known again. It is not sent for requests that have expired.

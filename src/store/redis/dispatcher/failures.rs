@@ -5,7 +5,9 @@
 //! dispatcher sends that probe after a late reply, and otherwise at intervals. Recovery therefore
 //! needs no requests.
 
-use super::{Command, Dispatcher, Duration, QueuedRequest, RedisStoreError, State, Timestamp};
+use super::{
+    Dispatcher, Duration, QueuedCommand, QueuedRequest, RedisStoreError, State, Timestamp,
+};
 use crate::error::StoreErrorKind;
 use crate::store::redis::slot_queues::Expired;
 
@@ -130,7 +132,7 @@ impl<F> Dispatcher<F> {
         }
         let due = now.saturating_add(self.deadline);
         let place = self.connection.place();
-        let (probe, _) = QueuedRequest::new(Command::Probe, 0, (due, self.deadline), place);
+        let (probe, _) = QueuedRequest::new(QueuedCommand::Probe, 0, (due, self.deadline), place);
         self.queues.push(probe);
     }
 

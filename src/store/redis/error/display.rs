@@ -2,91 +2,93 @@
 
 use std::fmt;
 
-use super::{Cause, RedisStoreError};
+use super::{ErrorCause, RedisStoreError};
 
 impl fmt::Display for RedisStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = &self.place;
         match &self.cause {
-            Cause::Unreachable(error) => write!(f, "Redis at {place} cannot be reached: {error}"),
-            Cause::Lost(error) => write!(
+            ErrorCause::Unreachable(error) => {
+                write!(f, "Redis at {place} cannot be reached: {error}")
+            }
+            ErrorCause::Lost(error) => write!(
                 f,
                 "the connection to Redis at {place} was lost, outcome unknown: {error}"
             ),
-            Cause::ClosedByServer => write!(f, "Redis at {place} closed the connection"),
-            Cause::Late(within) => {
+            ErrorCause::ClosedByServer => write!(f, "Redis at {place} closed the connection"),
+            ErrorCause::Late(within) => {
                 write!(f, "Redis at {place} has not answered within {within:?}")
             }
-            Cause::NotConnected(within) => {
+            ErrorCause::NotConnected(within) => {
                 write!(f, "no connection to Redis at {place} within {within:?}")
             }
-            Cause::Unsent(within) => write!(
+            ErrorCause::Unsent(within) => write!(
                 f,
                 "Redis at {place} has not answered earlier calls within {within:?}; this one was \
                  not sent"
             ),
-            Cause::QueueFull => write!(f, "the request queue of Redis at {place} is full"),
-            Cause::TlsExpected => write!(
+            ErrorCause::QueueFull => write!(f, "the request queue of Redis at {place} is full"),
+            ErrorCause::TlsExpected => write!(
                 f,
                 "Redis at {place} expects TLS; use rediss:// instead of redis:// in the URL"
             ),
-            Cause::PlainExpected => write!(
+            ErrorCause::PlainExpected => write!(
                 f,
                 "Redis at {place} does not use TLS on this port; use redis:// instead of rediss:// \
                  in the URL, or the TLS port of the server"
             ),
-            Cause::Handshake(error) => write!(
+            ErrorCause::Handshake(error) => write!(
                 f,
                 "the TLS handshake with Redis at {place} failed: {error}; check the certificate of \
                  the server, and whether `root_certificates` contains its issuer"
             ),
-            Cause::OutOfMemory(error) => write!(
+            ErrorCause::OutOfMemory(error) => write!(
                 f,
                 "Redis at {place} has no memory for more counters: {error}; raise `maxmemory`, or \
                  limit the callers that create counters"
             ),
-            Cause::NotPersisted(error) => write!(
+            ErrorCause::NotPersisted(error) => write!(
                 f,
                 "Redis at {place} rejects writes because it cannot save its data: {error}; check \
                  the disk and the log of the server"
             ),
-            Cause::Refused(error) => write!(
+            ErrorCause::Refused(error) => write!(
                 f,
                 "Redis at {place} rejects the credentials: {error}; check user and password in the URL"
             ),
-            Cause::Forbidden(error) => write!(
+            ErrorCause::Forbidden(error) => write!(
                 f,
                 "Redis at {place} denies a permission: {error}; check what the user is allowed, \
                  and on which keys"
             ),
-            Cause::ReadOnly(error) => {
+            ErrorCause::ReadOnly(error) => {
                 write!(f, "Redis at {place} is a read-only replica: {error}")
             }
-            Cause::Demoted => write!(f, "Redis at {place} is no longer the primary"),
-            Cause::UnknownPrimary(name) => write!(
+            ErrorCause::Demoted => write!(f, "Redis at {place} is no longer the primary"),
+            ErrorCause::UnknownPrimary(name) => write!(
                 f,
                 "no sentinel has a primary `{name}`; check the name after the hosts in the URL"
             ),
-            Cause::Redirected(_, error) => write!(
+            ErrorCause::Redirected(_, error) => write!(
                 f,
                 "Redis at {place} is a node of a cluster: {error}; the URL of a cluster begins with \
                  redis+cluster://"
             ),
-            Cause::NoOwner(slot) => write!(
+            ErrorCause::NoOwner(slot) => write!(
                 f,
                 "no node of the Redis cluster at {place} has slot {slot}; it may be migrating"
             ),
-            Cause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
-            Cause::UnexpectedReply => write!(f, "Redis at {place} sent an unexpected reply"),
-            Cause::TooManyOverrides(max) => write!(
+            ErrorCause::Failed(error) => write!(f, "Redis at {place} failed: {error}"),
+            ErrorCause::UnexpectedReply => write!(f, "Redis at {place} sent an unexpected reply"),
+            ErrorCause::TooManyOverrides(max) => write!(
                 f,
                 "Redis at {place} has more overrides than the maximum of {max}; remove some, or raise \
                  `max_overrides`"
             ),
-            Cause::OverridesNotLoaded => {
+            ErrorCause::OverridesNotLoaded => {
                 write!(f, "the overrides in Redis at {place} are not loaded yet")
             }
-            Cause::NoRuntime => write!(
+            ErrorCause::NoRuntime => write!(
                 f,
                 "the runtime on which the store for Redis at {place} was built has ended"
             ),

@@ -13,7 +13,7 @@ use crate::clock::Clock as _;
 use crate::store::Override;
 use crate::store::redis::Shared;
 use crate::store::redis::error::RedisStoreError;
-use crate::store::redis::queue::{Command, RequestQueue};
+use crate::store::redis::queue::{QueuedCommand, RequestQueue};
 use crate::store::redis::upkeep::DEADLINE;
 
 /// Interval of polls. A change is known to all processes within a second.
@@ -209,7 +209,7 @@ struct OverrideReader {
 
 impl OverrideReader {
     async fn run<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisStoreError> {
-        let command = Command::Plain(command.clone());
+        let command = QueuedCommand::Plain(command.clone());
         self.queue.enqueue(command, DEADLINE).value().await
     }
 

@@ -26,7 +26,7 @@ fn decision(name: u64, slot: u16, due: u64) -> (QueuedRequest, PendingReply) {
     let prefix = Prefix::new("app").expect("valid");
     let (request, _) = Request::new(Verb::Decide, &batch, None, Timestamp::EPOCH, &prefix);
     let due = (Timestamp::from_micros(due), Duration::from_millis(50));
-    QueuedRequest::new(Command::Decide(request), slot, due, &"host".into())
+    QueuedRequest::new(QueuedCommand::Decide(request), slot, due, &"host".into())
 }
 
 fn push(queues: &mut SlotQueues, name: u64, slot: u16, due: u64) -> PendingReply {

@@ -1,8 +1,8 @@
 use super::*;
 
 fn one(url: &str) -> Address {
-    match Target::parse(url).expect(url) {
-        Target::One(address) => address,
+    match RedisTarget::parse(url).expect(url) {
+        RedisTarget::One(address) => address,
         other => panic!("{other:?}"),
     }
 }
@@ -62,7 +62,7 @@ fn urls_of_one_server_are_read() {
 fn urls_of_several_servers_are_read() {
     for scheme in ["redis+cluster", "rediss+cluster", "redis-cluster"] {
         let url = format!("{scheme}://:word@h1:7000,h2,[::1]:7002/");
-        let Target::Cluster(seeds) = Target::parse(&url).expect("valid") else {
+        let RedisTarget::Cluster(seeds) = RedisTarget::parse(&url).expect("valid") else {
             panic!("{url}");
         };
         let expected = [tcp("h1", 7000), tcp("h2", 6379), tcp("::1", 7002)];
@@ -71,11 +71,11 @@ fn urls_of_several_servers_are_read() {
         assert_eq!(seeds[2].login.is_tls, scheme == "rediss+cluster");
     }
     let url = "redis+sentinel://app:word@s1,s2:26380/main/2";
-    let Target::Sentinels {
+    let RedisTarget::Sentinels {
         sentinels,
         name,
         login,
-    } = Target::parse(url).expect("valid")
+    } = RedisTarget::parse(url).expect("valid")
     else {
         panic!("{url}");
     };
@@ -114,15 +114,15 @@ fn errors_do_not_contain_the_password() {
         "redis://:hunter2/0",
         "redis+unix://:hunter2/r.sock",
     ] {
-        let refused = Target::parse(url).expect_err(url);
+        let refused = RedisTarget::parse(url).expect_err(url);
         let message = format!("{refused} {refused:?}");
         assert_eq!(refused.field(), "redis url");
         assert!(!message.contains("hunter2"), "{message}");
         assert!(!message.contains("app"), "{message}");
     }
-    let target = Target::parse("redis://app:hunter2@h").expect("valid");
+    let target = RedisTarget::parse("redis://app:hunter2@h").expect("valid");
     assert!(!format!("{target:?}").contains("hunter2"));
     // A slash in a password ends it, and then nothing makes sense; it must not be shown.
-    let refused = Target::parse("redis://app:hun/ter2@h").expect_err("a slash");
+    let refused = RedisTarget::parse("redis://app:hun/ter2@h").expect_err("a slash");
     assert!(!refused.to_string().contains("ter2"), "{refused}");
 }

@@ -156,14 +156,14 @@ async fn responses_carry_a_warning_before_the_limit() {
 /// Service accounts are exempt, with an audit event.
 #[tokio::test]
 async fn service_accounts_are_exempt_and_audited() {
-    let mut gateway = Gateway::of(Example::start_overheard("gateway", &OWN).await);
+    let mut gateway = Gateway::of(Example::start_with_stderr("gateway", &OWN).await);
     let service = Caller::with_claims(&json!({ "sub": "migrations", "roles": ["service"] }));
     for _ in 0..12 {
         let answer = gateway.send("POST /auth/v1/token", &service).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.header("x-ratelimit-limit"), None);
     }
-    let event = gateway.example.complaint("tollgate::audit").await;
+    let event = gateway.example.stderr_line("tollgate::audit").await;
     for expected in ["INFO", "role", "/auth/v1/token"] {
         assert!(event.contains(expected), "{event}");
     }

@@ -112,8 +112,8 @@ pub(super) async fn admin_get(gateway: &Gateway, path: &str) -> Answer {
         .await
 }
 
-/// Sends a request to the admin API.
-pub(super) async fn tell(gateway: &Gateway, path: &str, body: &Value) -> Answer {
+/// Sends a POST request to the admin API.
+pub(super) async fn admin_post(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     let request = Request::post(format!("/admin/api/{path}"))
         .header("authorization", format!("Bearer {TOKEN}"))
         .header("content-type", "application/json")
@@ -137,7 +137,7 @@ fn metric(metrics: &str, name: &str, labels: &[&str]) -> u64 {
 #[tokio::test]
 async fn statistics_metrics_and_log_agree_with_what_was_sent() {
     let variables = [&OWN[..], &[("ADMIN_TOKEN", TOKEN)]].concat();
-    let gateway = Gateway::of(Example::start_overheard("gateway", &variables).await);
+    let gateway = Gateway::of(Example::start_with_stderr("gateway", &variables).await);
     let waves = waves();
     attack(&gateway, &waves).await;
     let status = gateway.send("GET /v1/rate-limits/status", &waves[1].caller);
@@ -157,7 +157,7 @@ async fn statistics_metrics_and_log_agree_with_what_was_sent() {
     }
     let metrics = gateway.client.send("GET /metrics", &[]).await;
     assert_metrics(&metrics.body, &waves);
-    assert_log(&gateway.example.overheard().await, &waves);
+    assert_log(&gateway.example.into_stderr().await, &waves);
 }
 
 fn assert_statistics(statistics: &Value, waves: &[Wave]) {

@@ -34,13 +34,13 @@ async fn look_up(browser: &mut Browser, name: &str) {
 }
 
 #[tokio::test]
-async fn it_shows_the_attack_while_it_happens() {
+async fn dashboard_shows_an_attack_while_it_happens() {
     let gateway = gateway().await;
     let mut browser = opened(&gateway, WIDE, "light").await;
     browser.until_shows("#denied-day", "0").await;
     let waves = waves();
     attack(&gateway, &waves).await;
-    // It refreshes by itself.
+    // The page refreshes without a reload.
     let total = denied(&waves).to_string();
     browser.until_shows("#denied-day", &total).await;
     browser
@@ -52,13 +52,13 @@ async fn it_shows_the_attack_while_it_happens() {
     );
     let strip = browser.text("#strip").await;
     let allowed = admitted(&waves).to_string();
-    let figures: Vec<&str> = strip.split_whitespace().collect();
+    let words: Vec<&str> = strip.split_whitespace().collect();
     assert!(
-        figures.windows(2).any(|pair| pair == ["Allowed", &allowed]),
+        words.windows(2).any(|pair| pair == ["Allowed", &allowed]),
         "{strip}"
     );
     assert!(
-        figures.windows(2).any(|pair| pair == ["Denied", &total]),
+        words.windows(2).any(|pair| pair == ["Denied", &total]),
         "{strip}"
     );
     for wave in waves.iter().filter(|wave| wave.denied() > 0) {
@@ -200,7 +200,7 @@ async fn a_wrong_token_is_reported_and_not_kept() {
     assert_eq!(
         browser.complaints(),
         [""; 0],
-        "nothing is asked for without a token"
+        "no request is sent without a token"
     );
     let kept = "JSON.stringify([sessionStorage['tollgate-token'], localStorage['tollgate-token'], document.cookie])";
     browser.write("#token", "not-the-admin-token").await;
@@ -238,7 +238,7 @@ async fn a_wrong_token_is_reported_and_not_kept() {
 async fn empty_states_and_an_unreachable_server_are_shown() {
     let gateway = gateway().await;
     let mut browser = opened(&gateway, WIDE, "light").await;
-    for (place, says) in [
+    for (element, text) in [
         ("#denied-day", "0"),
         ("#denied-change", "No day before to compare with yet"),
         ("#worst-endpoint", "None"),
@@ -251,7 +251,7 @@ async fn empty_states_and_an_unreachable_server_are_shown() {
         ("#policy-version", "Version 1"),
         ("#rules", "secrets-rotate"),
     ] {
-        browser.until_shows(place, says).await;
+        browser.until_shows(element, text).await;
     }
     browser.picture("empty").await;
 
@@ -316,7 +316,7 @@ async fn pages_fit_on_a_small_screen() {
     browser.until_shows("#rules", "secrets-rotate").await;
     assert!(browser.fits().await, "the overview");
     look_up(&mut browser, "alice").await;
-    assert!(browser.fits().await, "somebody");
+    assert!(browser.fits().await, "a caller");
     // No control is outside of the screen or too small to touch.
     let small = browser.value(
         "[...document.querySelectorAll('button, input, select, nav a')].filter((it) => it.offsetParent)\
@@ -329,9 +329,9 @@ async fn pages_fit_on_a_small_screen() {
     browser.close().await;
 }
 
-/// Every control and figure has an accessible name.
+/// Every control and chart has an accessible name.
 #[tokio::test]
-async fn controls_and_figures_have_accessible_names() {
+async fn controls_and_charts_have_accessible_names() {
     let gateway = gateway().await;
     attack(&gateway, &waves()).await;
     let mut browser = opened(&gateway, WIDE, "light").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::attack::{TOKEN, tell};
+use super::attack::{TOKEN, admin_post};
 use super::{Caller, Example, Gateway, OWN, usage_of};
 use crate::examples::process::PATIENCE;
 use crate::redis::Server;
@@ -96,12 +96,12 @@ async fn overrides_and_maintenance_of_one_gateway_apply_to_all() {
     until_limited(&other, &alice, Some("1000")).await;
 
     let soon = json!({ "until": "2100-01-01T00:00:00Z" });
-    assert_eq!(tell(&one, "maintenance", &soon).await.status, 200);
+    assert_eq!(admin_post(&one, "maintenance", &soon).await.status, 200);
     for gateway in [&one, &other] {
         until_limited(gateway, &alice, None).await;
     }
     // Also the other one can end it.
-    let over = tell(&other, "maintenance", &json!({ "until": null })).await;
+    let over = admin_post(&other, "maintenance", &json!({ "until": null })).await;
     assert_eq!(over.json()["active"], false);
     for gateway in [&one, &other] {
         until_limited(gateway, &alice, Some("1000")).await;
@@ -109,11 +109,11 @@ async fn overrides_and_maintenance_of_one_gateway_apply_to_all() {
 
     let subject = json!({ "user": "alice" });
     let new = json!({ "subject": subject, "rule": "ai-chat", "limit": "2000/hour" });
-    assert_eq!(tell(&one, "overrides", &new).await.status, 200);
+    assert_eq!(admin_post(&one, "overrides", &new).await.status, 200);
     until_limited(&other, &alice, Some("2000")).await;
 
     // A reset at one gateway applies to all.
-    let reset = tell(&other, "reset", &json!({ "subject": subject })).await;
+    let reset = admin_post(&other, "reset", &json!({ "subject": subject })).await;
     assert_eq!(reset.status, 200, "{}", reset.body);
     let answer = one.send("POST /v1/ai/chat", &alice).await;
     assert_eq!(answer.number("x-ratelimit-remaining"), 1_999);

@@ -171,7 +171,7 @@ async fn a_broken_file_changes_nothing_and_is_logged() {
     let path = file.path();
     let config = ("TOLLGATE_CONFIG", path.to_str().unwrap());
     let variables = [OWN[0], OWN[1], config];
-    let mut gateway = Gateway::of(Example::start_overheard("gateway", &variables).await);
+    let mut gateway = Gateway::of(Example::start_with_stderr("gateway", &variables).await);
     let alice = Caller::user("alice", "free");
     for (number, (right, wrong)) in MISTAKES.into_iter().enumerate() {
         // All texts differ, also where the mistakes are similar.
@@ -179,9 +179,9 @@ async fn a_broken_file_changes_nothing_and_is_logged() {
         assert_ne!(text, GATEWAY_TOML, "{right} is not there");
         file.write(&format!("{text}\n# {number}\n"));
         let event = "rate_limit_policy_not_reloaded";
-        gateway.example.complaint(event).await;
+        gateway.example.stderr_line(event).await;
         // The log shows the line of the file.
-        gateway.example.complaint(wrong).await;
+        gateway.example.stderr_line(wrong).await;
         let answer = gateway.send("GET /v1/secrets/42", &alice).await;
         let left = 499 - number as u64;
         assert_eq!(usage_of(&answer), ("user:secrets:1h", 500, left), "{wrong}");
@@ -189,7 +189,7 @@ async fn a_broken_file_changes_nothing_and_is_logged() {
     file.write(&secrets("21/hour"));
     gateway
         .example
-        .complaint("rate_limit_policy_reloaded")
+        .stderr_line("rate_limit_policy_reloaded")
         .await;
     let answer = gateway.send("GET /v1/secrets/42", &alice).await;
     assert_eq!(usage_of(&answer), ("user:secrets:1h", 21, 0));

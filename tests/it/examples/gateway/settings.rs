@@ -19,7 +19,7 @@ fn file(name: &str, text: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn wrong_values_are_refused_by_name() {
+async fn invalid_values_are_rejected_by_name() {
     const NETWORKS: &str = "networks or addresses, separated by commas";
     let wrong = [
         ("JWT_SECRET", "", "not empty and not a PEM text"),
@@ -38,7 +38,7 @@ async fn wrong_values_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_wrong_file_is_refused_with_all_its_problems() {
+async fn invalid_file_is_rejected_with_all_its_errors() {
     let wrong = GATEWAY_TOML
         .replace("limit = \"60/hour\"", "limit = \"60/fortnight\"")
         .replace("category = \"ai\"", "category = \"ia\"");

@@ -1,4 +1,4 @@
-//! One row per endpoint and tier: limit, name and whose counter, as the tables say.
+//! One row per endpoint and tier: limit, policy name and subject of the counter.
 
 use std::collections::HashMap;
 

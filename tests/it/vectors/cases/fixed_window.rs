@@ -7,7 +7,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// When there is room, and when there is again.
+/// Instants at which a counter is used up and has room again.
 fn boundaries() -> Vec<Case> {
     let end = START + MINUTE;
     vec![

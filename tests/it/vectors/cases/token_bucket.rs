@@ -7,7 +7,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// When there is room, and when there is again.
+/// Instants at which a counter is used up and has room again.
 fn boundaries() -> Vec<Case> {
     vec![
         case("a burst, then an even rate", "60/1m, token-bucket, burst 3")

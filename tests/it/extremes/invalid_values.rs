@@ -1,4 +1,4 @@
-//! What cannot be counted is refused when it is built, by name and with what would do.
+//! Values that cannot be counted are rejected when built. The error names the field and the allowed range.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ const TEXTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_refused_is_named_with_what_is_allowed() {
+fn error_names_the_field_the_value_and_what_is_allowed() {
     for (text, named) in TEXTS {
         let refused = text.parse::<Quota>().unwrap_err().to_string();
         assert!(refused.starts_with("invalid quota"), "{text}: {refused}");
@@ -138,7 +138,7 @@ fn what_is_refused_is_named_with_what_is_allowed() {
 }
 
 #[test]
-fn lengths_that_are_no_windows_are_named() {
+fn error_names_an_invalid_window_length() {
     let lengths = [
         (Duration::ZERO, "`0ns`"),
         (Duration::from_nanos(1), "`1ns`"),
@@ -161,7 +161,7 @@ fn lengths_that_are_no_windows_are_named() {
 }
 
 #[test]
-fn other_settings_are_named_as_well() {
+fn error_names_other_invalid_settings() {
     let hour = Quota::per_hour(5).unwrap();
     let refused = [
         (

@@ -1,5 +1,4 @@
-//! There are short ways through a limiter for what is asked most. All of them lead to the same
-//! place.
+//! A limiter has fast paths for the most frequent checks. Every path returns the same decision.
 
 use std::future::IntoFuture as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,15 +20,15 @@ const QUOTAS: [&str; 8] = [
     "unlimited",
 ];
 
-/// Whom a limiter is asked about.
-fn ask(limiter: &Limiter, whom: usize) -> CheckBuilder<'_> {
+/// Builds a check of one of ten subjects.
+fn check(limiter: &Limiter, subject: usize) -> CheckBuilder<'_> {
     let v4 = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
-    match whom {
+    match subject {
         0 => limiter.check("alice"),
         1 => limiter.check("a much longer name than those that fit into a few words"),
         2 => limiter.check(""),
         3 => limiter.check(v4),
-        // The same address, written otherwise.
+        // IPv4-mapped form of the address above.
         4 => limiter.check(Ipv4Addr::new(10, 0, 0, 7).to_ipv6_mapped()),
         5 => limiter.check(IpAddr::V6(Ipv6Addr::LOCALHOST)),
         6 => limiter.check([("ip", v4)]),
@@ -43,7 +42,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn all_ways_lead_to_the_same_place(
+    fn all_paths_return_the_same_decision(
         quota in prop::sample::select(&QUOTAS[..]),
         steps in vec((0..10_usize, 0..4_u64, 0..3_000_000_u64, any::<bool>()), 1..60),
     ) {
@@ -52,39 +51,39 @@ proptest! {
         let short = limiter().build().unwrap();
         let awaited = limiter().build().unwrap();
         let long = limiter().store(ScriptedStore::default()).build().unwrap();
-        for (whom, cost, micros, stays) in steps {
+        for (subject, cost, micros, stays) in steps {
             if !stays {
                 clock.advance(Duration::from_micros(micros));
             }
-            let said: Decision = ask(&short, whom).cost(cost).wait().unwrap();
-            let answer = ask(&awaited, whom).cost(cost).into_future();
-            prop_assert_eq!(&answer.wait().unwrap(), &said, "{} for {}", quota, whom);
-            prop_assert_eq!(&ask(&long, whom).cost(cost).wait().unwrap(), &said);
+            let expected: Decision = check(&short, subject).cost(cost).wait().unwrap();
+            let answer = check(&awaited, subject).cost(cost).into_future();
+            prop_assert_eq!(&answer.wait().unwrap(), &expected, "{} for {}", quota, subject);
+            prop_assert_eq!(&check(&long, subject).cost(cost).wait().unwrap(), &expected);
         }
     }
 }
 
-/// What is set at run time holds on the short ways, too.
+/// Overrides apply on the fast paths, too.
 #[test]
-fn an_override_holds_on_every_way() {
-    for whom in 0..10 {
+fn override_applies_on_every_path() {
+    for subject in 0..10 {
         let limiter = Limiter::builder().quota("2/hour").name("sends").build();
         let limiter = limiter.unwrap();
-        assert!(ask(&limiter, whom).wait().unwrap().is_allowed());
+        assert!(check(&limiter, subject).wait().unwrap().is_allowed());
         for (name, value) in [("tenant", "acme"), ("user", "alice")] {
             let blocked = tollgate::Override::new([(name, value)], "sends", "blocked").unwrap();
             limiter.set_override(blocked).wait().unwrap();
         }
-        let is_named = matches!(whom, 7 | 9);
-        let decision = ask(&limiter, whom).wait().unwrap();
-        assert_eq!(decision.is_denied(), is_named, "{whom}");
+        let is_named = matches!(subject, 7 | 9);
+        let decision = check(&limiter, subject).wait().unwrap();
+        assert_eq!(decision.is_denied(), is_named, "{subject}");
     }
 }
 
-/// A question that costs nothing leaves nothing behind, whatever limit it is put under. On the way
-/// for several checks, what was asked about was once written back as the other limit saw it.
+/// A check of cost 0 changes no counter, whatever limit it is evaluated under. The path for several
+/// checks once stored the state as converted to the other limit.
 #[test]
-fn a_question_leaves_no_trace() {
+fn check_of_cost_zero_changes_nothing() {
     for quotas in [
         &["10/hour, token-bucket"][..],
         &["10/hour, token-bucket", "99/day"],
@@ -98,16 +97,16 @@ fn a_question_leaves_no_trace() {
         assert!(limiter.check("alice").cost(10).wait().unwrap().is_allowed());
         clock.advance(Duration::from_mins(30));
         for amount in [1_000, 1] {
-            let asked = limiter.check("alice").cost(0).limit(amount).wait().unwrap();
-            assert_eq!(asked.limit(), amount.min(asked.limit()));
+            let free = limiter.check("alice").cost(0).limit(amount).wait().unwrap();
+            assert_eq!(free.limit(), amount.min(free.limit()));
             assert_eq!(limiter.remaining("alice").wait().unwrap(), 5, "{quotas:?}");
         }
     }
 }
 
-/// Also who is blocked stays blocked, and is not for others to push out.
+/// A check of cost 0 under a larger limit does not make a denied subject a candidate for eviction.
 #[test]
-fn a_question_makes_nobody_dispensable() {
+fn check_of_cost_zero_does_not_make_a_counter_evictable() {
     let store = MemoryStore::builder().capacity(512).build().unwrap();
     let limiter = Limiter::builder()
         .quota("10/hour")
@@ -122,8 +121,8 @@ fn a_question_makes_nobody_dispensable() {
             .unwrap()
             .is_allowed()
     );
-    let asked = limiter.check("victim").cost(0).limit(1_000_000).wait();
-    assert!(asked.unwrap().is_allowed());
+    let free = limiter.check("victim").cost(0).limit(1_000_000).wait();
+    assert!(free.unwrap().is_allowed());
     for number in 0..5_000_u64 {
         let _ = limiter.check(number).cost(9).wait().unwrap();
     }
