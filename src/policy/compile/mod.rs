@@ -1,4 +1,4 @@
-//! From what was said to what is asked on every request.
+//! Compiles a policy from its builder.
 
 mod plan;
 mod rule;
@@ -20,6 +20,8 @@ use crate::error::{ValidationError, ValidationErrors};
 use crate::identity_types::Identity;
 use crate::quota::Quota;
 
+/// Compiles a policy. `problems` are the errors that the builder has found; all errors are returned
+/// together.
 pub(super) fn compile(
     builder: PolicyBuilder,
     mut problems: ValidationErrors,
@@ -120,7 +122,7 @@ pub(super) fn compile(
     checked(policy, problems)
 }
 
-/// Checks what only a compiled policy shows, if nothing else is wrong with it.
+/// Runs the checks that need a compiled policy. They are skipped if there are other errors.
 fn checked(policy: Policy, mut problems: ValidationErrors) -> Result<Policy, ValidationErrors> {
     if problems.iter().len() == 0 {
         for problem in policy.check_plain_paths() {
@@ -144,6 +146,7 @@ struct SharedRules<'a> {
     always: &'a [CompiledRule],
 }
 
+/// State while a policy is compiled.
 struct Compiler<'t> {
     tiers: &'t TierTable,
     on_store_failure: OnStoreFailure,
@@ -216,7 +219,8 @@ impl Compiler<'_> {
     }
 }
 
-/// An index of a planned check. What does not fit is reported by [`Compiler::check_indexes`].
+/// Converts an index for a planned check. [`Compiler::check_indexes`] reports indexes that do not
+/// fit.
 fn index(index: usize) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }

@@ -46,9 +46,9 @@ impl Compiler<'_> {
                 Some(_) => place.path.clone(),
                 None => format!("categories.{name}"),
             };
-            // Nor do its settings apply to the category.
+            // The settings of a dry run do not apply to the category.
             let is_dry_run = groups.iter().any(|own| own.dry_run);
-            let settings = if rule.says_terms() && !is_dry_run {
+            let settings = if rule.has_settings() && !is_dry_run {
                 self.settings(&Place::new(name, path), rule, Some(category))
             } else {
                 group.settings
@@ -119,8 +119,8 @@ impl Compiler<'_> {
             let place = Place::new(name, format!("rules[{index}]"));
             always.push(self.rule(&place, rule, RuleKind::AlwaysOn));
         }
-        let in_force = always.iter().filter(|group| !group.dry_run);
-        let quotas: usize = in_force.map(|group| group.quotas.len()).sum();
+        let live = always.iter().filter(|group| !group.dry_run);
+        let quotas: usize = live.map(|group| group.quotas.len()).sum();
         if quotas > MAX_CHECKS {
             let expected = format!("at most {MAX_CHECKS}, which count every request");
             let problem = ValidationError::new("number of quotas", quotas, expected);
@@ -159,14 +159,14 @@ impl Compiler<'_> {
         let recorded = recorded.filter(|_| shared.preflight.is_some());
         let ordinary = self.plan(place, &ordinary, None, true);
         let authenticated = self.plan(place, &with(authenticated), None, true);
-        // The same problem is not reported again with one more quota.
+        // If the ordinary plan has too many quotas, the preflight plan would repeat the error.
         let is_right = self.problems.iter().len() == problems;
         let preflight = self.plan(place, &preflight, recorded, is_right);
         [ordinary, authenticated, preflight]
     }
 
-    /// Returns the index of the plan that consists of these rules. `is_checked` tells whether too many
-    /// quotas are reported.
+    /// Returns the index of the plan that consists of these rules. If `is_checked`, too many quotas
+    /// are reported.
     fn plan(
         &mut self,
         place: &Place<'_>,
@@ -259,7 +259,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a plan consists of: the first quota and the settings of each rule.
+/// Content of a plan: the first quota and the settings of each rule.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
     rules: Vec<(usize, usize)>,
@@ -270,7 +270,7 @@ fn unknown_category(
     name: &str,
     categories: &HashMap<String, (Rule, CompiledRule)>,
 ) -> ValidationError {
-    /// More would say nothing to anybody, again for each endpoint.
+    /// Longest list of categories in a message, which is repeated for each endpoint.
     const MOST: usize = 20;
 
     let expected = match categories.len() {

@@ -1,4 +1,4 @@
-//! One rule, compiled: its quotas for each tier, and its settings.
+//! Compiles one rule: its quotas for each tier, and its settings.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::policy::rule::Rule;
 use crate::policy::{CompiledQuota, RuleSettings};
 use crate::quota::Quota;
 
-/// Where a rule is: its name for people, and its path in a policy file.
+/// Name of a rule in messages, and its path in a policy file.
 pub(super) struct Place<'a> {
     pub(super) name: &'a str,
     pub(super) path: String,
@@ -25,7 +25,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A problem with one of its settings.
+    /// Returns an error of one setting of the rule, with name and path.
     pub(super) fn problem(&self, key: &str, wrong: ValidationError) -> ValidationError {
         let path = format!("{}.{key}", self.path);
         wrong.within(self.name).at(path)
@@ -87,13 +87,13 @@ impl Compiler<'_> {
         }
         let none = (rule.quotas.is_empty(), "limit", "nothing");
         self.refuse(place, none, "at least one quota");
-        self.own_name(place);
+        self.check_name(place);
         let per = KeyBy::new(rule.per.as_deref(), kind == RuleKind::AlwaysOn);
         let per = per.map_err(|wrong| place.problem("per", wrong));
         let per = self.problems.note(per);
         let quotas = self.quotas(place, "limit", &rule.quotas);
-        // What everybody shares is not more for whoever happens to ask.
-        let unscaled = rule.unscaled || per.as_ref().is_some_and(KeyBy::is_everybody);
+        // A counter that all callers share has one limit, which cannot depend on the caller's tier.
+        let unscaled = rule.unscaled || per.as_ref().is_some_and(KeyBy::is_shared_by_all);
         let by_tier = self.by_tier(place, rule, unscaled, &quotas);
         let first = self.quotas.len();
         for (index, quota) in quotas.iter().enumerate() {
@@ -156,22 +156,23 @@ impl Compiler<'_> {
         compiled: &CompiledRule,
         key_by: KeyBy,
     ) -> RuleAbout {
-        let says = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
+        let has_quotas_for = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
         RuleAbout {
             kind,
             quotas: compiled.quotas.clone(),
             settings: compiled.settings,
-            unscaled: rule.unscaled || key_by.is_everybody(),
+            unscaled: rule.unscaled || key_by.is_shared_by_all(),
             key_by,
             says_tier: (0..self.tiers.len())
-                .map(|tier| says(self.tiers.name(tier)))
+                .map(|tier| has_quotas_for(self.tiers.name(tier)))
                 .collect(),
             dry_run: rule.dry_run,
         }
     }
 
-    /// Counters are found by the names of their rules, so no two may share one.
-    fn own_name(&mut self, place: &Place<'_>) {
+    /// Reports a name that another rule has. Names are part of the keys of counters, so they must be
+    /// unique.
+    fn check_name(&mut self, place: &Place<'_>) {
         let Place { name, path } = place;
         if let Some(other) = self.names.insert((*name).to_owned(), path.clone()) {
             let expected = format!("a name of its own; there is a rule called `{name}` already");
@@ -181,7 +182,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The quotas that are any.
+    /// Returns the valid quotas, and reports the others.
     fn quotas(
         &mut self,
         place: &Place<'_>,
@@ -200,7 +201,7 @@ impl Compiler<'_> {
         known
     }
 
-    /// The quotas of a rule for each tier.
+    /// Returns the quotas of a rule for each tier.
     fn by_tier(
         &mut self,
         place: &Place<'_>,
@@ -229,7 +230,7 @@ impl Compiler<'_> {
                 Some((_, own)) => {
                     let key = format!("tiers.{tier}");
                     let own = self.quotas(&of_tier, &key, own);
-                    self.same_windows(&of_tier, &key, quotas, &own);
+                    self.check_windows(&of_tier, &key, quotas, &own);
                     own
                 }
                 None if unscaled => quotas.to_vec(),
@@ -239,7 +240,8 @@ impl Compiler<'_> {
                     self.quotas(&of_tier, "limit", &scaled)
                 }
             };
-            // What is missing has been reported; what is put in its place is never asked.
+            // Invalid quotas were reported, so the policy is not built. The placeholders only keep the
+            // lengths equal.
             let filled = quotas.iter().enumerate();
             by_tier.push(
                 filled
@@ -250,8 +252,8 @@ impl Compiler<'_> {
         by_tier
     }
 
-    /// A tier has as many quotas as the rule, of the same windows.
-    fn same_windows(&mut self, place: &Place<'_>, key: &str, quotas: &[Quota], own: &[Quota]) {
+    /// Reports quotas of a tier that differ from those of the rule in number, window or algorithm.
+    fn check_windows(&mut self, place: &Place<'_>, key: &str, quotas: &[Quota], own: &[Quota]) {
         if quotas.len() != own.len() {
             let expected = format!("{}, one for each quota of the rule", quotas.len());
             let problem = ValidationError::new("number of quotas", own.len(), expected);
