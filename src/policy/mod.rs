@@ -70,7 +70,7 @@
 //! guide](crate::docs::security#paths-with-several-readings) has the details and the limits.
 //!
 //! A rule can also be for a part of what one handler serves, such as `POST /v1/auth/login` where
-//! the router only knows `/v1/{service}/{action}`. In `Router::layer`, the rules of the pattern
+//! the router has only `/v1/{service}/{action}`. In `Router::layer`, the rules of the pattern
 //! and of the path as it is written are charged. `log%69n` is another path there, although the
 //! handler decodes it to `login`: give such a handler a route of its own.
 //!

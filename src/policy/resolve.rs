@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::plan::{PlanKind, RequestChecks};
-use super::route::{PathRejection, Readings, RouteMatch, RoutedPath, Target};
+use super::route::{PathRejection, Readings, RouteMatch, RouteTarget, RoutedPath};
 use super::{Exemption, Policy};
 use crate::batch::{Group, MAX_CHECKS};
 use crate::error::ValidationError;
@@ -102,7 +102,8 @@ impl Policy {
     pub(super) fn check_plain_paths(&self) -> Vec<ValidationError> {
         let mut problems = Vec::new();
         for (route, target, matched) in self.routes.at_plain_paths() {
-            let (Target::Endpoint(endpoint), RouteMatch::Several(readings)) = (target, matched)
+            let (RouteTarget::Endpoint(endpoint), RouteMatch::Several(readings)) =
+                (target, matched)
             else {
                 continue;
             };

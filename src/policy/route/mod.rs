@@ -13,7 +13,7 @@ use self::segment::Segment;
 use crate::error::ValidationError;
 
 pub use self::path::PathRejection;
-pub(crate) use self::table::{Readings, RouteMatch, RoutedPath, Routes, Target};
+pub(crate) use self::table::{Readings, RouteMatch, RouteTarget, RoutedPath, Routes};
 
 /// A route as it is written: a method, or any, and a path pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Reads `GET /v1/items/{id}`, or without a method for all of them.
+    /// Parses a route such as `GET /v1/items/{id}`. Without a method, it is for all methods.
     pub(crate) fn parse(text: &str) -> Result<Self, ValidationError> {
         let refuse = |expected: &str| ValidationError::new("route", text, expected.to_owned());
         let (method, path) = match text.trim().split_once(char::is_whitespace) {
@@ -64,13 +64,14 @@ impl Route {
         })
     }
 
-    /// The name of a rule that has no other: `GET/v1/items/{id}`.
+    /// Returns the default name of its rule: `GET/v1/items/{id}`.
     pub(crate) fn name(&self) -> String {
         let method = self.method.as_ref().map_or("", Method::as_str);
         format!("{method}{}", self.path)
     }
 
-    /// The pattern where a wildcard begins: `/files` for `/files/{*rest}`, and `/` for `/{*rest}`.
+    /// Returns the pattern where a wildcard begins: `/files` for `/files/{*rest}`, and
+    /// `/` for `/{*rest}`.
     fn wildcard_root(&self) -> Option<&str> {
         match self.segments.last() {
             Some(Segment::Wildcard) => {
@@ -81,7 +82,7 @@ impl Route {
         }
     }
 
-    /// A path that the pattern matches, and that no literal of a policy is likely to be part of.
+    /// Returns a path that the pattern matches, and that hardly contains a literal of another route.
     fn sample(pattern: &[Segment]) -> String {
         let mut path = String::new();
         for segment in pattern {
