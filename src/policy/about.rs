@@ -64,7 +64,7 @@ pub(super) struct RuleAbout {
     pub(super) key_by: KeyBy,
     /// Whether tiers do not multiply the quotas.
     pub(super) unscaled: bool,
-    /// For each tier, whether the rule sets quotas of its own for it.
+    /// Whether it has numbers of its own for a tier.
     pub(super) says_tier: Box<[bool]>,
     pub(super) dry_run: bool,
 }

@@ -76,10 +76,9 @@
 //!
 //! # Why a request is counted as it is
 //!
-//! [`Policy::explain`] returns which rules count a request, on which counters and with which
-//! limits, and why other rules do not. [`Policy::overview`] returns all rules of the policy, and
-//! warnings about probable mistakes. The program [`tollgate`](crate::docs::command_line) does both
-//! for policy files.
+//! [`Policy::explain`] returns the rules that count a request, with quotas and counters, and why
+//! other rules do not. [`Policy::overview`] returns all rules of the policy, and warnings about
+//! probable mistakes. The program [`tollgate`](crate::docs::command_line) does both for policy files.
 
 mod about;
 mod builder;
