@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Table with headings between the rows. Columns are aligned across headings.
 #[derive(Debug, Default)]
-pub(super) struct TextTable {
+pub(super) struct Table {
     lines: Vec<TableLine>,
 }
 
@@ -15,7 +15,7 @@ enum TableLine {
     Row(Vec<String>),
 }
 
-impl TextTable {
+impl Table {
     /// Adds a heading, which is printed after an empty line.
     pub(super) fn add_heading(&mut self, text: impl Into<String>) {
         self.lines.push(TableLine::Heading(text.into()));

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tollgate::policy::{EndpointView, Overview, RuleKind, RuleView};
 
-use super::table::TextTable;
+use super::table::Table;
 
 /// Returns the limits of each tier, grouped by category.
 pub(super) fn summary(name: &str, overview: Overview<'_>, has_colors: bool) -> String {
@@ -17,7 +17,7 @@ pub(super) fn summary(name: &str, overview: Overview<'_>, has_colors: bool) -> S
         plural(rules, "rule"),
         plural(endpoints, "endpoint"),
     );
-    let mut table = TextTable::default();
+    let mut table = Table::default();
     add_tier_rows(overview, &mut table);
     add_kind_rows(
         overview,
@@ -75,7 +75,7 @@ fn is_of_kind(kind: RuleKind) -> impl Fn(&RuleView<'_>) -> bool {
 }
 
 /// Adds the column headings: each tier with its multiplier.
-fn add_tier_rows(overview: Overview<'_>, table: &mut TextTable) {
+fn add_tier_rows(overview: Overview<'_>, table: &mut Table) {
     table.add_heading("Tiers");
     let mut head = vec![String::new(), "rule".to_owned(), "per".to_owned()];
     let times = |multiplier: f64| format!("times {multiplier}");
@@ -89,7 +89,7 @@ fn add_tier_rows(overview: Overview<'_>, table: &mut TextTable) {
     table.add_row(multipliers);
 }
 
-fn add_kind_rows(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &mut TextTable) {
+fn add_kind_rows(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &mut Table) {
     let mut rules = overview.rules().filter(is_of_kind(kind)).peekable();
     if rules.peek().is_some() {
         table.add_heading(heading);
@@ -105,7 +105,7 @@ fn add_kind_rows(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &
 }
 
 /// Adds the quota of CORS preflights, unless it is the default.
-fn add_preflight_row(overview: Overview<'_>, table: &mut TextTable) {
+fn add_preflight_row(overview: Overview<'_>, table: &mut Table) {
     let Some(rule) = overview.preflight() else {
         table.add_row(vec!["preflights (like other requests)".to_owned()]);
         return;
@@ -117,11 +117,7 @@ fn add_preflight_row(overview: Overview<'_>, table: &mut TextTable) {
 }
 
 /// Adds the endpoints of a category, or of no category, that have a rule of their own.
-fn add_endpoint_rows(
-    overview: Overview<'_>,
-    category: Option<RuleView<'_>>,
-    table: &mut TextTable,
-) {
+fn add_endpoint_rows(overview: Overview<'_>, category: Option<RuleView<'_>>, table: &mut Table) {
     for endpoint in overview.endpoints() {
         if endpoint.category() == category {
             for rule in endpoint.rules().filter(is_of_kind(RuleKind::Endpoint)) {

@@ -161,7 +161,7 @@ impl Compiler<'_> {
         compiled: &CompiledRule,
         key_by: KeyBy,
     ) -> RuleAbout {
-        let has_quotas_for = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
+        let says = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
         RuleAbout {
             kind,
             quotas: compiled.quotas.clone(),
@@ -169,7 +169,7 @@ impl Compiler<'_> {
             unscaled: rule.unscaled || key_by.is_shared_by_all(),
             key_by,
             says_tier: (0..self.tiers.len())
-                .map(|tier| has_quotas_for(self.tiers.name(tier)))
+                .map(|tier| says(self.tiers.name(tier)))
                 .collect(),
             dry_run: rule.dry_run,
         }
