@@ -1,8 +1,7 @@
-//! A policy in a file.
+//! Policy files in TOML or JSON.
 //!
-//! Limits are something that people change: while a service runs, for one installation of
-//! several, without a new release. So everything that a [`Policy`] can
-//! say can also be said in a file, in TOML or in JSON:
+//! A policy file sets limits for one installation, and changes them while the service runs, without
+//! a new release. It has all settings of a [`Policy`] except closures:
 //!
 //! ```
 //! use tollgate::config::Config;
@@ -24,9 +23,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! From a file, [`RateLimitLayer::from_file`](crate::RateLimitLayer::from_file) is all it takes.
+//! [`RateLimitLayer::from_file`](crate::RateLimitLayer::from_file) builds a layer from a file.
 //!
-//! # What a file can say
+//! # Example with all tables
 //!
 //! ```
 //! # use tollgate::config::Source;
@@ -37,7 +36,7 @@
 //! headers = "legacy"                # legacy | ietf | both | none
 //! reset = "unix-seconds"            # or delta-seconds
 //! on_store_failure = "local"        # local | allow | deny
-//! local_share = 0.25                # of each limit, for one process while the store is away
+//! local_share = 0.25                # of each limit, for one process while the store is unavailable
 //!
 //! [tiers]
 //! default = "free"

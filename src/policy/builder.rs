@@ -223,34 +223,34 @@ impl PolicyBuilder {
         let instead = "to exempt all requests, call exempt_when(|_| true)";
         for (index, text) in std::mem::take(&mut self.networks).into_iter().enumerate() {
             let network = network::parse("exempt network", &text, instead)
-                .map_err(|wrong| wrong.at(format!("exempt.networks[{index}]")));
+                .map_err(|error| error.at(format!("exempt.networks[{index}]")));
             if let Some(network) = problems.note(network) {
                 self.exempt.networks.push(network);
             }
         }
         for (index, role) in self.exempt.roles.iter().enumerate() {
             if role.trim().is_empty() {
-                let wrong = ValidationError::new("exempt role", role, "the name of a role");
-                problems.push(wrong.at(format!("exempt.roles[{index}]")));
+                let error = ValidationError::new("exempt role", role, "the name of a role");
+                problems.push(error.at(format!("exempt.roles[{index}]")));
             }
         }
         // An identity has no dimension `ip`, so this would exempt no caller.
         for (dimension, value) in &self.exempt.subjects {
             if **dimension == *Identity::IP {
                 let expected = "addresses among the exempt networks";
-                let wrong = ValidationError::new("exempt subject", format!("ip={value}"), expected);
-                problems.push(wrong.at("exempt.subjects.ip"));
+                let error = ValidationError::new("exempt subject", format!("ip={value}"), expected);
+                problems.push(error.at("exempt.subjects.ip"));
             }
         }
         if !(0.0..=1e6).contains(&self.warn_at) {
             let expected = "a share of the limit such as `0.8`; above 1 for never";
-            let wrong = ValidationError::new("warn_at", self.warn_at, expected);
-            problems.push(wrong.at("defaults.warn_at"));
+            let error = ValidationError::new("warn_at", self.warn_at, expected);
+            problems.push(error.at("defaults.warn_at"));
         }
         if !(self.local_share > 0.0 && self.local_share <= 1.0) {
             let expected = "a share of the limit above 0 and up to 1, such as `0.25`";
-            let wrong = ValidationError::new("local_share", self.local_share, expected);
-            problems.push(wrong.at("defaults.local_share"));
+            let error = ValidationError::new("local_share", self.local_share, expected);
+            problems.push(error.at("defaults.local_share"));
         }
         compile::compile(self, problems)
     }

@@ -84,9 +84,9 @@ impl Tiers {
             let scaled = multiplier * 1_000.0;
             if !(1.0..=1e9).contains(&scaled) {
                 let expected = "a number from 0.001 to 1000000";
-                let wrong = ValidationError::new("multiplier", multiplier, expected);
-                let wrong = wrong.within(&format!("tier `{name}`"));
-                problems.push(wrong.at(format!("tiers.{name}")));
+                let error = ValidationError::new("multiplier", multiplier, expected);
+                let error = error.within(&format!("tier `{name}`"));
+                problems.push(error.at(format!("tiers.{name}")));
             }
             #[expect(
                 clippy::cast_possible_truncation,
@@ -104,8 +104,8 @@ impl Tiers {
         for (dimension, value, tier) in self.assigned {
             if *dimension == *Identity::IP {
                 let expected = "a dimension of callers who are known, such as `user`";
-                let wrong = ValidationError::new("assigned dimension", dimension, expected);
-                problems.push(wrong.at("tiers.assign.ip"));
+                let error = ValidationError::new("assigned dimension", dimension, expected);
+                problems.push(error.at("tiers.assign.ip"));
                 continue;
             }
             let Some(index) = names.iter().position(|name| **name == *tier) else {

@@ -59,7 +59,7 @@ pub(super) fn compile(
     for (index, (text, rule)) in builder.endpoints.iter().enumerate() {
         let location = RuleLocation::new(text, format!("endpoints[{index}]"));
         let path = format!("{}.route", location.path);
-        let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
+        let route = Route::parse(text).map_err(|error| error.at(&*path));
         let Some(route) = compiler.problems.note(route) else {
             continue;
         };
@@ -72,7 +72,7 @@ pub(super) fn compile(
     by_endpoint.push(compiler.plans(&unmatched, &[], false, &shared));
     for (index, text) in builder.exempt_routes.iter().enumerate() {
         let path = format!("exempt.routes[{index}]");
-        let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
+        let route = Route::parse(text).map_err(|error| error.at(&*path));
         if let Some(route) = compiler.problems.note(route) {
             routes.push((route, RouteTarget::Exempt(index), path));
         }
@@ -88,8 +88,8 @@ pub(super) fn compile(
         about_rules,
         ..
     } = compiler;
-    let routes = Routes::compile(routes).unwrap_or_else(|wrong| {
-        for problem in wrong {
+    let routes = Routes::compile(routes).unwrap_or_else(|errors| {
+        for problem in errors {
             problems.push(problem);
         }
         Routes::default()
@@ -201,7 +201,7 @@ impl Compiler<'_> {
         }
         let location = RuleLocation::new(PREFLIGHT_NAME, "global.preflight");
         let quota = quota.unwrap_or_else(|| Quota::per_minute(600));
-        let quota = quota.map_err(|wrong| wrong.at("global.preflight_quota"));
+        let quota = quota.map_err(|error| error.at("global.preflight_quota"));
         let quota = self.problems.note(quota)?;
         let rule = Rule::new(quota).per([Identity::IP]).scale(false);
         Some(self.rule(&location, &rule, RuleKind::Preflight))

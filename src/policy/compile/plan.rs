@@ -34,7 +34,7 @@ impl Compiler<'_> {
             let named = RuleLocation::new(&name, &*location.path);
             groups.push(self.rule(&named, rule, RuleKind::Endpoint));
         } else {
-            self.refuse_own(location, rule);
+            self.reject_own(location, rule);
         }
         // A dry run replaces nothing.
         let replaces = groups.iter().any(|own| !own.dry_run);
@@ -82,7 +82,7 @@ impl Compiler<'_> {
     }
 
     /// Reports settings of an endpoint that only its category can have, because it shares its counters.
-    fn refuse_own(&mut self, location: &RuleLocation<'_>, rule: &Rule) {
+    fn reject_own(&mut self, location: &RuleLocation<'_>, rule: &Rule) {
         let on_category = "this on the category, or a quota of its own";
         let shared = "this on the category, whose counters are shared";
         let per = rule.per.as_ref().map(|names| names.join(", "));
@@ -108,7 +108,7 @@ impl Compiler<'_> {
                 "no name without a quota of its own",
             ),
         ] {
-            self.refuse(location, setting, expected);
+            self.reject(location, setting, expected);
         }
     }
 

@@ -26,9 +26,9 @@ impl<'a> RuleLocation<'a> {
     }
 
     /// Returns an error of one setting of the rule, with name and path.
-    pub(super) fn problem(&self, key: &str, wrong: ValidationError) -> ValidationError {
+    pub(super) fn problem(&self, key: &str, error: ValidationError) -> ValidationError {
         let path = format!("{}.{key}", self.path);
-        wrong.within(self.name).at(path)
+        error.within(self.name).at(path)
     }
 }
 
@@ -45,13 +45,13 @@ pub(super) struct CompiledRule {
 
 impl Compiler<'_> {
     /// Reports a setting of a rule that has no effect there.
-    pub(super) fn refuse(
+    pub(super) fn reject(
         &mut self,
         location: &RuleLocation<'_>,
-        (wrong, key, value): (bool, &'static str, &str),
+        (is_rejected, key, value): (bool, &'static str, &str),
         expected: &'static str,
     ) {
-        if wrong {
+        if is_rejected {
             let problem = ValidationError::new(key, value, expected);
             self.problems.push(location.problem(key, problem));
         }
@@ -72,7 +72,7 @@ impl Compiler<'_> {
             "name",
             rule.name.as_deref(),
         );
-        for ((wrong, key, value), expected) in [
+        for ((is_rejected, key, value), expected) in [
             (
                 (
                     rule.stacked && kind != RuleKind::Category,
@@ -88,13 +88,17 @@ impl Compiler<'_> {
             ),
             (name, "this on endpoints only; others have one"),
         ] {
-            self.refuse(location, (wrong, key, value.unwrap_or_default()), expected);
+            self.reject(
+                location,
+                (is_rejected, key, value.unwrap_or_default()),
+                expected,
+            );
         }
         let none = (rule.quotas.is_empty(), "limit", "nothing");
-        self.refuse(location, none, "at least one quota");
+        self.reject(location, none, "at least one quota");
         self.check_name(location);
         let per = KeyBy::new(rule.per.as_deref(), kind == RuleKind::AlwaysOn);
-        let per = per.map_err(|wrong| location.problem("per", wrong));
+        let per = per.map_err(|error| location.problem("per", error));
         let per = self.problems.note(per);
         let quotas = self.quotas(location, "limit", &rule.quotas);
         // A counter that all callers share has one limit, which cannot depend on the caller's tier.
@@ -103,7 +107,7 @@ impl Compiler<'_> {
         let first = self.quotas.len();
         for (index, quota) in quotas.iter().enumerate() {
             let counter = Counter::new(location.name, *quota);
-            let counter = counter.map_err(|wrong| location.problem("name", wrong));
+            let counter = counter.map_err(|error| location.problem("name", error));
             let Some(counter) = self.problems.note(counter) else {
                 continue;
             };
@@ -200,7 +204,7 @@ impl Compiler<'_> {
                 [_] => key.to_owned(),
                 _ => format!("{key}[{index}]"),
             };
-            let quota = quota.clone().map_err(|wrong| location.problem(&key, wrong));
+            let quota = quota.clone().map_err(|error| location.problem(&key, error));
             known.extend(self.problems.note(quota));
         }
         known

@@ -1,4 +1,4 @@
-//! Compiles routes into one table per method, and reports what is wrong with them.
+//! Compiles routes into one table per method, and reports their errors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -71,8 +71,8 @@ impl Routes {
         }
     }
 
-    /// For each route whose plain paths can have several readings, in each table: what such a path
-    /// reaches. These are paths that end where a wildcard begins, and all plain paths if a route of
+    /// Returns, for each route whose plain paths can have several readings and in each table, what
+    /// such a path reaches. These are paths that end where a wildcard begins, and all plain paths if a route of
     /// the table ends in `/`, because middleware may append a slash.
     pub(in crate::policy) fn at_plain_paths(
         &self,

@@ -215,8 +215,8 @@ fn random_path(random: &mut fastrand::Rng) -> String {
     joined(random, &pieces, 4)
 }
 
-/// Whatever a router matches for any reading of a path is reached. Also if it does not match
-/// parameters that are empty, as `matchit` 0.8.6 does not.
+/// The walk reaches every route that a router matches for any reading of a path, also if the router
+/// does not match empty parameters, as `matchit` 0.8.6 does not.
 #[test]
 fn every_route_of_every_reading_is_reached() {
     for seed in 0..20_000 {
