@@ -173,8 +173,8 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets the share of a limit from which on a warning is logged. Default: `0.8`. Above 1, no
-    /// warning is logged.
+    /// Sets the share of a limit from which on responses carry a warning and `rate_limit_warning` is
+    /// logged. Default: `0.8`. Above 1, there are no warnings.
     pub fn warn_at(mut self, share: f64) -> Self {
         self.warn_at = share;
         self

@@ -248,7 +248,7 @@ impl Policy {
         self.local_share.of(quota)
     }
 
-    /// Returns whether the usage has reached the share from which on a warning is logged.
+    /// Returns whether the usage has reached the share set by [`PolicyBuilder::warn_at`].
     #[inline]
     pub(crate) fn warns(&self, usage: &Usage) -> bool {
         let (used, limit) = (u128::from(usage.used()), u128::from(usage.limit()));
