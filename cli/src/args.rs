@@ -12,11 +12,11 @@ use tollgate::policy::ExplainRequest;
 #[command(name = "tollgate", version, arg_required_else_help = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Prints all problems of a policy file, or a summary of its limits.
     ///
     /// Exit codes: 0 if the file has no problems, 1 if it has problems or cannot be read, 2 if the

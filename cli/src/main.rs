@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::args::{Args, Command};
+use self::args::{Args, CliCommand};
 use self::output::{Failure, Output, write_stderr, write_stdout};
 
 fn main() -> ExitCode {
@@ -35,11 +35,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command) -> Result<(), Failure> {
+fn run(command: &CliCommand) -> Result<(), Failure> {
     match command {
-        Command::Check(args) => check::run(args, Output::new(&args.output)),
-        Command::Explain(args) => explain::run(args, Output::new(&args.output)),
-        Command::Schema => {
+        CliCommand::Check(args) => check::run(args, Output::new(&args.output)),
+        CliCommand::Explain(args) => explain::run(args, Output::new(&args.output)),
+        CliCommand::Schema => {
             write_stdout(&tollgate::config::schema());
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! What a file refers to and does not contain: variables of the environment, and files of keys.
+//! Environment variables and key files that a policy file refers to.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "jwt")]
@@ -6,13 +6,14 @@ use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+/// Environment of a policy file while it is read.
 #[derive(Clone)]
 pub(super) struct ReadContext {
-    /// Instead of those of the process.
+    /// Variables that replace those of the process.
     pub(super) variables: Option<BTreeMap<OsString, OsString>>,
-    /// The directory that paths in the file start from.
+    /// Directory that relative paths in the file start from.
     pub(super) base: PathBuf,
-    /// Whether secrets and keys are looked for.
+    /// Whether secrets and keys are read.
     pub(super) with_keys: bool,
 }
 
@@ -33,7 +34,7 @@ impl ReadContext {
         }
     }
 
-    /// All of them, by name.
+    /// Returns all variables, sorted by name.
     pub(super) fn variables(&self) -> BTreeMap<OsString, OsString> {
         match &self.variables {
             Some(variables) => variables.clone(),

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a file: [`ConfigError`].
+//! Error with all problems of a policy file.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,9 +10,9 @@ use super::redact;
 use super::render;
 use super::tree::SpanOrigin;
 
-/// Everything that is wrong with a policy file, at once.
+/// All problems of a policy file.
 ///
-/// Shown, it is what a good compiler says: each problem with its place in the file.
+/// `Display` shows each problem with its line of the file, as compilers do.
 ///
 /// ```
 /// use tollgate::config::Source;
@@ -33,21 +33,21 @@ use super::tree::SpanOrigin;
 ///   = help: did you mean `anonymous`?");
 /// ```
 ///
-/// Secrets are never shown: neither those that the file names, nor those that somebody has
-/// written into it by mistake.
+/// Secrets that the file names are never shown. Values of keys that look like secrets, such as
+/// `secret` or `password`, are masked.
 #[derive(Clone)]
 pub struct ConfigError {
     inner: Arc<ConfigErrorInner>,
 }
 
 pub(super) struct ConfigErrorInner {
-    /// What the file is called, as it was given.
+    /// Name of the file, as it was given.
     pub(super) name: String,
-    /// What is in it, without secrets; nothing if it could not be read.
+    /// Text of the file with secrets masked. Empty if it could not be read.
     pub(super) text: String,
     pub(super) problems: Vec<ConfigProblem>,
     pub(super) more: usize,
-    /// The files with keys that it names, if it could be read so far.
+    /// Key files that the file names. `None` if the file could not be parsed.
     key_files: Option<Vec<PathBuf>>,
 }
 
@@ -63,8 +63,8 @@ impl ConfigError {
                 _ => None,
             };
         }
-        // As one reads: the file from top to bottom, then the environment. What is about the
-        // whole comes last, for it mostly follows from the rest.
+        // The file from top to bottom, then the environment. Problems of the whole file come last,
+        // because they are mostly consequences of the others.
         problems.sort_by_key(|problem| {
             let nowhere = problem.span.is_none();
             (nowhere, problem.position.is_none(), problem.position)
@@ -91,38 +91,38 @@ impl ConfigError {
         self.inner.key_files.as_deref()
     }
 
-    /// One problem of the file as a whole.
+    /// Creates an error with one problem of the file as a whole.
     pub(super) fn whole(name: &str, problem: ConfigProblem) -> Self {
         let mut report = ProblemReport::default();
         report.push(problem);
         Self::new(name, "", report)
     }
 
-    /// Each problem, from the top of the file to its end; at most one hundred.
+    /// Returns the problems, from the top of the file to its end; at most 100.
     #[must_use]
     pub fn problems(&self) -> impl ExactSizeIterator<Item = &ConfigProblem> {
         self.inner.problems.iter()
     }
 
-    /// How many problems there are beyond those.
+    /// Returns the number of further problems, which [`problems`](Self::problems) leaves out.
     #[must_use]
     pub fn more(&self) -> usize {
         self.inner.more
     }
 
-    /// The file's name, as it was given.
+    /// Returns the name of the file, as it was given.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.inner.name
     }
 
-    /// What [`Display`](fmt::Display) shows, in colours for a terminal.
+    /// Returns the text of [`Display`](fmt::Display) with colours for a terminal.
     #[must_use]
     pub fn to_ansi(&self) -> String {
         render::render(&self.inner, true)
     }
 
-    /// The problems as JSON, for programs: `{"file": …, "problems": [{"path": …, "line": …}, …],
+    /// Returns the problems as JSON: `{"file": …, "problems": [{"path": …, "line": …}, …],
     /// "more": 0}`.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -141,7 +141,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// The same as [`Display`](fmt::Display), because that is what `main` shows of an error it
+/// Equal to [`Display`](fmt::Display), because `main` prints the `Debug` text of an error that it
 /// returns.
 impl fmt::Debug for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! From a file to a layer.
+//! Builds a layer from a policy file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::layer::{RateLimitLayer, RateLimitLayerBuilder};
 use crate::pipeline::{Change, Origin};
 
 impl Config {
-    /// A layer that does what the file says, to which more can be added: a store, a clock, more
-    /// ways to know callers.
+    /// Returns a layer builder with the settings of the file. A store, a clock and further identity
+    /// sources can be added.
     ///
     /// ```
     /// use tollgate::MemoryStore;
@@ -31,7 +31,7 @@ impl Config {
         RateLimitLayer::builder(policy).with_file_settings(file, origin)
     }
 
-    /// What a layer takes from it.
+    /// Returns the policy and the settings that a layer takes from the file.
     pub(super) fn into_change(self) -> Change {
         Change {
             policy: self.policy,
@@ -41,10 +41,10 @@ impl Config {
 }
 
 impl RateLimitLayer {
-    /// A layer for the policy in this file, counted in memory; see [`config`](crate::config).
+    /// Builds a layer from a policy file, with a memory store; see [`config`](crate::config).
     ///
-    /// For anything that a file cannot say, read the file with
-    /// [`Config::from_file`](crate::config::Config::from_file) and go on with
+    /// For settings that a file cannot have, read the file with
+    /// [`Config::from_file`](crate::config::Config::from_file) and continue with
     /// [`into_layer`](crate::config::Config::into_layer).
     pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         let config = Config::from_file(path)?;

@@ -1,8 +1,7 @@
-//! A policy in a file.
+//! Policy files in TOML or JSON.
 //!
-//! Limits are something that people change: while a service runs, for one installation of
-//! several, without a new release. So everything that a [`Policy`] can
-//! say can also be said in a file, in TOML or in JSON:
+//! A policy file sets limits for one installation, and changes them while the service runs, without
+//! a new release. It has all settings of a [`Policy`] except closures:
 //!
 //! ```
 //! use tollgate::config::Config;
@@ -24,9 +23,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! From a file, [`RateLimitLayer::from_file`](crate::RateLimitLayer::from_file) is all it takes.
+//! [`RateLimitLayer::from_file`](crate::RateLimitLayer::from_file) builds a layer from a file.
 //!
-//! # What a file can say
+//! # Example with all tables
 //!
 //! ```
 //! # use tollgate::config::Source;
@@ -37,14 +36,14 @@
 //! headers = "legacy"                # legacy | ietf | both | none
 //! reset = "unix-seconds"            # or delta-seconds
 //! on_store_failure = "local"        # local | allow | deny
-//! local_share = 0.25                # of each limit, for one process while the store is away
+//! local_share = 0.25                # of each limit, for one process while the store is unavailable
 //!
 //! [tiers]
 //! default = "free"
 //! free = 1
 //! team = 5
 //! [tiers.assign.user]
-//! ada = "team"                      # whatever her token says
+//! ada = "team"                      # replaces the tier of the token
 //!
 //! [global]
 //! authenticated = "1000/hour"
@@ -70,7 +69,7 @@
 //! global = false                    # the global rule does not count it as well
 //!
 //! [[endpoints]]
-//! name = "login"                    # in policy strings; the route, if not said
+//! name = "login"                    # in policy strings; default: the route
 //! route = "POST /login"
 //! limit = "10/hour"
 //! per = ["ip"]
@@ -92,7 +91,7 @@
 //! subjects = { tenant = ["ourselves"] }
 //!
 //! [maintenance]
-//! disabled_until = "2026-12-01T06:00:00Z"   # limits come back by themselves
+//! disabled_until = "2026-12-01T06:00:00Z"   # then limits apply again
 //!
 //! [identity]
 //! failed_auth_quota = "60/minute"   # wrong credentials, per client IP
@@ -119,14 +118,14 @@
 //! ```
 //!
 //! A limit is a text (`"500/hour"`, `"10/15m"`, `"50 per 10 seconds"`, `"unlimited"`,
-//! `"blocked"`), a table, or a list of these. Secrets have no place in the file: it says where
-//! they are. Paths of key files start from where the file is. Every key is in the
-//! [guide](crate::docs::configuration).
+//! `"blocked"`), a table, or a list of these. The file does not contain secrets: it
+//! names the variables or files that do. Paths of key files are relative to the directory of the
+//! file. The [guide](crate::docs::configuration) lists every key.
 //!
-//! # The environment
+//! # Environment variables
 //!
-//! Variables override what the file says, for one installation or for an hour: `TOLLGATE_`,
-//! then the way to the key in capitals, with two underscores from table to key.
+//! Environment variables override settings of the file. The name is `TOLLGATE_` and the path of the
+//! key in capitals, with two underscores between table and key.
 //!
 //! | variable | sets |
 //! |---|---|
@@ -137,11 +136,11 @@
 //! | `TOLLGATE_EXEMPT__NETWORKS=10.0.0.0/8,127.0.0.1` | a whole list |
 //! | `TOLLGATE_RULES__OUTBOUND__LIMIT=["60/minute", "1000/hour"]` | a list, as TOML has it |
 //!
-//! A variable that names nothing is an error, so that a typo is not silently no limit. Only
-//! `TOLLGATE_CONFIG`, by which programs are told where the file is, and what Kubernetes says
-//! about a service of that name are left alone.
+//! A variable that names no setting is an error, so that a typing error does not remove a limit
+//! silently. Exceptions are `TOLLGATE_CONFIG`, from which programs read the path of the file, and
+//! the variables that Kubernetes sets for a service with the name `tollgate`.
 //!
-//! # While it runs
+//! # Reload
 //!
 //! ```no_run
 //! use tollgate::RateLimitLayer;
@@ -162,12 +161,12 @@
 //! `tollgate_policy_reloads_total`, and described by
 //! [`policy_status`](crate::RateLimitLayer::policy_status).
 //!
-//! What code says stays: headers that were chosen in code, and ways to know callers that were
-//! added to those of the file. Variables are those that the process was started with.
+//! A reload keeps settings that were made in code: headers, and identity sources that were added to
+//! those of the file. Environment variables are those that the process was started with.
 //!
-//! # What is wrong is told
+//! # Errors
 //!
-//! All of it at once, with its place, what was expected, and a guess at what was meant:
+//! All problems are reported together, with line and column, what is expected, and a suggestion:
 //!
 //! ```
 //! # use tollgate::config::Source;
@@ -198,11 +197,10 @@
 //!   = help: did you mean `per`?");
 //! ```
 //!
-//! # What is not promised
+//! # Limitations
 //!
-//! That a file means what its author meant: an endpoint whose route no request takes, or a
-//! category that no endpoint is in, is no error. Nor that keys which are unknown today will be
-//! unknown tomorrow.
+//! An endpoint whose route no request matches, and a category without endpoints, are not errors. A
+//! key that is unknown in this version can get a meaning in a later one.
 
 mod check;
 mod compile;
@@ -239,7 +237,7 @@ use crate::identity::ClientIp;
 use crate::pipeline::LayerOverrides;
 use crate::policy::{Policy, PolicyBuilder};
 
-/// What a policy file says, checked; see [the module](self).
+/// Checked settings of a policy file; see [the module](self).
 pub struct Config {
     source: Source,
     rules: PolicyBuilder,
@@ -247,13 +245,13 @@ pub struct Config {
     /// Identity sources and headers of the file.
     overrides: LayerOverrides,
     key_files: Vec<PathBuf>,
-    /// What was in the file, to know it again by.
+    /// Hash of the contents of the file, to detect changes.
     fingerprint: u64,
 }
 
 impl Config {
-    /// Reads a file: JSON if its name ends in `.json`, else TOML. The process's `TOLLGATE_`
-    /// variables override what it says.
+    /// Reads a file: JSON if its name ends in `.json`, else TOML. The `TOLLGATE_` variables
+    /// of the process override its settings.
     pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
         Source::file(path).read()
     }
@@ -268,7 +266,7 @@ impl Config {
         Source::json(text).read()
     }
 
-    /// First the syntax; if there is nothing wrong with that, everything else at once.
+    /// Parses and checks a text. Syntax errors are reported alone, all other problems together.
     fn of_text(source: &Source, name: &str, text: &str) -> Result<Self, ConfigError> {
         let mut report = ProblemReport::default();
         let parsed = source.syntax().parse(text);
@@ -310,42 +308,42 @@ impl Config {
         }
     }
 
-    /// From where it was read; for reading it again.
+    /// Returns the source, which can be read again.
     pub const fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The rules, as a builder would say them.
+    /// Returns the rules as a builder.
     pub const fn policy(&self) -> &PolicyBuilder {
         &self.rules
     }
 
-    /// Which headers responses carry.
+    /// Returns which rate limit headers responses have.
     #[must_use]
     pub fn headers(&self) -> HeaderStyle {
         self.overrides.style.unwrap_or_default()
     }
 
-    /// How the client's address is found, if the file says so.
+    /// Returns how the client IP is determined, if the file sets it.
     #[must_use]
     pub const fn client_ip(&self) -> Option<&ClientIp> {
         self.overrides.client_ip.as_ref()
     }
 
-    /// The same, known again by what was in the file.
+    /// Sets the hash of the contents of the file.
     const fn with_fingerprint(mut self, fingerprint: u64) -> Self {
         self.fingerprint = fingerprint;
         self
     }
 
-    /// The policy alone, compiled.
+    /// Returns the compiled policy, without the other settings of the file.
     #[must_use]
     pub fn into_policy(self) -> Policy {
         self.policy
     }
 }
 
-/// Whether there is any rule at all.
+/// Returns whether the policy has a rule that can count requests.
 fn has_limits(rules: &PolicyBuilder) -> bool {
     let global = rules.authenticated.is_some() || rules.anonymous.is_some();
     global || !rules.endpoints.is_empty() || !rules.rules.is_empty()
@@ -359,7 +357,7 @@ fn no_limits() -> ConfigProblem {
         ))
 }
 
-/// Shows the rules, and of callers nothing that is secret.
+/// Shows the rules, but no keys or secrets.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")

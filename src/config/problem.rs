@@ -38,7 +38,7 @@ pub struct ConfigProblem {
 }
 
 impl ConfigProblem {
-    /// A problem of the file as a whole.
+    /// Creates a problem of the file as a whole.
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             path: String::new(),
@@ -53,14 +53,14 @@ impl ConfigProblem {
         }
     }
 
-    /// A problem of one setting.
+    /// Creates a problem of one setting.
     pub(super) fn at(setting: &Setting<'_>, message: impl Into<String>) -> Self {
         Self::new(message)
             .with_path(&setting.path)
             .with_span(setting.node.span.clone())
     }
 
-    /// A value that a builder or parser rejects. If it rejects only a part of a text, the span is
+    /// Creates a problem from the error of a builder or parser. If it rejects only a part of a text, the span is
     /// that part.
     pub(super) fn invalid(setting: &Setting<'_>, error: &ValidationError) -> Self {
         let mut span = setting.node.span.clone();
@@ -118,51 +118,51 @@ impl ConfigProblem {
         self
     }
 
-    /// Path of the setting, such as `endpoints[3].limit`. Indexes start at 0. Empty if the problem
+    /// Returns the path of the setting, such as `endpoints[3].limit`. Indexes start at 0. Empty if the problem
     /// is about the file as a whole, or if no key was found yet.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Description of the problem.
+    /// Returns the description of the problem.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The rejected value, unless there is none or it may be a secret.
+    /// Returns the rejected value, unless there is none or it may be a secret.
     #[must_use]
     pub fn found(&self) -> Option<&str> {
         self.found.as_deref()
     }
 
-    /// What is accepted.
+    /// Returns a description of the values that are accepted.
     #[must_use]
     pub fn expected(&self) -> Option<&str> {
         self.expected.as_deref()
     }
 
-    /// How to fix it, if there is a guess: "did you mean …?"
+    /// Returns a suggestion how to fix the problem, if there is one: "did you mean …?"
     #[must_use]
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// Line in the file, starting at 1. `None` if the problem is about an environment variable or
-    /// the file as a whole.
+    /// Returns the line in the file, starting at 1. `None` if the problem is about an environment
+    /// variable or the file as a whole.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.position.map(|(line, _)| line)
     }
 
-    /// Column in the line, in characters, starting at 1.
+    /// Returns the column in the line, in characters, starting at 1.
     #[must_use]
     pub fn column(&self) -> Option<usize> {
         self.position.map(|(_, column)| column)
     }
 
-    /// Environment variable that the problem is about, if it is not about the file.
+    /// Returns the environment variable that the problem is about, if it is not about the file.
     #[must_use]
     pub fn variable(&self) -> Option<&str> {
         match &self.span.as_ref()?.origin {
@@ -190,7 +190,7 @@ fn narrow(span: &mut SourceSpan, text: &str, part: &str) {
     }
 }
 
-/// One line: path, message, what is expected, help.
+/// Writes one line: path, message, what is expected, help.
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(variable) = self.variable() {
@@ -216,7 +216,7 @@ impl fmt::Debug for ConfigProblem {
     }
 }
 
-/// As in [`ConfigError::to_json`](super::ConfigError::to_json).
+/// Serializes the problem as in [`ConfigError::to_json`](super::ConfigError::to_json).
 impl Serialize for ConfigProblem {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut fields = to.serialize_struct("ConfigProblem", 8)?;

@@ -1,4 +1,4 @@
-//! Problems for people, as compilers show them.
+//! Renders problems with the lines of the file, as compilers do.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use super::error::ConfigErrorInner;
 use super::problem::ConfigProblem;
 use super::tree::{SourceSpan, SpanOrigin, Variable};
 
-/// Lines longer than this are shown in part: there are files that are all on one line.
+/// Longest line, in bytes, that is shown whole. Some files consist of one line.
 const WIDEST: usize = 400;
 
-/// What is expected stands beside what was found, unless it is longer than this.
+/// Longest text of what is expected that is shown as a label. A longer one becomes a note.
 const WIDEST_LABEL: usize = 90;
 
-/// Where the lines of a text begin.
+/// Start positions of the lines of a text.
 pub(super) struct Lines {
     starts: Vec<usize>,
 }
@@ -27,12 +27,12 @@ impl Lines {
         }
     }
 
-    /// The number of the line that a byte is in, counted from 0.
+    /// Returns the index of the line that contains a byte.
     fn line(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at) - 1
     }
 
-    /// The line and the column of a byte, counted from 1, in characters.
+    /// Returns line and column of a byte. Both start at 1; columns are in characters.
     pub(super) fn position(&self, text: &str, at: usize) -> (usize, usize) {
         let at = boundary(text, at);
         let line = self.line(at);
@@ -40,7 +40,7 @@ impl Lines {
         (line + 1, before + 1)
     }
 
-    /// The line that a byte is in, with its end.
+    /// Returns the range of the line that contains a byte, with its line feed.
     fn around(&self, text: &str, at: usize) -> Range<usize> {
         let line = self.line(at);
         let end = self.starts.get(line + 1).copied().unwrap_or(text.len());
@@ -48,7 +48,7 @@ impl Lines {
     }
 }
 
-/// The nearest end of a character that is not after `at`.
+/// Returns the last character boundary that is not after `at`.
 fn boundary(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.len()))
 }
@@ -115,10 +115,11 @@ fn group<'a>(error: &'a ConfigErrorInner, lines: &Lines, problem: &'a ConfigProb
     }
 }
 
-/// A place, and what is said there.
+/// Span, kind of annotation, and label.
 type Marked<'a> = (&'a SourceSpan, AnnotationKind, Option<String>);
 
-/// The line that is meant, and no others: rendering goes through all it is given.
+/// Returns the snippet for a span of the file. It has one line only, because the renderer processes
+/// all of the text that it gets.
 fn in_file<'a>(
     error: &'a ConfigErrorInner,
     lines: &Lines,
@@ -131,7 +132,7 @@ fn in_file<'a>(
         let from = boundary(text, start.saturating_sub(WIDEST / 4).max(line.start));
         line = from..boundary(text, (from + WIDEST).min(line.end));
     }
-    // A table may go on for pages; its first line says which one it is.
+    // A table may have many lines; its first line identifies it.
     let end = boundary(text, span.range.end).clamp(start, line.end);
     let span = start - line.start..end - line.start;
     Snippet::source(&text[line])
@@ -140,12 +141,12 @@ fn in_file<'a>(
         .annotation(kind.span(span).label(label))
 }
 
-/// A variable as one sets it: `NAME=value`.
+/// Returns the snippet for an environment variable: `NAME=value`.
 fn in_variable(
     variable: &Variable,
     (span, kind, label): Marked<'_>,
 ) -> Snippet<'static, Annotation<'static>> {
-    // Under the name of a file, it has to be told from it.
+    // As a second snippet below one of the file, the variable needs a name of its own.
     let is_other = kind == AnnotationKind::Context;
     let value = &variable.value;
     let end = boundary(value, WIDEST);

@@ -1,19 +1,19 @@
-//! The shape of the file for editors: JSON Schema.
+//! JSON Schema of policy files.
 
 use serde_json::{Map, Value, json};
 
 use super::table::{FILE, KeySpec, QUOTA, RULE, TableSpec, ValueKind};
 
-/// The JSON Schema (draft 2020-12) of a policy file, for editors that complete and check while
-/// one writes; also TOML, where they have an extension for it.
+/// Returns the JSON Schema (draft 2020-12) of a policy file. Editors use it to complete and check
+/// JSON files, and with an extension also TOML files.
 ///
 /// ```
 /// let schema = tollgate::config::schema();
 /// assert!(schema.contains("on_store_failure"));
 /// ```
 ///
-/// It knows keys and kinds of values. What only a whole policy can show, such as routes that
-/// contradict each other, it does not.
+/// The schema covers keys and kinds of values. It does not cover errors that depend on several
+/// settings, such as two routes that match the same requests.
 #[must_use]
 pub fn schema() -> String {
     let mut schema = table(&FILE);

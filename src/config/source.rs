@@ -1,4 +1,4 @@
-//! From where a policy is read: [`Source`].
+//! Source of a policy: a file or a text.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,8 +15,7 @@ use super::tree::SourceSpan;
 use super::{Config, context::ReadContext};
 use crate::policy::PolicyBuilder;
 
-/// Where a policy is read from: a file or a text, with the variables of the environment that
-/// override parts of it.
+/// Source of a policy: a file or a text, and the environment variables that override parts of it.
 ///
 /// ```
 /// use tollgate::config::Source;
@@ -33,7 +32,7 @@ use crate::policy::PolicyBuilder;
 /// # Ok::<(), tollgate::config::ConfigError>(())
 /// ```
 ///
-/// A source can be read any number of times, and says each time what is there then.
+/// A source can be read any number of times. A file is read from disk each time.
 #[derive(Clone)]
 #[must_use]
 pub struct Source {
@@ -51,11 +50,11 @@ enum From {
     Text(Arc<str>),
 }
 
-/// More than any policy needs: ten thousand endpoints are about a megabyte.
+/// Maximum size of a policy in bytes. Ten thousand endpoints take about 1 MiB.
 const MAX_LENGTH: u64 = 8 << 20;
 
 impl Source {
-    /// A file: JSON if its name ends in `.json`, else TOML.
+    /// Creates a source that reads a file: JSON if its name ends in `.json`, else TOML.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let is_json = path
@@ -66,13 +65,13 @@ impl Source {
         Self::new(From::File(path), syntax, base)
     }
 
-    /// A text in TOML.
+    /// Creates a source from a TOML text.
     pub fn toml(text: impl Into<String>) -> Self {
         let text = text.into().into();
         Self::new(From::Text(text), Syntax::Toml, PathBuf::new())
     }
 
-    /// A text in JSON.
+    /// Creates a source from a JSON text.
     pub fn json(text: impl Into<String>) -> Self {
         let text = text.into().into();
         Self::new(From::Text(text), Syntax::Json, PathBuf::new())
@@ -87,7 +86,7 @@ impl Source {
         }
     }
 
-    /// These variables, instead of those of the process: for tests, mostly.
+    /// Sets the environment variables. Default: those of the process. Mostly for tests.
     pub fn variables<K, V>(mut self, variables: impl IntoIterator<Item = (K, V)>) -> Self
     where
         K: Into<OsString>,
@@ -100,8 +99,8 @@ impl Source {
         self
     }
 
-    /// Adds what only code can say, such as [`exempt_when`](PolicyBuilder::exempt_when), each
-    /// time the source is read.
+    /// Sets a closure that changes the policy each time the source is read. Use it for settings that
+    /// a file cannot have, such as [`exempt_when`](PolicyBuilder::exempt_when).
     pub fn adjust(
         mut self,
         adjust: impl Fn(PolicyBuilder) -> PolicyBuilder + Send + Sync + 'static,
@@ -110,14 +109,14 @@ impl Source {
         self
     }
 
-    /// Does not look for the secrets and keys that the file names: for checking a file where
-    /// they are not. To a layer made of it every token is invalid.
+    /// Does not read the secrets and keys that the file names. Use it to check a file on a machine
+    /// that does not have them. A layer from this source rejects every token.
     pub fn without_keys(mut self) -> Self {
         self.context.with_keys = false;
         self
     }
 
-    /// The file, if it is one.
+    /// Returns the path of the file. `None` if the source is a text.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.from {
@@ -126,7 +125,11 @@ impl Source {
         }
     }
 
-    /// Reads and checks it.
+    /// Reads and checks the policy.
+    ///
+    /// # Errors
+    ///
+    /// Returns all problems of the policy together, or why the file cannot be read.
     pub fn read(&self) -> Result<Config, ConfigError> {
         let name = self.name();
         let text = match &self.from {
@@ -136,13 +139,13 @@ impl Source {
             From::Text(text) => text.to_string(),
             From::File(path) => read_text(path, &name)?,
         };
-        // Editors of some systems write one; it means nothing.
+        // Some editors write a byte order mark at the start.
         let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let config = Config::of_text(self, &name, plain)?;
         Ok(config.with_fingerprint(fingerprint_of(text.as_bytes())))
     }
 
-    /// What messages call it.
+    /// Returns the name in messages.
     pub(super) fn name(&self) -> String {
         match (&self.from, self.syntax) {
             (From::File(path), _) => path.display().to_string(),
@@ -167,7 +170,7 @@ impl Source {
     }
 }
 
-/// Shows where from, and no value of any variable.
+/// Shows the file, but no values of variables, because they may be secrets.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source")
@@ -177,7 +180,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// What is in a file, which may be a device that never ends.
+/// Reads a file, up to the maximum size: it may be a device that never ends.
 pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
@@ -189,12 +192,12 @@ pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A number to know the contents of a file again by.
+/// Returns a hash of the contents of a file, to detect changes.
 pub(super) fn fingerprint_of(bytes: &[u8]) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(bytes)
 }
 
-/// The text of a file, or why there is none.
+/// Reads a file as UTF-8 text.
 fn read_text(path: &Path, name: &str) -> Result<String, ConfigError> {
     let bytes = read_bytes(path).map_err(|error| {
         let problem = match error.kind() {

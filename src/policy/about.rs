@@ -1,11 +1,11 @@
-//! What a policy is made of, for people who ask. No request looks at it.
+//! Description of a policy for explanations and overviews. Not used while requests are evaluated.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::key_by::KeyBy;
 
-/// What a rule is for. The more specific comes first.
+/// Kind of a rule, by the requests that it applies to. The most specific kind comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RuleKind {
@@ -13,11 +13,11 @@ pub enum RuleKind {
     Endpoint,
     /// All endpoints of a category, which share its counters.
     Category,
-    /// All requests of callers who are authenticated, or of those who are not.
+    /// All requests of authenticated callers, or all requests of unauthenticated callers.
     Global,
     /// CORS preflights, in place of the global rule.
     Preflight,
-    /// All requests, whatever else counts them.
+    /// All requests, in addition to the other rules.
     AlwaysOn,
 }
 
@@ -41,39 +41,39 @@ impl fmt::Display for RuleKind {
     }
 }
 
-/// All rules and endpoints, by number.
+/// Description of all rules and endpoints of a policy. Fields refer to them by index.
 #[derive(Debug)]
 pub(super) struct About {
     pub(super) rules: Box<[RuleAbout]>,
-    /// By number.
+    /// In the order of their indexes.
     pub(super) endpoints: Box<[EndpointAbout]>,
-    /// The rules for unauthenticated and for authenticated callers.
+    /// Index of the global rule for unauthenticated callers, and for authenticated ones.
     pub(super) globals: [Option<usize>; 2],
     pub(super) preflight: Option<usize>,
     pub(super) always_on: Box<[usize]>,
     pub(super) exempt_routes: Box<[String]>,
 }
 
-/// One rule that has quotas.
+/// Description of one rule that has quotas.
 #[derive(Debug)]
 pub(super) struct RuleAbout {
     pub(super) kind: RuleKind,
-    /// Its quotas.
+    /// Indexes of its quotas.
     pub(super) quotas: Range<usize>,
     pub(super) settings: usize,
     pub(super) key_by: KeyBy,
-    /// Tiers do not multiply it.
+    /// Whether tiers do not multiply the quotas.
     pub(super) unscaled: bool,
     /// Whether it has numbers of its own for a tier.
     pub(super) says_tier: Box<[bool]>,
     pub(super) dry_run: bool,
 }
 
-/// One endpoint.
+/// Description of one endpoint.
 #[derive(Debug)]
 pub(super) struct EndpointAbout {
     pub(super) route: Box<str>,
-    /// The rule that it has for itself.
+    /// Index of the rule with the endpoint's own quotas.
     pub(super) own: Option<usize>,
     pub(super) category: Option<usize>,
     pub(super) without_global: bool,

@@ -1,4 +1,4 @@
-//! A policy, said rule by rule.
+//! Builder of a policy.
 
 use std::sync::Arc;
 
@@ -15,7 +15,9 @@ use crate::identity_types::Identity;
 use crate::network;
 use crate::quota::{IntoQuota, Quota};
 
-/// Settings of a [`Policy`].
+/// Builder of a [`Policy`].
+///
+/// [`build`](Self::build) checks all settings and reports all errors together.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PolicyBuilder {
@@ -59,62 +61,62 @@ impl Default for PolicyBuilder {
 }
 
 impl PolicyBuilder {
-    /// The subscription tiers.
+    /// Sets the subscription tiers. Default: one tier, `default`.
     pub fn tiers(mut self, tiers: Tiers) -> Self {
         self.tiers = tiers;
         self
     }
 
-    /// The global rule for callers whose identity is verified: per caller, on every request.
+    /// Sets the global rule for authenticated callers: per caller, on every request.
     ///
-    /// Where [`anonymous`](Self::anonymous) is not said, those who are get the same, per address:
-    /// nobody is better off by leaving out the token.
+    /// If [`anonymous`](Self::anonymous) is not set, this rule also applies to unauthenticated
+    /// callers, per client IP. A caller therefore gets no higher limit by leaving out its token.
     pub fn authenticated(mut self, rule: impl IntoRule) -> Self {
         self.authenticated = Some(rule.into_rule());
         self
     }
 
-    /// The global rule for everybody else: per address, on every request. Tiers do not multiply
-    /// it.
+    /// Sets the global rule for unauthenticated callers: per client IP, on every request. Tiers do
+    /// not multiply it.
     pub fn anonymous(mut self, rule: impl IntoRule) -> Self {
         self.anonymous = Some(rule.into_rule());
         self
     }
 
-    /// The global rule for both.
+    /// Sets the global rule for authenticated and for unauthenticated callers.
     pub fn everyone(self, rule: impl IntoRule) -> Self {
         let rule = rule.into_rule();
         self.authenticated(rule.clone()).anonymous(rule)
     }
 
-    /// A rule for one route, such as `GET /v1/items/{id}`. Without a method it is for all of
-    /// them; `HEAD` follows `GET`.
+    /// Adds a rule for one route, such as `GET /v1/items/{id}`. Without a method it applies to all
+    /// methods; `HEAD` follows `GET`.
     pub fn endpoint(mut self, route: impl Into<String>, rule: impl IntoRule) -> Self {
         self.endpoints.push((route.into(), rule.into_rule()));
         self
     }
 
-    /// A rule that endpoints share, with one counter for all of them: see
+    /// Adds a category: a rule whose counters several endpoints share. Endpoints join it with
     /// [`Rule::in_category`].
     pub fn category(mut self, name: impl Into<String>, rule: impl IntoRule) -> Self {
         self.categories.push((name.into(), rule.into_rule()));
         self
     }
 
-    /// A rule that counts every request: per tenant, per group and user, or, with
-    /// [`per([])`](Rule::per), for the whole instance.
+    /// Adds an always-on rule, which counts every request: per tenant, per group and user, or, with
+    /// [`per([])`](Rule::per), all requests together.
     pub fn rule(mut self, name: impl Into<String>, rule: impl IntoRule) -> Self {
         self.rules.push((name.into(), rule.into_rule()));
         self
     }
 
-    /// Callers with this role are not counted.
+    /// Exempts callers that have this role.
     pub fn exempt_role(mut self, role: impl Into<String>) -> Self {
         self.exempt.roles.push(role.into().into());
         self
     }
 
-    /// This caller, or everybody of this tenant, is not counted.
+    /// Exempts callers with this value of a dimension: one user, or all users of a tenant.
     pub fn exempt_subject(
         mut self,
         dimension: impl Into<String>,
@@ -125,22 +127,26 @@ impl PolicyBuilder {
         self
     }
 
-    /// Clients from this network are not counted: `10.0.0.0/8`, or one address. A trusted proxy
-    /// in it that does not tell whom it has seen is counted.
+    /// Exempts clients in this network: `10.0.0.0/8`, or one address.
+    ///
+    /// A request of a trusted proxy in this network is counted if the proxy does not send the client
+    /// IP.
     pub fn exempt_network(mut self, network: impl Into<String>) -> Self {
         self.networks.push(network.into());
         self
     }
 
-    /// Requests are not counted if every [reading](crate::policy#which-endpoint-a-request-has) of
-    /// their path takes an exempt route.
+    /// Exempts a route. A request is exempt if every
+    /// [reading](crate::policy#which-endpoint-a-request-has) of its path reaches an exempt route.
     pub fn exempt_route(mut self, route: impl Into<String>) -> Self {
         self.exempt_routes.push(route.into());
         self
     }
 
-    /// Requests of which the closure says so are not counted. What it looks at must not be up
-    /// to the caller: a header is.
+    /// Exempts requests for which the closure returns `true`. If it panics, the request is counted.
+    ///
+    /// Do not decide by values that the caller controls, such as headers: any caller could then
+    /// exempt itself.
     pub fn exempt_when(
         mut self,
         predicate: impl Fn(&RequestHead<'_>) -> bool + Send + Sync + 'static,
@@ -149,7 +155,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// How CORS preflights are counted. Default: [`Preflight::Refund`].
+    /// Sets how CORS preflights are counted. Default: [`Preflight::Refund`].
     ///
     /// Choose [`Preflight::Count`] if no service behind the layer uses CORS.
     pub fn preflight(mut self, preflight: Preflight) -> Self {
@@ -167,22 +173,25 @@ impl PolicyBuilder {
         self
     }
 
-    /// From which share of a limit on a warning is sent; 0.8 if nothing is said, and above 1
-    /// for never.
+    /// Sets the share of a limit from which on responses carry a warning and `rate_limit_warning` is
+    /// logged. Default: `0.8`. Above 1, there are no warnings.
     pub fn warn_at(mut self, share: f64) -> Self {
         self.warn_at = share;
         self
     }
 
-    /// What happens while the store cannot answer, where a rule does not say otherwise.
+    /// Sets what happens while the store is unavailable, for rules that do not set it. Default:
+    /// [`OnStoreFailure::Local`].
     pub fn on_store_failure(mut self, outcome: OnStoreFailure) -> Self {
         self.on_store_failure = outcome;
         self
     }
 
-    /// How much of each limit one process may admit on its own while the store cannot answer: with
-    /// four processes, `0.25` keeps the limits as they are for all of them together. The whole
-    /// limit, if nothing is said; never less than one request.
+    /// Sets the share of each limit that one process may admit while the store is unavailable.
+    /// Default: `1.0`.
+    ///
+    /// With four processes, `0.25` keeps the limits as they are for all of them together. A process
+    /// admits at least one request per window.
     ///
     /// ```
     /// use tollgate::policy::Policy;
@@ -196,47 +205,52 @@ impl PolicyBuilder {
         self
     }
 
-    /// Nobody is counted or denied before this instant; then the limits are back by themselves.
-    /// Every request that goes on because of it leaves an event for the audit.
+    /// Switches all limits off until this instant. After it, they apply again without a reload.
+    ///
+    /// Each request that is exempt because of it is logged with the target `tollgate::audit`.
     pub fn maintenance_until(mut self, until: Timestamp) -> Self {
         self.maintenance_until = Some(until);
         self
     }
 
-    /// Checks everything and builds the policy.
+    /// Builds the policy.
+    ///
+    /// # Errors
+    ///
+    /// Returns all errors of all settings together.
     pub fn build(mut self) -> Result<Policy, ValidationErrors> {
         let mut problems = ValidationErrors::default();
         let instead = "to exempt all requests, call exempt_when(|_| true)";
         for (index, text) in std::mem::take(&mut self.networks).into_iter().enumerate() {
             let network = network::parse("exempt network", &text, instead)
-                .map_err(|wrong| wrong.at(format!("exempt.networks[{index}]")));
+                .map_err(|error| error.at(format!("exempt.networks[{index}]")));
             if let Some(network) = problems.note(network) {
                 self.exempt.networks.push(network);
             }
         }
         for (index, role) in self.exempt.roles.iter().enumerate() {
             if role.trim().is_empty() {
-                let wrong = ValidationError::new("exempt role", role, "the name of a role");
-                problems.push(wrong.at(format!("exempt.roles[{index}]")));
+                let error = ValidationError::new("exempt role", role, "the name of a role");
+                problems.push(error.at(format!("exempt.roles[{index}]")));
             }
         }
-        // An address is nothing that callers are, so nobody would be exempt by it.
+        // An identity has no dimension `ip`, so this would exempt no caller.
         for (dimension, value) in &self.exempt.subjects {
             if **dimension == *Identity::IP {
                 let expected = "addresses among the exempt networks";
-                let wrong = ValidationError::new("exempt subject", format!("ip={value}"), expected);
-                problems.push(wrong.at("exempt.subjects.ip"));
+                let error = ValidationError::new("exempt subject", format!("ip={value}"), expected);
+                problems.push(error.at("exempt.subjects.ip"));
             }
         }
         if !(0.0..=1e6).contains(&self.warn_at) {
             let expected = "a share of the limit such as `0.8`; above 1 for never";
-            let wrong = ValidationError::new("warn_at", self.warn_at, expected);
-            problems.push(wrong.at("defaults.warn_at"));
+            let error = ValidationError::new("warn_at", self.warn_at, expected);
+            problems.push(error.at("defaults.warn_at"));
         }
         if !(self.local_share > 0.0 && self.local_share <= 1.0) {
             let expected = "a share of the limit above 0 and up to 1, such as `0.25`";
-            let wrong = ValidationError::new("local_share", self.local_share, expected);
-            problems.push(wrong.at("defaults.local_share"));
+            let error = ValidationError::new("local_share", self.local_share, expected);
+            problems.push(error.at("defaults.local_share"));
         }
         compile::compile(self, problems)
     }

@@ -1,4 +1,4 @@
-//! What a request costs.
+//! Cost of a request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use crate::catch_panic::catch_panic;
 use crate::head::RequestHead;
 
-/// What a request costs: a number, or what a closure says of the request's head.
+/// Cost of a request: a fixed number, or the result of a closure that gets the request's head.
 #[derive(Clone)]
 pub(crate) enum Cost {
     Fixed(u64),
     Of(CostFn),
 }
 
-/// A closure of the user's.
+/// Closure that returns the cost of a request.
 type CostFn = Arc<dyn Fn(&RequestHead<'_>) -> u64 + Send + Sync>;
 
 impl Cost {
-    /// The cost of this request.
+    /// Returns the cost of a request. It is 1 if the closure panics.
     #[inline]
     pub(crate) fn of(&self, head: &RequestHead<'_>) -> u64 {
         match self {
@@ -28,7 +28,7 @@ impl Cost {
 }
 
 impl Cost {
-    /// The cost, if it is the same for all requests.
+    /// Returns the cost if it does not depend on the request.
     pub(super) const fn fixed(&self) -> Option<u64> {
         match self {
             Self::Fixed(cost) => Some(*cost),

@@ -1,4 +1,4 @@
-//! Which outcomes count.
+//! Which responses count against a rule.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use crate::error::{ValidationError, ValidationErrors};
 
 /// Which responses count against a rule: all of them, or some.
 ///
-/// By outcome means: charged on entry, given back when the response turns out not to count. A
-/// request that is dropped before its response stays charged, so nobody gets requests for free
-/// by hanging up.
+/// If only some responses count, a request is charged on entry, and refunded if its response does
+/// not count. A request that is dropped before its response stays charged, so that a caller cannot
+/// avoid charges by closing the connection.
 ///
 /// ```
 /// use http::StatusCode;
@@ -32,37 +32,37 @@ enum Which {
     #[default]
     All,
     Some {
-        /// The first digits that count, by number.
+        /// For each first digit of a status code, whether it counts.
         classes: [bool; 10],
         codes: Box<[u16]>,
     },
 }
 
 impl Count {
-    /// Every response counts. The default.
+    /// Counts every response. This is the default.
     #[must_use]
     pub const fn all() -> Self {
         Self(Which::All)
     }
 
-    /// Only what went well: 2xx and 3xx, and 101, which opens a WebSocket.
+    /// Counts only successful responses: 2xx and 3xx, and 101, which opens a WebSocket.
     #[must_use]
     pub fn success() -> Self {
         Self::of(&[2, 3], &[101])
     }
 
-    /// Only what failed: 4xx and 5xx. Also a service that returns an error instead of a
-    /// response, and gRPC that says so at once: a `grpc-status` after the body comes too late.
+    /// Counts only failures: 4xx and 5xx, errors that the service returns instead of a response, and
+    /// gRPC errors with a `grpc-status` in the headers. A `grpc-status` in the trailers is not seen.
     #[must_use]
     pub fn failure() -> Self {
         Self::of(&[4, 5], &[])
     }
 
-    /// Only these: status codes (`404`) and classes (`4xx`).
+    /// Counts only these status codes (`404`) and classes (`4xx`).
     ///
     /// # Errors
     ///
-    /// Every wrong status, each with its index as path: `[1]`.
+    /// Returns every invalid status, each with its index as path: `[1]`.
     pub fn statuses<'a>(
         statuses: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, ValidationErrors> {
@@ -97,7 +97,7 @@ impl Count {
         Self(Which::Some { classes, codes })
     }
 
-    /// Whether a response with this status counts.
+    /// Returns whether a response with this status counts.
     #[must_use]
     pub fn includes(&self, status: StatusCode) -> bool {
         match &self.0 {
@@ -109,13 +109,13 @@ impl Count {
         }
     }
 
-    /// Whether it depends on the response at all.
+    /// Returns whether the status of the response matters.
     pub(crate) const fn is_by_outcome(&self) -> bool {
         matches!(self.0, Which::Some { .. })
     }
 }
 
-/// In the words of policy files: `all`, `success`, `failure`, or statuses such as `2xx, 404`.
+/// Writes the value as in policy files: `all`, `success`, `failure`, or statuses such as `2xx, 404`.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Which::Some { classes, codes } = &self.0 else {

@@ -1,4 +1,4 @@
-//! Every counter that a policy has for one caller, whatever they ask for.
+//! All counters that a policy has for one caller, on any endpoint.
 
 use std::net::IpAddr;
 
@@ -6,22 +6,22 @@ use super::cost::Cost;
 use super::{Caller, CompiledQuota, Exemption, KeyBy, Policy, RuleKind};
 use crate::key::{MAX_WHO, Subject, is_plain};
 
-/// One quota of one rule, for one caller.
+/// Counter of one quota of one rule, for one caller.
 pub(crate) struct CounterOf<'a> {
     pub(crate) kind: RuleKind,
     pub(crate) rule: &'a str,
     pub(crate) quota: &'a CompiledQuota,
     pub(crate) key_by: &'a KeyBy,
     pub(crate) subject: Subject<'a>,
-    /// Who that is, as policy strings say it.
+    /// The dimensions of the subject, as in policy strings: `user`, `group+user`.
     pub(crate) who: &'a str,
-    /// What a request costs, as far as that is known without one.
+    /// Cost of a request. It is 1 if it depends on the request.
     pub(crate) cost: u64,
     pub(crate) dry_run: bool,
 }
 
 impl Policy {
-    /// All counters of this caller: of every rule that could count one of their requests.
+    /// Returns the counters of a caller: those of every rule that can count one of its requests.
     pub(crate) fn counters_of<'a>(
         &'a self,
         caller: &Caller<'a>,
@@ -65,7 +65,7 @@ impl Policy {
             })
     }
 
-    /// Whether clients at an address are exempt.
+    /// Returns [`Exemption::Network`] if clients with this IP are exempt.
     pub(crate) fn exempts_network(&self, ip: IpAddr) -> Option<Exemption> {
         let mut networks = self.exempt.networks.iter();
         let is_exempt = networks.any(|network| network.contains(&ip));

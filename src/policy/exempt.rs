@@ -1,4 +1,4 @@
-//! Who is not counted at all.
+//! Exemptions: requests that are not counted.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use crate::catch_panic::catch_panic;
 use crate::head::RequestHead;
 use crate::identity_types::Identity;
 
-/// Why a request was not counted.
+/// Why a request is exempt, which means that it is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exemption {
@@ -18,24 +18,24 @@ pub enum Exemption {
     Route,
     /// The caller has an exempt role.
     Role,
-    /// The caller is exempt by name.
+    /// The caller has an exempt subject, such as a user or a tenant.
     Subject,
-    /// The address is in an exempt network.
+    /// The client IP is in an exempt network.
     Network,
-    /// A closure said so.
+    /// A closure of the policy returned `true`.
     Predicate,
-    /// Limits are off for a while.
+    /// All limits are switched off until the end of the maintenance.
     Maintenance,
 }
 
 impl Exemption {
-    /// Whether it is for the audit: somebody decided that a person, or everybody for a while,
-    /// is not counted.
+    /// Returns whether requests with this exemption are logged for the audit: an operator has
+    /// exempted a caller, or all callers for a limited time.
     pub(crate) const fn is_audited(self) -> bool {
         matches!(self, Self::Role | Self::Subject | Self::Maintenance)
     }
 
-    /// What events call it.
+    /// Returns the name in events: `route`, `role`, `subject`, `network`, `predicate`, `maintenance`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,9 +49,10 @@ impl Exemption {
     }
 }
 
-/// A closure of the user's.
+/// Closure that returns whether a request is exempt.
 type Predicate = Arc<dyn Fn(&RequestHead<'_>) -> bool + Send + Sync>;
 
+/// The exemptions of a policy, except routes and maintenance.
 #[derive(Clone, Default)]
 pub(crate) struct Exemptions {
     pub(crate) roles: Vec<Box<str>>,
@@ -61,7 +62,7 @@ pub(crate) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Whether, and why, a caller is exempt.
+    /// Returns why a caller is exempt by its identity: by a role or a subject.
     #[inline]
     pub(super) fn by_identity(&self, identity: &Identity) -> Option<Exemption> {
         let is_exempt = |role: &str| self.roles.iter().any(|known| **known == *role);
@@ -73,17 +74,17 @@ impl Exemptions {
         named.then_some(Exemption::Subject)
     }
 
-    /// Whether, and why, a request is exempt by where it comes from, or by what it says of
-    /// itself.
+    /// Returns why a request is exempt by its client IP or by its head. A closure that panics does
+    /// not exempt it.
     #[inline]
     pub(super) fn by_head(&self, head: &RequestHead<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
         let is_from = |ip: IpAddr| self.networks.iter().any(|network| network.contains(&ip));
         if ip.is_some_and(is_from) {
             return Some(Exemption::Network);
         }
-        let says_so = |predicate: &Predicate| catch_panic(|| predicate(head)).unwrap_or(false);
-        let said = self.predicates.iter().any(says_so);
-        said.then_some(Exemption::Predicate)
+        let exempts = |predicate: &Predicate| catch_panic(|| predicate(head)).unwrap_or(false);
+        let is_exempt = self.predicates.iter().any(exempts);
+        is_exempt.then_some(Exemption::Predicate)
     }
 }
 

@@ -1,12 +1,18 @@
-//! What can be made into a policy.
+//! Conversion into a policy.
 
 use super::{Policy, PolicyBuilder, Rule};
 use crate::error::ValidationErrors;
 use crate::quota::Quota;
 
-/// A policy, or a quota that is all of it: per caller, and per address for the anonymous.
+/// Value that can be converted into a policy: a policy, its builder, a rule or a quota.
+///
+/// A rule or a quota becomes the global rule: per caller, and per client IP if unauthenticated.
 pub trait IntoPolicy {
-    /// The policy.
+    /// Converts the value.
+    ///
+    /// # Errors
+    ///
+    /// Returns all errors of the settings together.
     fn into_policy(self) -> Result<Policy, ValidationErrors>;
 }
 

@@ -1,4 +1,4 @@
-//! What a rule counts per.
+//! Dimensions that a rule counts per.
 
 use std::net::IpAddr;
 
@@ -6,32 +6,33 @@ use crate::error::ValidationError;
 use crate::identity_types::Identity;
 use crate::key::{MAX_DIMENSIONS, Subject, Value};
 
-/// What a rule counts per.
+/// Dimensions that a rule counts per.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyBy {
-    /// Whatever the caller is known by: mostly a user, or else the address.
+    /// The primary dimension of the identity, usually `user`. Without an identity, the client IP.
     Caller,
-    /// These; if there are none, the whole instance.
+    /// These dimensions. If there are none, all requests share one counter.
     Dimensions {
         names: Box<[Box<str>]>,
-        /// Their names as policy strings say them.
+        /// The names, as in policy strings: `group+user`.
         who: Box<str>,
-        /// Whether those who lack one are not counted at all, or by what they are known by.
+        /// Whether a caller that lacks a dimension is not counted. Otherwise it is counted as with
+        /// [`KeyBy::Caller`].
         optional: bool,
     },
 }
 
-/// Whom a request is counted for.
+/// Caller of a request: its identity and its client IP.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) identity: Option<&'a Identity>,
-    /// The client's address, or the network that counts as one client.
+    /// The client IP, or the network that counts as one client.
     pub(crate) ip: Option<IpAddr>,
 }
 
 impl KeyBy {
-    /// Checked, from names; if there are none given, the caller. Whoever lacks one of them is
-    /// not counted if they are `optional`, else by whatever the caller is known by.
+    /// Creates it from the names of dimensions, and rejects invalid names. Without `names`, returns
+    /// [`KeyBy::Caller`]. If `optional`, callers that lack a dimension are not counted.
     pub(super) fn new(names: Option<&[String]>, optional: bool) -> Result<Self, ValidationError> {
         let Some(names) = names else {
             return Ok(Self::Caller);
@@ -68,12 +69,12 @@ impl KeyBy {
         })
     }
 
-    /// Whether the whole instance shares one counter.
-    pub(super) fn is_everybody(&self) -> bool {
+    /// Returns whether all requests share one counter.
+    pub(super) fn is_shared_by_all(&self) -> bool {
         matches!(self, Self::Dimensions { names, .. } if names.is_empty())
     }
 
-    /// Whose counters are meant; `None` if the caller is not counted.
+    /// Returns the subject whose counter is charged. `None` if the caller is not counted.
     #[inline]
     pub(crate) fn subject<'a>(&'a self, caller: &Caller<'a>) -> Option<Subject<'a>> {
         match self {
@@ -84,12 +85,12 @@ impl KeyBy {
         }
     }
 
-    /// Whether some callers are not counted.
+    /// Returns whether callers that lack a dimension are not counted.
     pub(super) const fn is_optional(&self) -> bool {
         matches!(self, Self::Dimensions { optional: true, .. })
     }
 
-    /// Whether there is such a subject.
+    /// Returns whether the caller is counted.
     pub(crate) fn applies<'a>(&'a self, caller: &Caller<'a>) -> bool {
         match self {
             Self::Dimensions { names, .. } if self.is_optional() => has_all(names, caller),
@@ -97,7 +98,7 @@ impl KeyBy {
         }
     }
 
-    /// The first dimension that the caller would need and does not have.
+    /// Returns the first dimension that the caller lacks.
     pub(super) fn lacking<'a>(&'a self, caller: &Caller<'a>) -> Option<&'a str> {
         let Self::Dimensions { names, .. } = self else {
             return None;
@@ -106,7 +107,8 @@ impl KeyBy {
         names.find(|name| caller.value_or_address(name).is_none())
     }
 
-    /// Who that is, as policy strings say it: `user`, `ip`, `group+user`, `all`.
+    /// Returns the dimensions of the [subject](Self::subject), as in policy strings: `user`, `ip`,
+    /// `group+user`, `all`.
     #[inline]
     pub(crate) fn who<'a>(&'a self, caller: &Caller<'a>) -> &'a str {
         match self {
@@ -129,7 +131,7 @@ fn has_all<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> bool {
         .all(|name| caller.value_or_address(name).is_some())
 }
 
-/// On its own, so that the usual case, which is short, is put where it is asked for.
+/// Not inlined, so that the short and more frequent [`KeyBy::Caller`] can be inlined.
 #[inline(never)]
 fn subject_or_caller<'a>(
     names: &'a [Box<str>],
@@ -149,8 +151,8 @@ fn subject_of<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> Option<Subject<
         [only] => caller.value_or_address(only).map(Subject::named),
         several => {
             let mut dimensions = [("", Value::Number(0)); MAX_DIMENSIONS];
-            for (place, name) in dimensions.iter_mut().zip(several) {
-                *place = caller.value_or_address(name)?;
+            for (slot, name) in dimensions.iter_mut().zip(several) {
+                *slot = caller.value_or_address(name)?;
             }
             Subject::from_dimensions(&dimensions[..several.len()]).ok()
         }
@@ -158,7 +160,7 @@ fn subject_of<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> Option<Subject<
 }
 
 impl<'a> Caller<'a> {
-    /// Stands in for the address of those who have none: all of them share it.
+    /// Value in place of the client IP if it is unknown. All such callers share one counter.
     const UNKNOWN: Value<'static> = Value::Text("unknown");
 
     #[inline]
@@ -166,7 +168,7 @@ impl<'a> Caller<'a> {
         self.ip.map_or(Self::UNKNOWN, Value::Address)
     }
 
-    /// Whom rules count that do not say otherwise.
+    /// Returns the subject for rules with [`KeyBy::Caller`].
     #[inline]
     pub(crate) fn known_by(&self) -> Subject<'a> {
         match self.identity.and_then(Identity::counter_key) {
@@ -175,7 +177,8 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Everything that a limit can be set for at run time: the caller, then each dimension.
+    /// Returns the subjects that an override can be set for: the caller, each dimension, the client
+    /// IP.
     pub(crate) fn subjects(&self) -> impl Iterator<Item = Subject<'a>> {
         let dimensions = self.identity.into_iter().flat_map(Identity::dimensions);
         let named = dimensions.map(|(name, value)| Subject::named((name, Value::Text(value))));
@@ -185,19 +188,19 @@ impl<'a> Caller<'a> {
             .chain([address])
     }
 
-    /// What the caller is known by.
+    /// Returns the name of the dimension in [`known_by`](Self::known_by).
     fn who(&self) -> &'a str {
         let primary = self.identity.and_then(Identity::primary);
         primary.map_or(Identity::IP, |(name, _)| name)
     }
 
-    /// Whether the caller has the plan of authenticated callers.
+    /// Returns whether the plan for authenticated callers applies.
     #[inline]
     pub(crate) fn is_authenticated(&self) -> bool {
         self.identity.is_some_and(Identity::is_authenticated)
     }
 
-    /// A dimension, by the name that counters know it by, and its value.
+    /// Returns the value of a dimension, with the name that keys of counters use for it.
     fn value(&self, dimension: &'a str) -> Option<(&'a str, Value<'a>)> {
         if dimension == Identity::IP {
             return Some((dimension, self.address()));
@@ -206,7 +209,7 @@ impl<'a> Caller<'a> {
         Some((name, Value::Text(value)))
     }
 
-    /// One dimension; for users who are none, the address.
+    /// Returns the value of a dimension, or the client IP in place of a missing `user`.
     fn value_or_address(&self, dimension: &'a str) -> Option<(&'a str, Value<'a>)> {
         match self.value(dimension) {
             None if dimension == Identity::USER => Some((Identity::IP, self.address())),

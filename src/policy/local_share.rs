@@ -1,15 +1,15 @@
-//! How much of a limit one process may admit on its own.
+//! Share of a limit that one process may admit while the store is unavailable.
 
 use crate::quota::Quota;
 
-/// A share above nothing and up to the whole, in millionths.
+/// Share of a limit, above 0 and at most 1, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LocalShare(u32);
 
 impl LocalShare {
     const WHOLE: u32 = 1_000_000;
 
-    /// What is not above nothing is the smallest there is, what is above the whole is the whole.
+    /// Rounds to millionths, and clamps to the allowed range.
     pub(super) fn new(share: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -20,7 +20,8 @@ impl LocalShare {
         Self(millionths.clamp(1, Self::WHOLE))
     }
 
-    /// That much of a quota, rounded down, but one at least. What counts nothing stays as it is.
+    /// Returns this share of a quota, rounded down, at least 1. `blocked` and `unlimited` are
+    /// returned unchanged.
     pub(super) fn of(self, quota: &Quota) -> Quota {
         if quota.counts_nothing() {
             return *quota;
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_rounded_down_and_never_nothing() {
+    fn share_is_rounded_down_and_at_least_one() {
         for (quota, share, expected) in [
             ("100/1m", 0.25, "25/1m"),
             ("10/1m", 0.333, "3/1m"),

@@ -22,7 +22,7 @@
 //!
 //! # Which rules count a request
 //!
-//! 1. Is it exempt? Then none.
+//! 1. None, if the request is exempt.
 //! 2. The rule of its endpoint: the endpoint's own quotas, or else those of its category. (Both,
 //!    if the category has [`stack(true)`](Rule::stack).)
 //! 3. The global rule: [`authenticated`](PolicyBuilder::authenticated) per caller, or
@@ -30,7 +30,7 @@
 //!    [`global(false)`](Rule::global).
 //! 4. Every always-on [`rule`](PolicyBuilder::rule).
 //!
-//! All their quotas are decided at one instant: all are charged, or none. What matches no
+//! All their quotas are decided at one instant: all are charged, or none. A request that matches no
 //! endpoint, such as a scan that gets a 404, counts on the caller's global rule.
 //!
 //! # CORS preflights
@@ -53,11 +53,10 @@
 //! those of dry runs.
 //!
 //! [`maintenance_until`](PolicyBuilder::maintenance_until) switches all limits off for a while.
-//! That, and who is exempt by role or by name, leaves an event for the audit (target
+//! Requests that are exempt by maintenance, by role or by subject are logged for the audit (target
 //! `tollgate::audit`).
 //!
-//! A limit for one subject is set while the service runs, by an
-//! [`Override`](crate::Override).
+//! An [`Override`](crate::Override) sets a limit for one subject at run time.
 //!
 //! # Which endpoint a request has
 //!
@@ -71,16 +70,15 @@
 //! guide](crate::docs::security#paths-with-several-readings) has the details and the limits.
 //!
 //! A rule can also be for a part of what one handler serves, such as `POST /v1/auth/login` where
-//! the router only knows `/v1/{service}/{action}`. In `Router::layer`, the rules of the pattern
+//! the router has only `/v1/{service}/{action}`. In `Router::layer`, the rules of the pattern
 //! and of the path as it is written are charged. `log%69n` is another path there, although the
 //! handler decodes it to `login`: give such a handler a route of its own.
 //!
 //! # Why a request is counted as it is
 //!
-//! [`Policy::explain`] says of any request which rules count it, whose counters, with which
-//! numbers, and why others do not; [`Policy::overview`] what the policy says altogether, and what
-//! in it is hardly what anybody wanted. The program [`tollgate`](crate::docs::command_line) does
-//! both for policy files.
+//! [`Policy::explain`] returns the rules that count a request, with quotas and counters, and why
+//! other rules do not. [`Policy::overview`] returns all rules of the policy, and warnings about
+//! probable mistakes. The program [`tollgate`](crate::docs::command_line) does both for policy files.
 
 mod about;
 mod builder;
@@ -139,7 +137,7 @@ pub use self::rule::{IntoRule, OnStoreFailure, Rule};
 pub use self::tiers::Tiers;
 pub(crate) use self::tiers::{TierOf, TierTable};
 
-/// All rules together, checked and compiled; see [the module](self).
+/// Compiled set of all rules; see [the module](self).
 pub struct Policy {
     tiers: TierTable,
     quotas: Box<[CompiledQuota]>,
@@ -183,12 +181,12 @@ pub(crate) struct RuleSettings {
 }
 
 impl Policy {
-    /// A policy with settings.
+    /// Returns a builder without rules.
     pub fn builder() -> PolicyBuilder {
         PolicyBuilder::default()
     }
 
-    /// Whether a request is exempt by where it comes from, or by what it says of itself.
+    /// Returns why a request is exempt by its client IP or by its head, if it is.
     #[inline]
     pub(crate) fn exempts(&self, head: &RequestHead<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
         self.exempt.by_head(head, ip)
@@ -206,7 +204,7 @@ impl Policy {
         self.exempt.by_identity(identity?)
     }
 
-    /// Whether it matters which route a request took.
+    /// Returns whether the policy has endpoints or exempt routes.
     #[inline]
     pub(crate) const fn has_routes(&self) -> bool {
         !self.routes.is_empty()
@@ -235,7 +233,7 @@ impl Policy {
         &self.rules
     }
 
-    /// The routes of its endpoints by number; at last `*`, for what matches none.
+    /// Returns the routes of the endpoints by index. The last is `*`, for requests that match none.
     pub(crate) fn endpoint_names(&self) -> impl Iterator<Item = &str> {
         let routes = self.about.endpoints.iter();
         routes.map(|endpoint| &*endpoint.route).chain(["*"])
@@ -245,12 +243,12 @@ impl Policy {
         &self.tiers
     }
 
-    /// How much of a quota one process may admit on its own.
+    /// Returns the part of a quota that one process may admit while the store is unavailable.
     pub(crate) fn local_share_of(&self, quota: &Quota) -> Quota {
         self.local_share.of(quota)
     }
 
-    /// Whether a warning is due.
+    /// Returns whether the usage has reached the share set by [`PolicyBuilder::warn_at`].
     #[inline]
     pub(crate) fn warns(&self, usage: &Usage) -> bool {
         let (used, limit) = (u128::from(usage.used()), u128::from(usage.limit()));
@@ -259,7 +257,7 @@ impl Policy {
 }
 
 impl CompiledQuota {
-    /// The quota for a tier.
+    /// Returns the quota for a tier.
     #[inline]
     pub(crate) fn quota(&self, tier: usize) -> &Quota {
         self.by_tier

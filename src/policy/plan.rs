@@ -98,7 +98,7 @@ impl Policy {
         }
     }
 
-    /// Unites the plans of several endpoints: every quota once, the most specific rules first. A
+    /// Merges the plans of several endpoints: every quota once, the most specific rules first. A
     /// quota that several of them charge keeps all its rules, and the strictest applies.
     ///
     /// Rejects the path at the first live check that does not fit into a batch, so that each check
@@ -203,7 +203,7 @@ impl Policy {
         rules.any(|rule| rule.count.includes(status))
     }
 
-    /// Returns what happens to a check while the store cannot answer: the strictest of all readings.
+    /// Returns what happens to a check while the store is unavailable: the strictest of all readings.
     pub(crate) fn on_store_failure(
         &self,
         planned: &RequestChecks,

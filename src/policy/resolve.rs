@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::plan::{PlanKind, RequestChecks};
-use super::route::{PathRejection, Readings, RouteMatch, RoutedPath, Target};
+use super::route::{PathRejection, Readings, RouteMatch, RouteTarget, RoutedPath};
 use super::{Exemption, Policy};
 use crate::batch::{Group, MAX_CHECKS};
 use crate::error::ValidationError;
@@ -37,8 +37,8 @@ impl Policy {
         }
     }
 
-    /// The endpoint that statistics and metrics name for a request: of several, the first that
-    /// the walk found. Literal segments are tried first.
+    /// Returns the endpoint that statistics and metrics name for a request: of several, the first
+    /// that the walk found. Literal segments are tried first.
     #[inline]
     pub(crate) fn endpoint_of(&self, resolved: &Resolved) -> usize {
         match resolved {
@@ -48,7 +48,7 @@ impl Policy {
         }
     }
 
-    /// All endpoints of a request. Among several, also "matches no endpoint" if a reading does.
+    /// Returns all endpoints of a request. Among several, also "matches no endpoint" if a reading does.
     pub(super) fn endpoints_of(&self, resolved: &Resolved) -> Vec<usize> {
         match resolved {
             Resolved::One(endpoint) => vec![*endpoint],
@@ -65,12 +65,13 @@ impl Policy {
         }
     }
 
-    /// Index of "matches no endpoint".
+    /// Returns the index of "matches no endpoint".
     pub(super) const fn unmatched(&self) -> usize {
         self.by_endpoint.len() - 1
     }
 
-    /// One endpoint that the global rule counts has all rules of "matches no endpoint" as well.
+    /// Replaces several readings by their only endpoint if the global rule counts it: its rules then
+    /// include those of "matches no endpoint".
     #[cold]
     fn simplified(&self, readings: Box<Readings>) -> Resolved {
         match &*readings.endpoints {
@@ -101,7 +102,8 @@ impl Policy {
     pub(super) fn check_plain_paths(&self) -> Vec<ValidationError> {
         let mut problems = Vec::new();
         for (route, target, matched) in self.routes.at_plain_paths() {
-            let (Target::Endpoint(endpoint), RouteMatch::Several(readings)) = (target, matched)
+            let (RouteTarget::Endpoint(endpoint), RouteMatch::Several(readings)) =
+                (target, matched)
             else {
                 continue;
             };
@@ -132,7 +134,7 @@ impl Policy {
         problems
     }
 
-    /// Number of quotas that can deny a request of all these endpoints.
+    /// Returns the number of quotas that can deny a request of all these endpoints.
     fn live_quotas_of(&self, endpoints: &[usize], kind: PlanKind) -> usize {
         let plans = endpoints.iter().map(|endpoint| self.plan(*endpoint, kind));
         let checks = plans.flat_map(|plan| &plan.checks);

@@ -1,4 +1,4 @@
-//! One rule, as its author says it.
+//! Rules, before they are compiled.
 
 use std::sync::Arc;
 
@@ -8,16 +8,18 @@ use crate::error::ValidationError;
 use crate::head::RequestHead;
 use crate::quota::{IntoQuota, Quota};
 
-/// What an endpoint, a category or an always-on rule allows: quotas, what they count per, which
-/// tiers get other numbers, what counts, what the denied are told.
+/// Rule of an endpoint or a category, global rule, or always-on rule.
+///
+/// A rule has quotas, the dimensions that they count per, quotas for tiers, which responses count,
+/// the cost of a request, and the message of a denial.
 ///
 /// ```
 /// use tollgate::policy::{Count, Rule};
 ///
-/// // Ten failed logins an hour from one address, whatever the caller pays.
+/// // Ten failed logins an hour per client IP, for every tier.
 /// let login = Rule::new("10/hour").name("login").per(["ip"]).scale(false).count(Count::failure());
 ///
-/// // Two windows, and numbers of their own for two tiers.
+/// // Two windows, and separate quotas for two tiers.
 /// let search = Rule::new("10/minute")
 ///     .quota("200/hour")
 ///     .tier("team", ["50/minute", "1000/hour"])
@@ -26,7 +28,7 @@ use crate::quota::{IntoQuota, Quota};
 /// # let _ = (login, search);
 /// ```
 ///
-/// Nothing is checked before the policy is built, and then everything at once.
+/// Settings are checked when the policy is built. All errors are reported together.
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -50,22 +52,23 @@ pub struct Rule {
     pub(crate) dry_run: bool,
 }
 
-/// What happens to requests while the store cannot answer.
+/// What happens to requests while the store is unavailable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnStoreFailure {
-    /// They are counted in the memory of this process until it answers again: the limits hold
-    /// for each process, not for all of them together. The default.
+    /// Requests are counted in the memory of this process. Limits then hold for each process, not
+    /// for all processes together. This is the default.
     #[default]
     Local,
-    /// They go on, uncounted.
+    /// Requests are allowed and not counted.
     Allow,
-    /// They get a 503 with `Retry-After`: for what must never go on uncounted, such as logins.
+    /// Requests get 503 with `Retry-After`. Use it for requests that must not pass uncounted, such
+    /// as logins.
     Deny,
 }
 
 impl OnStoreFailure {
-    /// What policy files call it.
+    /// Returns the name in policy files: `local`, `allow`, `deny`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,7 +78,7 @@ impl OnStoreFailure {
         }
     }
 
-    /// Orders the outcomes: the higher, the fewer requests go on.
+    /// Returns a number that orders the outcomes. A higher number allows fewer requests.
     pub(super) const fn strictness(self) -> u8 {
         match self {
             Self::Allow => 0,
@@ -86,14 +89,14 @@ impl OnStoreFailure {
 }
 
 impl Rule {
-    /// A rule with one quota.
+    /// Creates a rule with one quota.
     pub fn new(quota: impl IntoQuota) -> Self {
         Self::default().quota(quota)
     }
 
-    /// A rule that shares the counters of a category.
+    /// Creates a rule that shares the counters of a category.
     ///
-    /// Add a quota of its own with [`quota`](Rule::quota), and it replaces the category's, unless
+    /// A quota that is added with [`quota`](Rule::quota) replaces the quotas of the category, unless
     /// the category has [`stack(true)`](Rule::stack).
     pub fn in_category(category: impl Into<String>) -> Self {
         Self::default().category(category)
@@ -105,8 +108,9 @@ impl Rule {
         self
     }
 
-    /// Whether it says more than its quotas, and whom and when they are for.
-    pub(super) const fn says_terms(&self) -> bool {
+    /// Returns whether the rule sets one of the [`RuleSettings`](super::RuleSettings) that it can
+    /// take from its category.
+    pub(super) const fn has_settings(&self) -> bool {
         self.count.is_some()
             || self.cost.is_some()
             || self.message.is_some()
@@ -114,40 +118,42 @@ impl Rule {
             || self.on_store_failure.is_some()
     }
 
-    /// Whether the global rule does not count what it counts. What is only tried out replaces
-    /// nothing.
+    /// Returns whether the global rule does not count the endpoint of this rule. A dry run never
+    /// replaces the global rule.
     pub(super) const fn replaces_global(&self) -> bool {
         self.without_global && !self.dry_run
     }
 
-    /// One more quota. All must have room.
+    /// Adds a quota. A request is denied if any quota of the rule is exhausted.
     pub fn quota(mut self, quota: impl IntoQuota) -> Self {
         self.quotas.push(quota.into_quota());
         self
     }
 
-    /// The name in policy strings, headers and logs. Counters are found by it. For an endpoint
-    /// it defaults to its route.
+    /// Sets the name in policy strings, headers and logs. Default: the route. Endpoints only.
+    ///
+    /// The name is part of the keys of the counters: a rule with a new name starts with new
+    /// counters.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// What is counted per: `["ip"]`, `["tenant"]`, `["group", "user"]`, or nothing for the
-    /// whole instance. If it is not said: per caller, who is whatever the identity is known by
-    /// (mostly a user), or else the address.
+    /// Sets the dimensions to count per: `["ip"]`, `["tenant"]`, `["group", "user"]`. With `[]`, all
+    /// requests share one counter. Default: the primary dimension of the identity, usually `user`,
+    /// or the client IP of an unauthenticated caller.
     ///
-    /// A limit that can be shed by leaving something out is none, so `user` is the address of
-    /// those who are anonymous, and whoever lacks another dimension is counted per caller. Only
-    /// always-on rules do not count those who lack one: a rule for tenants is for tenants.
+    /// A caller cannot avoid a limit by leaving out a dimension. Without `user`, the client IP
+    /// counts in its place. Without another dimension, the rule counts as by default. Only always-on
+    /// rules do not count callers that lack a dimension: a rule per tenant applies to tenants.
     pub fn per<'a>(mut self, dimensions: impl IntoIterator<Item = &'a str>) -> Self {
         self.per = Some(dimensions.into_iter().map(str::to_owned).collect());
         self
     }
 
-    /// Numbers of its own for a tier, one for each quota and in the same order. They win over
-    /// the tier's multiplier. Windows stay the same, so that nobody gets a fresh one by
-    /// changing the tier.
+    /// Sets the quotas of a tier, one for each quota of the rule and in the same order. They replace
+    /// the tier's multiplier. Window and algorithm must be those of the rule, so that a caller keeps
+    /// its counter when its tier changes.
     pub fn tier<Q: IntoQuota>(
         mut self,
         name: impl Into<String>,
@@ -165,19 +171,19 @@ impl Rule {
         self
     }
 
-    /// Which responses count.
+    /// Sets which responses count. Default: [`Count::all`].
     pub fn count(mut self, count: Count) -> Self {
         self.count = Some(count);
         self
     }
 
-    /// What each request costs, instead of 1.
+    /// Sets the cost of each request. Default: `1`.
     pub fn cost(mut self, cost: u64) -> Self {
         self.cost = Some(Cost::Fixed(cost));
         self
     }
 
-    /// What a request costs, by its head.
+    /// Sets a closure that returns the cost of a request. If it panics, the cost is 1.
     ///
     /// ```
     /// # use tollgate::policy::Rule;
@@ -192,20 +198,21 @@ impl Rule {
         self
     }
 
-    /// What the denied are told, with `{limit} {used} {window} {retry_after} {retry_in}
-    /// {policy} {tier}` filled in.
+    /// Sets the message of a denial. `{limit}`, `{used}`, `{window}`, `{retry_after}`, `{retry_in}`,
+    /// `{policy}` and `{tier}` in it are replaced by their values.
     pub fn message(mut self, template: impl Into<String>) -> Self {
         self.message = Some(template.into());
         self
     }
 
-    /// What the denied could do about it, shown beside the message.
+    /// Sets a suggestion for denied callers, which is sent beside the message.
     pub fn suggestion(mut self, text: impl Into<String>) -> Self {
         self.suggestion = Some(text.into());
         self
     }
 
-    /// What happens while the store cannot answer.
+    /// Sets what happens while the store is unavailable. Default:
+    /// [`PolicyBuilder::on_store_failure`](super::PolicyBuilder::on_store_failure).
     pub fn on_store_failure(mut self, outcome: OnStoreFailure) -> Self {
         self.on_store_failure = Some(outcome);
         self
@@ -213,14 +220,14 @@ impl Rule {
 
     /// Sets whether the global rule counts this endpoint as well. Default: `true`. Endpoints only.
     ///
-    /// A [dry run](Self::dry_run) replaces nothing: the global rule counts its endpoint always.
+    /// The global rule always counts the endpoint of a [dry run](Self::dry_run).
     pub fn global(mut self, global: bool) -> Self {
         self.without_global = !global;
         self
     }
 
-    /// Tries the rule out: it counts, and tells those who watch whom it would have denied, but
-    /// denies nobody and shows in no header.
+    /// Makes the rule a dry run: it counts, and logs the requests that it would have denied, but it
+    /// never denies and is in no header.
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
@@ -234,9 +241,9 @@ impl Rule {
     }
 }
 
-/// A rule, or just its quota.
+/// Value that can be converted into a rule: a rule, or one quota.
 pub trait IntoRule {
-    /// The rule.
+    /// Converts the value.
     fn into_rule(self) -> Rule;
 }
 

@@ -1,4 +1,4 @@
-//! Subscription tiers and what they multiply by.
+//! Subscription tiers and their multipliers.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::error::{ValidationError, ValidationErrors};
 use crate::identity_types::Identity;
 use crate::quota::Quota;
 
-/// The tiers that callers can have, and by how much each multiplies quotas.
+/// Subscription tiers of a policy, with the multiplier of each.
 ///
 /// ```
 /// use tollgate::policy::Tiers;
@@ -15,8 +15,8 @@ use crate::quota::Quota;
 /// # let _ = tiers;
 /// ```
 ///
-/// A caller's tier is what the table says ([`assign`](Tiers::assign)), else what the identity
-/// says, else the default. A name that is not listed is the default tier, too.
+/// A caller has the tier that was [assigned](Tiers::assign) to it, or else the tier of its
+/// identity, or else the default tier. A tier name that is not listed means the default tier.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Tiers {
@@ -25,17 +25,18 @@ pub struct Tiers {
 }
 
 impl Default for Tiers {
-    /// One tier, `default`.
+    /// Creates one tier, `default`.
     fn default() -> Self {
         Self::new("default")
     }
 }
 
-/// More than anybody sells. Every rule has a number for each of them.
+/// Maximum number of tiers. Every quota is compiled for each tier.
 const MOST_TIERS: usize = 256;
 
 impl Tiers {
-    /// Tiers of which this is the default one; it multiplies by 1, if nothing else is said.
+    /// Creates a list with the default tier. Its multiplier is 1 unless [`tier`](Self::tier) sets
+    /// another.
     pub fn new(default: impl Into<String>) -> Self {
         Self {
             tiers: vec![(default.into(), 1.0)],
@@ -43,9 +44,9 @@ impl Tiers {
         }
     }
 
-    /// A tier and what it multiplies quotas by. Three decimals count.
+    /// Adds a tier, or sets its multiplier. Multipliers are rounded to three decimals.
     pub fn tier(mut self, name: impl Into<String>, multiplier: impl Into<f64>) -> Self {
-        // One too many is enough to know.
+        // `compile` reports the error; one tier above the maximum is enough for that.
         if self.tiers.len() > MOST_TIERS {
             return self;
         }
@@ -57,7 +58,8 @@ impl Tiers {
         self
     }
 
-    /// Gives a tier to one caller, or to all of a tenant, whatever their token says.
+    /// Assigns a tier to callers with this value of a dimension: one user, or all users of a tenant.
+    /// It replaces the tier of their identity.
     pub fn assign(
         mut self,
         dimension: impl Into<String>,
@@ -69,7 +71,7 @@ impl Tiers {
         self
     }
 
-    /// Checked and ready to be asked.
+    /// Compiles the tiers, and adds their errors to `problems`.
     pub(super) fn compile(mut self, problems: &mut ValidationErrors) -> TierTable {
         if self.tiers.len() > MOST_TIERS {
             let found = format!("more than {MOST_TIERS}");
@@ -82,9 +84,9 @@ impl Tiers {
             let scaled = multiplier * 1_000.0;
             if !(1.0..=1e9).contains(&scaled) {
                 let expected = "a number from 0.001 to 1000000";
-                let wrong = ValidationError::new("multiplier", multiplier, expected);
-                let wrong = wrong.within(&format!("tier `{name}`"));
-                problems.push(wrong.at(format!("tiers.{name}")));
+                let error = ValidationError::new("multiplier", multiplier, expected);
+                let error = error.within(&format!("tier `{name}`"));
+                problems.push(error.at(format!("tiers.{name}")));
             }
             #[expect(
                 clippy::cast_possible_truncation,
@@ -102,8 +104,8 @@ impl Tiers {
         for (dimension, value, tier) in self.assigned {
             if *dimension == *Identity::IP {
                 let expected = "a dimension of callers who are known, such as `user`";
-                let wrong = ValidationError::new("assigned dimension", dimension, expected);
-                problems.push(wrong.at("tiers.assign.ip"));
+                let error = ValidationError::new("assigned dimension", dimension, expected);
+                problems.push(error.at("tiers.assign.ip"));
                 continue;
             }
             let Some(index) = names.iter().position(|name| **name == *tier) else {
@@ -122,7 +124,7 @@ impl Tiers {
     }
 }
 
-/// The tiers of a policy, by number; 0 is the default.
+/// Compiled tiers of a policy. Tiers are referred to by index; index 0 is the default tier.
 #[derive(Debug)]
 pub(crate) struct TierTable {
     names: Box<[Box<str>]>,
@@ -130,23 +132,23 @@ pub(crate) struct TierTable {
     assigned: HashMap<Box<str>, HashMap<Box<str>, usize>>,
 }
 
-/// What is known of a caller's tier.
+/// Tier of a caller, and where it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TierOf<'i> {
-    /// The table says it.
+    /// Assigned by the policy.
     Assigned(usize),
-    /// The identity says it.
+    /// Named by the identity.
     Said(usize),
-    /// The identity says one that there is not.
+    /// The identity names a tier that the policy does not list.
     Unknown(&'i str),
-    /// Neither says any.
+    /// Neither the policy nor the identity names a tier.
     Unsaid,
-    /// Nobody is known to ask.
+    /// The caller is unauthenticated.
     Anonymous,
 }
 
 impl TierTable {
-    /// Everybody has this one of whom nothing else is known.
+    /// Index of the default tier.
     pub(crate) const DEFAULT: usize = 0;
 
     pub(crate) const fn len(&self) -> usize {
@@ -157,13 +159,13 @@ impl TierTable {
         self.names.get(index).map_or("", |name| name)
     }
 
-    /// The number of a tier.
+    /// Returns the index of a tier.
     #[inline]
     pub(crate) fn index(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| **known == *name)
     }
 
-    /// What the static table says of a caller.
+    /// Returns the tier that the policy assigns to a caller.
     #[inline]
     fn assigned(&self, identity: &Identity) -> Option<usize> {
         if self.assigned.is_empty() {
@@ -173,8 +175,8 @@ impl TierTable {
         dimensions.find_map(|(name, value)| self.assigned.get(name)?.get(value).copied())
     }
 
-    /// What is known of a caller's tier without asking anybody: what the table says, else the
-    /// identity.
+    /// Returns the tier that the policy assigns to a caller, or else the tier of its identity. Does
+    /// not call the tier resolver.
     #[inline]
     pub(crate) fn of<'i>(&self, identity: Option<&'i Identity>) -> TierOf<'i> {
         // Neither the token nor the table gives a tier to a caller without a subject.
@@ -190,14 +192,14 @@ impl TierTable {
         }
     }
 
-    /// What a tier multiplies by.
+    /// Returns the multiplier of a tier.
     pub(super) fn multiplier(&self, index: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "at most 10^9")]
         let thousandths = self.thousandths[index] as f64;
         thousandths / 1_000.0
     }
 
-    /// What a quota is for a tier.
+    /// Returns a quota multiplied for a tier, at least 1.
     pub(super) fn scale(&self, quota: &Quota, index: usize) -> Result<Quota, ValidationError> {
         let thousandths = u128::from(self.thousandths[index]);
         if quota.counts_nothing() || thousandths == 1_000 {
@@ -207,7 +209,7 @@ impl TierTable {
         quota.with_amount(u64::try_from(amount).unwrap_or(u64::MAX))
     }
 
-    /// A tier that a rule names and that there is not.
+    /// Returns the error for a tier that a rule names and the policy does not list.
     pub(super) fn unknown(&self, name: &str) -> ValidationError {
         unknown_tier(name, &self.names)
     }

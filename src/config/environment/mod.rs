@@ -1,4 +1,4 @@
-//! Variables of the environment that override parts of a file:
+//! Environment variables that override parts of a file:
 //! `TOLLGATE_GLOBAL__AUTHENTICATED=2000/hour`.
 
 mod target;
@@ -18,14 +18,14 @@ use super::tree::{
 
 const PREFIX: &str = "TOLLGATE_";
 
-/// Names which file to read, where a program asks for it; nothing of the file.
+/// Variable with the path of the policy file, which programs read. It overrides no setting.
 const RESERVED: &str = "CONFIG";
 
-/// Puts the values of variables into the tree, as if the file had said them. What names
-/// nothing, or no value that can be there, is told.
+/// Sets the values of variables in the tree, as if they were in the file. Reports variables that
+/// name no setting, and values that cannot be parsed.
 pub(super) fn apply(root: &mut ConfigNode, context: &ReadContext, report: &mut ProblemReport) {
     let mut overrides: Vec<(Vec<PathStep>, ConfigNode)> = Vec::new();
-    for variable in ours(context, report) {
+    for variable in override_variables(context, report) {
         let variable = Arc::new(variable);
         let name = &variable.name[PREFIX.len()..];
         let (steps, kind) = match find(name, root) {
@@ -36,7 +36,7 @@ pub(super) fn apply(root: &mut ConfigNode, context: &ReadContext, report: &mut P
             }
         };
         let path = path(&steps);
-        // Also if one sets a part of what the other sets.
+        // Two variables overlap also if one sets a part of the value that the other sets.
         let overlaps = |other: &[PathStep]| other.starts_with(&steps) || steps.starts_with(other);
         if let Some((_, first)) = overrides.iter().find(|(other, _)| overlaps(other)) {
             report.push(twice(&variable, &path, first));
@@ -52,28 +52,28 @@ pub(super) fn apply(root: &mut ConfigNode, context: &ReadContext, report: &mut P
             Err(problem) => report.push(problem.with_path(&path)),
         }
     }
-    // After all of them were found: names are those of the file.
+    // Set only after all look-ups, because names in variables refer to the file without overrides.
     for (steps, node) in overrides {
         put(root, &steps, node);
     }
 }
 
-/// The variables that are meant for us, by name.
-fn ours(context: &ReadContext, report: &mut ProblemReport) -> Vec<Variable> {
-    let mut ours = Vec::new();
+/// Returns the variables that override settings, sorted by name.
+fn override_variables(context: &ReadContext, report: &mut ProblemReport) -> Vec<Variable> {
+    let mut found = Vec::new();
     for (name, value) in context.variables() {
         let Some(name) = name.to_str() else {
             continue;
         };
-        let is_ours = name
+        let has_prefix = name
             .get(..PREFIX.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX));
-        if !is_ours || is_reserved(&name[PREFIX.len()..]) {
+        if !has_prefix || is_reserved(&name[PREFIX.len()..]) {
             continue;
         }
         let name = name.to_owned();
         if let Ok(value) = value.into_string() {
-            ours.push(Variable { name, value });
+            found.push(Variable { name, value });
         } else {
             let problem = ConfigProblem::new("the value is not UTF-8")
                 .with_expected("text in UTF-8")
@@ -81,11 +81,11 @@ fn ours(context: &ReadContext, report: &mut ProblemReport) -> Vec<Variable> {
             report.push(problem);
         }
     }
-    ours
+    found
 }
 
-/// What is no override: the name of the file, and what Kubernetes tells every container about
-/// a service that happens to be called `tollgate`.
+/// Returns whether a variable is no override: the path of the file, or a variable that Kubernetes
+/// sets in every container for a service with the name `tollgate`.
 fn is_reserved(rest: &str) -> bool {
     if rest.eq_ignore_ascii_case(RESERVED) {
         return true;
@@ -108,13 +108,13 @@ fn is_reserved(rest: &str) -> bool {
     rest.ends_with("SERVICE_HOST") || ends(rest)
 }
 
-/// Whether it is most likely the secret itself, where the name of another variable belongs.
+/// Returns whether the value is probably a secret, where the name of a variable is expected.
 fn is_misplaced_secret(steps: &[PathStep], variable: &Variable) -> bool {
     let names_secret = matches!(steps.last(), Some(PathStep::Key(key)) if key == "secret_env");
     names_secret && !is_variable_name(variable.value.trim())
 }
 
-/// The way to what a variable sets.
+/// Returns the path of the setting that a variable sets.
 fn path(steps: &[PathStep]) -> ConfigPath {
     steps
         .iter()
@@ -124,7 +124,7 @@ fn path(steps: &[PathStep]) -> ConfigPath {
         })
 }
 
-/// Sets the value there, in tables that are made where the file has none.
+/// Sets the value at a path, and creates the tables on the way that the file does not have.
 fn put(node: &mut ConfigNode, steps: &[PathStep], value: ConfigNode) {
     let Some((step, rest)) = steps.split_first() else {
         *node = value;
@@ -150,12 +150,13 @@ fn put(node: &mut ConfigNode, steps: &[PathStep], value: ConfigNode) {
             });
             put(&mut table.entries[at].1, rest, value);
         }
-        // The file has something else there, which the check tells.
+        // The file has a value of another kind there, which the check reports.
         _ => {}
     }
 }
 
-/// A variable that names nothing. Its value is not shown: nobody knows what it is.
+/// Returns the problem of a variable that names no setting. Its value is not shown, because it may
+/// be a secret.
 fn unknown(variable: &Variable, missing: UnknownVariable) -> ConfigProblem {
     let help = missing.meant.or_else(|| {
         let meant = known_as(&variable.name[PREFIX.len()..])?;
@@ -177,7 +178,7 @@ fn twice(variable: &Arc<Variable>, path: &ConfigPath, first: &ConfigNode) -> Con
         .with_other(first.span.clone(), "the other one")
 }
 
-/// A key whose variable is written like this but for underscores.
+/// Returns the variable of a key that differs from this name only in underscores.
 fn known_as(rest: &str) -> Option<String> {
     let squeezed = |text: &str| plain(text).replace('_', "");
     let written = squeezed(rest);
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kubernetes_says_is_not_for_us() {
+    fn path_of_the_file_and_kubernetes_service_variables_are_reserved() {
         for name in [
             "CONFIG",
             "PORT",

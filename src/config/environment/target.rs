@@ -1,28 +1,28 @@
-//! Which part of a file a variable names.
+//! Finds the setting that an environment variable names.
 
 use crate::config::suggest::{nearest, plain};
 use crate::config::table::{FILE, QUOTA, RULE, TableSpec, ValueKind, is_quota_table};
 use crate::config::tree::{ConfigNode, ConfigValue, Setting};
 
-/// A part of the way from the root to a value.
+/// One step of the path from the root to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathStep {
     Key(String),
     Item(usize),
 }
 
-/// Why a variable names nothing.
+/// Why a variable names no setting.
 pub(super) struct UnknownVariable {
     pub(super) message: String,
     pub(super) expected: String,
     pub(super) meant: Option<String>,
 }
 
-/// What a name such as `CATEGORIES__SECRETS__LIMIT` leads to, and what can be there.
+/// Finds the setting that a name such as `CATEGORIES__SECRETS__LIMIT` refers to. Returns its path
+/// and the kind of value that it takes.
 ///
-/// Keys of the file are found whatever their case, and `_` stands for whatever in them is
-/// neither letter nor digit. Keys that the file's author has chosen have to be there, as have
-/// items of lists.
+/// Case is ignored, and `_` matches every character that is neither letter nor digit. Keys that the
+/// author of the file has chosen, and items of lists, must exist in the file.
 pub(super) fn find(
     name: &str,
     root: &ConfigNode,
@@ -31,7 +31,7 @@ pub(super) fn find(
         setting: Some(Setting::root(root)),
         kind: ValueKind::Table(&FILE),
         steps: Vec::new(),
-        said: String::new(),
+        prefix: String::new(),
     };
     for part in name.split("__") {
         here = here.step(part)?;
@@ -40,13 +40,13 @@ pub(super) fn find(
         ValueKind::Table(table) => {
             let keys = table.names().into_iter();
             Err(UnknownVariable {
-                message: format!("`{}` is a table", here.said),
+                message: format!("`{}` is a table", here.prefix),
                 expected: format!("one of its keys: {}", listed(keys)),
                 meant: None,
             })
         }
         ValueKind::Tables(_) => Err(UnknownVariable {
-            message: format!("`{}` is a list of tables", here.said),
+            message: format!("`{}` is a list of tables", here.prefix),
             expected: "a number or a name, and a key".to_owned(),
             meant: None,
         }),
@@ -54,14 +54,14 @@ pub(super) fn find(
     }
 }
 
-/// On the way.
+/// State of the look-up, after some parts of the name.
 struct VariableLookup<'a> {
-    /// What the file has here, if it has.
+    /// The value that the file has here.
     setting: Option<Setting<'a>>,
     kind: ValueKind,
     steps: Vec<PathStep>,
-    /// What was gone so far, as it was written.
-    said: String,
+    /// The parts of the name so far, as they are written.
+    prefix: String,
 }
 
 impl<'a> VariableLookup<'a> {
@@ -81,8 +81,8 @@ impl<'a> VariableLookup<'a> {
             ValueKind::Choices(choices) => self.item(part, ValueKind::Choice(choices)),
             ValueKind::Outcomes => self.item(part, ValueKind::Outcomes),
             _ => Err(UnknownVariable {
-                message: format!("`{}` has no parts", self.said),
-                expected: format!("nothing after `{}`", self.said),
+                message: format!("`{}` has no parts", self.prefix),
+                expected: format!("nothing after `{}`", self.prefix),
                 meant: None,
             }),
         }
@@ -99,16 +99,16 @@ impl<'a> VariableLookup<'a> {
             PathStep::Key(name) => setting.get(name),
             PathStep::Item(index) => setting.item(*index),
         });
-        if !self.said.is_empty() {
-            self.said.push_str("__");
+        if !self.prefix.is_empty() {
+            self.prefix.push_str("__");
         }
-        self.said.push_str(part);
+        self.prefix.push_str(part);
         self.steps.push(step);
         self.kind = kind;
         self
     }
 
-    /// A key of a table: one with a meaning, or one that the file has.
+    /// Follows a key of a table: a fixed key, or a chosen key that the file has.
     fn key(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
         let written = plain(part);
         let keys = table.keys().filter(|key| !key.key.starts_with('$'));
@@ -137,7 +137,7 @@ impl<'a> VariableLookup<'a> {
         }
     }
 
-    /// A table in a list, by its number, or by the name that it has.
+    /// Follows a table in a list, by its index or its name.
     fn table_in_list(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
         let items: Vec<Setting<'_>> = self.setting.iter().flat_map(Setting::items).collect();
         let names: Vec<Option<&str>> = items.iter().map(|item| item.get("name")?.text()).collect();
@@ -173,7 +173,7 @@ impl<'a> VariableLookup<'a> {
         })
     }
 
-    /// An item of a list, by its number.
+    /// Follows an item of a list, by its index.
     fn item(self, part: &str, kind: ValueKind) -> Result<Self, UnknownVariable> {
         let count = match self.setting.as_ref().map(|setting| &setting.node.value) {
             Some(ConfigValue::List(items)) => items.len(),
@@ -196,9 +196,9 @@ impl<'a> VariableLookup<'a> {
     }
 
     fn missing(&self, part: &str, noun: &str, names: &[&str]) -> UnknownVariable {
-        let span = match self.said.as_str() {
+        let span = match self.prefix.as_str() {
             "" => String::new(),
-            said => format!(" in `{said}`"),
+            prefix => format!(" in `{prefix}`"),
         };
         UnknownVariable {
             message: format!("there is no {noun} `{part}`{span}"),
@@ -217,7 +217,7 @@ fn ambiguous(part: &str, one: &str, other: &str) -> UnknownVariable {
     }
 }
 
-/// A few names, as variables have them.
+/// Lists some names, in the spelling of variables.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     const MOST: usize = 20;
     let all: Vec<String> = names

@@ -1,4 +1,4 @@
-//! What a variable's text is, where it is put.
+//! Parses the text of an environment variable as the value of a setting.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::config::syntax;
 use crate::config::table::ValueKind;
 use crate::config::tree::{ConfigNode, ConfigValue, SourceSpan, Variable};
 
-/// The value, as far as the text can be one. What it is not is told by the check, as if the
-/// file had said it.
+/// Parses the value of a variable for a setting of this kind. A value of another kind is returned
+/// as text, and the check reports it like a value of the file.
 pub(super) fn read(
     variable: &Arc<Variable>,
     kind: ValueKind,
@@ -52,7 +52,7 @@ pub(super) fn read(
     Ok(ConfigNode { span, value })
 }
 
-/// `a, b, c`
+/// Splits a list such as `a, b, c`.
 fn list(text: &str, span: &SourceSpan) -> ConfigValue {
     let items = text.split(',').map(|item| ConfigNode {
         span: span.clone(),
@@ -61,7 +61,7 @@ fn list(text: &str, span: &SourceSpan) -> ConfigValue {
     ConfigValue::List(items.collect())
 }
 
-/// The value, with everything in it at the place of the variable.
+/// Returns the value with the span of the variable on all its parts.
 fn moved(node: ConfigNode, span: &SourceSpan) -> ConfigNode {
     let value = match node.value {
         ConfigValue::List(items) => {

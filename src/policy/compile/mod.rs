@@ -1,4 +1,4 @@
-//! From what was said to what is asked on every request.
+//! Compiles a policy from its builder.
 
 mod plan;
 mod rule;
@@ -6,13 +6,13 @@ mod rule;
 use std::collections::HashMap;
 
 use self::plan::PlanKey;
-use self::rule::{CompiledRule, Place};
+use self::rule::{CompiledRule, RuleLocation};
 use super::about::{About, RuleAbout, RuleKind};
 use super::builder::PolicyBuilder;
 use super::key_by::KeyBy;
 use super::local_share::LocalShare;
 use super::preflight::Preflight;
-use super::route::{Route, Routes, Target};
+use super::route::{Route, RouteTarget, Routes};
 use super::rule::{OnStoreFailure, Rule};
 use super::tiers::TierTable;
 use super::{CompiledQuota, Plan, Policy, RuleSettings};
@@ -20,6 +20,8 @@ use crate::error::{ValidationError, ValidationErrors};
 use crate::identity_types::Identity;
 use crate::quota::Quota;
 
+/// Compiles a policy. `problems` are the errors that the builder has found; all errors are returned
+/// together.
 pub(super) fn compile(
     builder: PolicyBuilder,
     mut problems: ValidationErrors,
@@ -41,8 +43,8 @@ pub(super) fn compile(
     let globals = compiler.globals(builder.authenticated, builder.anonymous);
     let mut categories: HashMap<String, (Rule, CompiledRule)> = HashMap::new();
     for (name, rule) in builder.categories {
-        let place = Place::new(&name, format!("categories.{name}"));
-        let category = compiler.rule(&place, &rule, RuleKind::Category);
+        let location = RuleLocation::new(&name, format!("categories.{name}"));
+        let category = compiler.rule(&location, &rule, RuleKind::Category);
         categories.insert(name, (rule, category));
     }
     let always = compiler.always_on(&builder.rules);
@@ -55,24 +57,24 @@ pub(super) fn compile(
 
     let (mut routes, mut by_endpoint, mut endpoints) = (Vec::new(), Vec::new(), Vec::new());
     for (index, (text, rule)) in builder.endpoints.iter().enumerate() {
-        let place = Place::new(text, format!("endpoints[{index}]"));
-        let path = format!("{}.route", place.path);
-        let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
+        let location = RuleLocation::new(text, format!("endpoints[{index}]"));
+        let path = format!("{}.route", location.path);
+        let route = Route::parse(text).map_err(|error| error.at(&*path));
         let Some(route) = compiler.problems.note(route) else {
             continue;
         };
-        let own = compiler.endpoint(&place, &route, rule, &categories);
+        let own = compiler.endpoint(&location, &route, rule, &categories);
         endpoints.push(compiler.about_endpoint(&route, rule, &own, &categories));
-        routes.push((route, Target::Endpoint(by_endpoint.len()), path));
-        by_endpoint.push(compiler.plans(&place, &own, rule.replaces_global(), &shared));
+        routes.push((route, RouteTarget::Endpoint(by_endpoint.len()), path));
+        by_endpoint.push(compiler.plans(&location, &own, rule.replaces_global(), &shared));
     }
-    let unmatched = Place::new("what matches no endpoint", "global");
+    let unmatched = RuleLocation::new("what matches no endpoint", "global");
     by_endpoint.push(compiler.plans(&unmatched, &[], false, &shared));
     for (index, text) in builder.exempt_routes.iter().enumerate() {
         let path = format!("exempt.routes[{index}]");
-        let route = Route::parse(text).map_err(|wrong| wrong.at(&*path));
+        let route = Route::parse(text).map_err(|error| error.at(&*path));
         if let Some(route) = compiler.problems.note(route) {
-            routes.push((route, Target::Exempt(index), path));
+            routes.push((route, RouteTarget::Exempt(index), path));
         }
     }
 
@@ -86,8 +88,8 @@ pub(super) fn compile(
         about_rules,
         ..
     } = compiler;
-    let routes = Routes::compile(routes).unwrap_or_else(|wrong| {
-        for problem in wrong {
+    let routes = Routes::compile(routes).unwrap_or_else(|errors| {
+        for problem in errors {
             problems.push(problem);
         }
         Routes::default()
@@ -120,7 +122,7 @@ pub(super) fn compile(
     checked(policy, problems)
 }
 
-/// Checks what only a compiled policy shows, if nothing else is wrong with it.
+/// Runs the checks that need a compiled policy. They are skipped if there are other errors.
 fn checked(policy: Policy, mut problems: ValidationErrors) -> Result<Policy, ValidationErrors> {
     if problems.iter().len() == 0 {
         for problem in policy.check_plain_paths() {
@@ -144,6 +146,7 @@ struct SharedRules<'a> {
     always: &'a [CompiledRule],
 }
 
+/// State while a policy is compiled.
 struct Compiler<'t> {
     tiers: &'t TierTable,
     on_store_failure: OnStoreFailure,
@@ -173,8 +176,8 @@ impl Compiler<'_> {
             let mut rule = rule?;
             rule.unscaled |= unscaled;
             self.names.remove(GLOBAL_NAME);
-            let place = Place::new(GLOBAL_NAME, path);
-            Some(self.rule(&place, &rule, RuleKind::Global))
+            let location = RuleLocation::new(GLOBAL_NAME, path);
+            Some(self.rule(&location, &rule, RuleKind::Global))
         };
         // A caller must not get more by leaving out its token.
         let (anonymous, path) = match anonymous {
@@ -196,12 +199,12 @@ impl Compiler<'_> {
         if preflight == Preflight::Count {
             return None;
         }
-        let place = Place::new(PREFLIGHT_NAME, "global.preflight");
+        let location = RuleLocation::new(PREFLIGHT_NAME, "global.preflight");
         let quota = quota.unwrap_or_else(|| Quota::per_minute(600));
-        let quota = quota.map_err(|wrong| wrong.at("global.preflight_quota"));
+        let quota = quota.map_err(|error| error.at("global.preflight_quota"));
         let quota = self.problems.note(quota)?;
         let rule = Rule::new(quota).per([Identity::IP]).scale(false);
-        Some(self.rule(&place, &rule, RuleKind::Preflight))
+        Some(self.rule(&location, &rule, RuleKind::Preflight))
     }
 
     /// Reports more rules or quotas than a [`PlannedCheck`](super::PlannedCheck) can refer to.
@@ -216,7 +219,8 @@ impl Compiler<'_> {
     }
 }
 
-/// An index of a planned check. What does not fit is reported by [`Compiler::check_indexes`].
+/// Converts an index for a planned check. [`Compiler::check_indexes`] reports indexes that do not
+/// fit.
 fn index(index: usize) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }

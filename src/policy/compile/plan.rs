@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::rule::{CompiledRule, Place};
+use super::rule::{CompiledRule, RuleLocation};
 use super::{Compiler, SharedRules, index};
 use crate::batch::{Group, MAX_BATCH, MAX_CHECKS};
 use crate::error::ValidationError;
@@ -15,7 +15,7 @@ impl Compiler<'_> {
     /// Returns the rules of an endpoint: its own, its category's, or both.
     pub(super) fn endpoint(
         &mut self,
-        place: &Place<'_>,
+        location: &RuleLocation<'_>,
         route: &Route,
         rule: &Rule,
         categories: &HashMap<String, (Rule, CompiledRule)>,
@@ -25,16 +25,16 @@ impl Compiler<'_> {
             let known = categories.get(name);
             if known.is_none() {
                 let problem = unknown_category(name, categories);
-                self.problems.push(place.problem("category", problem));
+                self.problems.push(location.problem("category", problem));
             }
             known
         });
         if !rule.quotas.is_empty() || rule.category.is_none() {
             let name = rule.name.clone().unwrap_or_else(|| route.name());
-            let named = Place::new(&name, &*place.path);
+            let named = RuleLocation::new(&name, &*location.path);
             groups.push(self.rule(&named, rule, RuleKind::Endpoint));
         } else {
-            self.refuse_own(place, rule);
+            self.reject_own(location, rule);
         }
         // A dry run replaces nothing.
         let replaces = groups.iter().any(|own| !own.dry_run);
@@ -43,13 +43,13 @@ impl Compiler<'_> {
         {
             let name = rule.category.as_deref().unwrap_or_default();
             let path = match rule.message {
-                Some(_) => place.path.clone(),
+                Some(_) => location.path.clone(),
                 None => format!("categories.{name}"),
             };
-            // Nor do its settings apply to the category.
+            // The settings of a dry run do not apply to the category.
             let is_dry_run = groups.iter().any(|own| own.dry_run);
-            let settings = if rule.says_terms() && !is_dry_run {
-                self.settings(&Place::new(name, path), rule, Some(category))
+            let settings = if rule.has_settings() && !is_dry_run {
+                self.settings(&RuleLocation::new(name, path), rule, Some(category))
             } else {
                 group.settings
             };
@@ -82,7 +82,7 @@ impl Compiler<'_> {
     }
 
     /// Reports settings of an endpoint that only its category can have, because it shares its counters.
-    fn refuse_own(&mut self, place: &Place<'_>, rule: &Rule) {
+    fn reject_own(&mut self, location: &RuleLocation<'_>, rule: &Rule) {
         let on_category = "this on the category, or a quota of its own";
         let shared = "this on the category, whose counters are shared";
         let per = rule.per.as_ref().map(|names| names.join(", "));
@@ -108,7 +108,7 @@ impl Compiler<'_> {
                 "no name without a quota of its own",
             ),
         ] {
-            self.refuse(place, setting, expected);
+            self.reject(location, setting, expected);
         }
     }
 
@@ -116,11 +116,11 @@ impl Compiler<'_> {
     pub(super) fn always_on(&mut self, rules: &[(String, Rule)]) -> Vec<CompiledRule> {
         let mut always = Vec::with_capacity(rules.len());
         for (index, (name, rule)) in rules.iter().enumerate() {
-            let place = Place::new(name, format!("rules[{index}]"));
-            always.push(self.rule(&place, rule, RuleKind::AlwaysOn));
+            let location = RuleLocation::new(name, format!("rules[{index}]"));
+            always.push(self.rule(&location, rule, RuleKind::AlwaysOn));
         }
-        let in_force = always.iter().filter(|group| !group.dry_run);
-        let quotas: usize = in_force.map(|group| group.quotas.len()).sum();
+        let live = always.iter().filter(|group| !group.dry_run);
+        let quotas: usize = live.map(|group| group.quotas.len()).sum();
         if quotas > MAX_CHECKS {
             let expected = format!("at most {MAX_CHECKS}, which count every request");
             let problem = ValidationError::new("number of quotas", quotas, expected);
@@ -134,7 +134,7 @@ impl Compiler<'_> {
     /// [`PlanKind`].
     pub(super) fn plans(
         &mut self,
-        place: &Place<'_>,
+        location: &RuleLocation<'_>,
         own: &[CompiledRule],
         without_global: bool,
         shared: &SharedRules<'_>,
@@ -157,19 +157,19 @@ impl Compiler<'_> {
         preflight.extend(dry_run.cloned());
         let problems = self.problems.iter().len();
         let recorded = recorded.filter(|_| shared.preflight.is_some());
-        let ordinary = self.plan(place, &ordinary, None, true);
-        let authenticated = self.plan(place, &with(authenticated), None, true);
-        // The same problem is not reported again with one more quota.
+        let ordinary = self.plan(location, &ordinary, None, true);
+        let authenticated = self.plan(location, &with(authenticated), None, true);
+        // If the ordinary plan has too many quotas, the preflight plan would repeat the error.
         let is_right = self.problems.iter().len() == problems;
-        let preflight = self.plan(place, &preflight, recorded, is_right);
+        let preflight = self.plan(location, &preflight, recorded, is_right);
         [ordinary, authenticated, preflight]
     }
 
-    /// Returns the index of the plan that consists of these rules. `is_checked` tells whether too many
-    /// quotas are reported.
+    /// Returns the index of the plan that consists of these rules. If `is_checked`, too many quotas
+    /// are reported.
     fn plan(
         &mut self,
-        place: &Place<'_>,
+        location: &RuleLocation<'_>,
         rules: &[CompiledRule],
         recorded: Option<&CompiledRule>,
         is_checked: bool,
@@ -191,7 +191,7 @@ impl Compiler<'_> {
             .flat_map(|(rule, group)| self.checks_of(rule, group))
             .collect();
         if is_checked {
-            self.check_numbers(place, &checks);
+            self.check_numbers(location, &checks);
         }
         let recorded: Vec<PlannedCheck> = recorded
             .into_iter()
@@ -230,10 +230,10 @@ impl Compiler<'_> {
     }
 
     /// Reports a plan whose checks do not fit into a batch.
-    fn check_numbers(&mut self, place: &Place<'_>, checks: &[PlannedCheck]) {
+    fn check_numbers(&mut self, location: &RuleLocation<'_>, checks: &[PlannedCheck]) {
         let mut report = |name, found: usize, expected: String| {
             let problem = ValidationError::new(name, found, expected);
-            let problem = problem.within(place.name).at(&*place.path);
+            let problem = problem.within(location.name).at(&*location.path);
             if !self.problems.iter().any(|known| *known == problem) {
                 self.problems.push(problem);
             }
@@ -259,7 +259,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a plan consists of: the first quota and the settings of each rule.
+/// Content of a plan: the first quota and the settings of each rule.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
     rules: Vec<(usize, usize)>,
@@ -270,7 +270,7 @@ fn unknown_category(
     name: &str,
     categories: &HashMap<String, (Rule, CompiledRule)>,
 ) -> ValidationError {
-    /// More would say nothing to anybody, again for each endpoint.
+    /// Longest list of categories in a message, which is repeated for each endpoint.
     const MOST: usize = 20;
 
     let expected = match categories.len() {

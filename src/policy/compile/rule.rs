@@ -1,4 +1,4 @@
-//! One rule, compiled: its quotas for each tier, and its settings.
+//! Compiles one rule: its quotas for each tier, and its settings.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::policy::rule::Rule;
 use crate::policy::{CompiledQuota, RuleSettings};
 use crate::quota::Quota;
 
-/// Where a rule is: its name for people, and its path in a policy file.
-pub(super) struct Place<'a> {
+/// Name of a rule in messages, and its path in a policy file.
+pub(super) struct RuleLocation<'a> {
     pub(super) name: &'a str,
     pub(super) path: String,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RuleLocation<'a> {
     pub(super) fn new(name: &'a str, path: impl Into<String>) -> Self {
         Self {
             name,
@@ -25,10 +25,10 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A problem with one of its settings.
-    pub(super) fn problem(&self, key: &str, wrong: ValidationError) -> ValidationError {
+    /// Returns an error of one setting of the rule, with name and path.
+    pub(super) fn problem(&self, key: &str, error: ValidationError) -> ValidationError {
         let path = format!("{}.{key}", self.path);
-        wrong.within(self.name).at(path)
+        error.within(self.name).at(path)
     }
 }
 
@@ -45,20 +45,25 @@ pub(super) struct CompiledRule {
 
 impl Compiler<'_> {
     /// Reports a setting of a rule that has no effect there.
-    pub(super) fn refuse(
+    pub(super) fn reject(
         &mut self,
-        place: &Place<'_>,
-        (wrong, key, value): (bool, &'static str, &str),
+        location: &RuleLocation<'_>,
+        (is_rejected, key, value): (bool, &'static str, &str),
         expected: &'static str,
     ) {
-        if wrong {
+        if is_rejected {
             let problem = ValidationError::new(key, value, expected);
-            self.problems.push(place.problem(key, problem));
+            self.problems.push(location.problem(key, problem));
         }
     }
 
     /// Compiles a rule that has quotas.
-    pub(super) fn rule(&mut self, place: &Place<'_>, rule: &Rule, kind: RuleKind) -> CompiledRule {
+    pub(super) fn rule(
+        &mut self,
+        location: &RuleLocation<'_>,
+        rule: &Rule,
+        kind: RuleKind,
+    ) -> CompiledRule {
         let elsewhere = kind != RuleKind::Endpoint;
         let category = rule.category.as_deref();
         let of_category = (elsewhere && category.is_some(), "category", category);
@@ -67,7 +72,7 @@ impl Compiler<'_> {
             "name",
             rule.name.as_deref(),
         );
-        for ((wrong, key, value), expected) in [
+        for ((is_rejected, key, value), expected) in [
             (
                 (
                     rule.stacked && kind != RuleKind::Category,
@@ -83,22 +88,26 @@ impl Compiler<'_> {
             ),
             (name, "this on endpoints only; others have one"),
         ] {
-            self.refuse(place, (wrong, key, value.unwrap_or_default()), expected);
+            self.reject(
+                location,
+                (is_rejected, key, value.unwrap_or_default()),
+                expected,
+            );
         }
         let none = (rule.quotas.is_empty(), "limit", "nothing");
-        self.refuse(place, none, "at least one quota");
-        self.own_name(place);
+        self.reject(location, none, "at least one quota");
+        self.check_name(location);
         let per = KeyBy::new(rule.per.as_deref(), kind == RuleKind::AlwaysOn);
-        let per = per.map_err(|wrong| place.problem("per", wrong));
+        let per = per.map_err(|error| location.problem("per", error));
         let per = self.problems.note(per);
-        let quotas = self.quotas(place, "limit", &rule.quotas);
-        // What everybody shares is not more for whoever happens to ask.
-        let unscaled = rule.unscaled || per.as_ref().is_some_and(KeyBy::is_everybody);
-        let by_tier = self.by_tier(place, rule, unscaled, &quotas);
+        let quotas = self.quotas(location, "limit", &rule.quotas);
+        // A counter that all callers share has one limit, which cannot depend on the caller's tier.
+        let unscaled = rule.unscaled || per.as_ref().is_some_and(KeyBy::is_shared_by_all);
+        let by_tier = self.by_tier(location, rule, unscaled, &quotas);
         let first = self.quotas.len();
         for (index, quota) in quotas.iter().enumerate() {
-            let counter = Counter::new(place.name, *quota);
-            let counter = counter.map_err(|wrong| place.problem("name", wrong));
+            let counter = Counter::new(location.name, *quota);
+            let counter = counter.map_err(|error| location.problem("name", error));
             let Some(counter) = self.problems.note(counter) else {
                 continue;
             };
@@ -107,7 +116,7 @@ impl Compiler<'_> {
                 let twin = twin.counter.quota();
                 let expected = format!("another window than `{twin}`, which is there already");
                 let problem = ValidationError::new("quota", quota, expected);
-                self.problems.push(place.problem("limit", problem));
+                self.problems.push(location.problem("limit", problem));
             }
             let mut others = self.quotas.iter();
             if let Some(twin) = others.find(|quota| {
@@ -117,7 +126,7 @@ impl Compiler<'_> {
                 let found = counter.to_string();
                 let expected = format!("another name: `{}` has the same id in Redis", twin.counter);
                 let problem = ValidationError::new("name", found, expected);
-                self.problems.push(place.problem("name", problem));
+                self.problems.push(location.problem("name", problem));
             }
             let by_tier = by_tier.iter().map(|quotas| quotas[index]).collect();
             self.quotas.push(CompiledQuota {
@@ -130,7 +139,7 @@ impl Compiler<'_> {
         let compiled = CompiledRule {
             about: self.about_rules.len(),
             quotas: first..self.quotas.len(),
-            settings: self.settings(place, rule, None),
+            settings: self.settings(location, rule, None),
             key_by: self.key_by(&key_by),
             dry_run: rule.dry_run,
         };
@@ -161,7 +170,7 @@ impl Compiler<'_> {
             kind,
             quotas: compiled.quotas.clone(),
             settings: compiled.settings,
-            unscaled: rule.unscaled || key_by.is_everybody(),
+            unscaled: rule.unscaled || key_by.is_shared_by_all(),
             key_by,
             says_tier: (0..self.tiers.len())
                 .map(|tier| says(self.tiers.name(tier)))
@@ -170,9 +179,10 @@ impl Compiler<'_> {
         }
     }
 
-    /// Counters are found by the names of their rules, so no two may share one.
-    fn own_name(&mut self, place: &Place<'_>) {
-        let Place { name, path } = place;
+    /// Reports a name that another rule has. Names are part of the keys of counters, so they must be
+    /// unique.
+    fn check_name(&mut self, location: &RuleLocation<'_>) {
+        let RuleLocation { name, path } = location;
         if let Some(other) = self.names.insert((*name).to_owned(), path.clone()) {
             let expected = format!("a name of its own; there is a rule called `{name}` already");
             let problem = ValidationError::new("rule name", name, expected);
@@ -181,10 +191,10 @@ impl Compiler<'_> {
         }
     }
 
-    /// The quotas that are any.
+    /// Returns the valid quotas, and reports the others.
     fn quotas(
         &mut self,
-        place: &Place<'_>,
+        location: &RuleLocation<'_>,
         key: &str,
         quotas: &[Result<Quota, ValidationError>],
     ) -> Vec<Quota> {
@@ -194,16 +204,16 @@ impl Compiler<'_> {
                 [_] => key.to_owned(),
                 _ => format!("{key}[{index}]"),
             };
-            let quota = quota.clone().map_err(|wrong| place.problem(&key, wrong));
+            let quota = quota.clone().map_err(|error| location.problem(&key, error));
             known.extend(self.problems.note(quota));
         }
         known
     }
 
-    /// The quotas of a rule for each tier.
+    /// Returns the quotas of a rule for each tier.
     fn by_tier(
         &mut self,
-        place: &Place<'_>,
+        location: &RuleLocation<'_>,
         rule: &Rule,
         unscaled: bool,
         quotas: &[Quota],
@@ -212,24 +222,24 @@ impl Compiler<'_> {
             let key = format!("tiers.{tier}");
             if self.tiers.index(tier).is_none() {
                 let unknown = self.tiers.unknown(tier);
-                self.problems.push(place.problem(&key, unknown));
+                self.problems.push(location.problem(&key, unknown));
             }
             if rule.tiers[..index].iter().any(|(other, _)| other == tier) {
                 let twice = ValidationError::new("tier", tier, "each tier only once");
-                self.problems.push(place.problem(&key, twice));
+                self.problems.push(location.problem(&key, twice));
             }
         }
         let mut by_tier = Vec::with_capacity(self.tiers.len());
         for index in 0..self.tiers.len() {
             let tier = self.tiers.name(index);
-            let in_tier = format!("{}, tier {tier}", place.name);
-            let of_tier = Place::new(&in_tier, &*place.path);
+            let in_tier = format!("{}, tier {tier}", location.name);
+            let of_tier = RuleLocation::new(&in_tier, &*location.path);
             let own = rule.tiers.iter().find(|(known, _)| known == tier);
             let scaled: Vec<Quota> = match own {
                 Some((_, own)) => {
                     let key = format!("tiers.{tier}");
                     let own = self.quotas(&of_tier, &key, own);
-                    self.same_windows(&of_tier, &key, quotas, &own);
+                    self.check_windows(&of_tier, &key, quotas, &own);
                     own
                 }
                 None if unscaled => quotas.to_vec(),
@@ -239,7 +249,8 @@ impl Compiler<'_> {
                     self.quotas(&of_tier, "limit", &scaled)
                 }
             };
-            // What is missing has been reported; what is put in its place is never asked.
+            // Invalid quotas were reported, so the policy is not built. The placeholders only keep the
+            // lengths equal.
             let filled = quotas.iter().enumerate();
             by_tier.push(
                 filled
@@ -250,12 +261,18 @@ impl Compiler<'_> {
         by_tier
     }
 
-    /// A tier has as many quotas as the rule, of the same windows.
-    fn same_windows(&mut self, place: &Place<'_>, key: &str, quotas: &[Quota], own: &[Quota]) {
+    /// Reports quotas of a tier that differ from those of the rule in number, window or algorithm.
+    fn check_windows(
+        &mut self,
+        location: &RuleLocation<'_>,
+        key: &str,
+        quotas: &[Quota],
+        own: &[Quota],
+    ) {
         if quotas.len() != own.len() {
             let expected = format!("{}, one for each quota of the rule", quotas.len());
             let problem = ValidationError::new("number of quotas", own.len(), expected);
-            self.problems.push(place.problem(key, problem));
+            self.problems.push(location.problem(key, problem));
             return;
         }
         for (quota, own) in quotas.iter().zip(own) {
@@ -265,7 +282,7 @@ impl Compiler<'_> {
             if !same && !own.counts_nothing() {
                 let expected = format!("the window and the algorithm of `{quota}`");
                 let problem = ValidationError::new("quota", own, expected);
-                self.problems.push(place.problem(key, problem));
+                self.problems.push(location.problem(key, problem));
             }
         }
     }
@@ -274,7 +291,7 @@ impl Compiler<'_> {
     /// apply. Returns their index.
     pub(super) fn settings(
         &mut self,
-        place: &Place<'_>,
+        location: &RuleLocation<'_>,
         rule: &Rule,
         category: Option<&Rule>,
     ) -> usize {
@@ -283,8 +300,8 @@ impl Compiler<'_> {
             own.clone().or(other).map(String::into_boxed_str)
         };
         self.rules.push(RuleSettings {
-            name: place.name.into(),
-            path: place.path.as_str().into(),
+            name: location.name.into(),
+            path: location.path.as_str().into(),
             count: rule.count.clone().or(category.count).unwrap_or_default(),
             cost: rule.cost.clone().or(category.cost).unwrap_or_default(),
             message: text(&rule.message, category.message),

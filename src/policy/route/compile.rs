@@ -1,4 +1,4 @@
-//! Compiles routes into one table per method, and reports what is wrong with them.
+//! Compiles routes into one table per method, and reports their errors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use http::Method;
 
 use super::Route;
 use super::segment::{self, Segment};
-use super::table::{Place, RouteMatch, Routes, Spot, Table, Target};
+use super::table::{RegisteredRoute, RouteMatch, RouteTable, RouteTarget, Routes, Spot};
 use super::walk;
 use crate::error::ValidationError;
 
@@ -14,29 +14,29 @@ impl Routes {
     /// Compiles routes with their targets. Rejects two routes that match the same requests, and
     /// names both. Each route comes with its path in a policy file.
     pub(crate) fn compile(
-        routes: Vec<(Route, Target, String)>,
+        routes: Vec<(Route, RouteTarget, String)>,
     ) -> Result<Self, Vec<ValidationError>> {
         let mut problems = Vec::new();
         let mut known: HashMap<(Option<Method>, Box<[Segment]>), usize> = HashMap::new();
-        let mut places: Vec<Place> = Vec::new();
+        let mut registered: Vec<RegisteredRoute> = Vec::new();
         let mut paths = Vec::with_capacity(routes.len());
         for (route, target, path) in routes {
             let shape = (route.method.clone(), route.segments.clone());
             if let Some(twin) = known.get(&shape) {
-                let (twin, other): (_, &String) = (&places[*twin].route, &paths[*twin]);
+                let (twin, other): (_, &String) = (&registered[*twin].route, &paths[*twin]);
                 let expected =
                     format!("another route than `{twin}`, which matches the same requests");
                 let problem = ValidationError::new("route", &route, expected);
                 problems.push(problem.at(path).because_of(other.as_str()));
                 continue;
             }
-            known.insert(shape, places.len());
+            known.insert(shape, registered.len());
             paths.push(path);
-            places.push(Place { route, target });
+            registered.push(RegisteredRoute { route, target });
         }
         let mut methods: Vec<Method> = Vec::new();
-        for place in &places {
-            if let Some(method) = &place.route.method
+        for RegisteredRoute { route, .. } in &registered {
+            if let Some(method) = &route.method
                 && !methods.contains(method)
             {
                 methods.push(method.clone());
@@ -46,8 +46,9 @@ impl Routes {
         if methods.contains(&Method::GET) && !methods.contains(&Method::HEAD) {
             methods.push(Method::HEAD);
         }
-        let mut problem = |problem: Ambiguous| problems.push(problem.into_invalid(&places, &paths));
-        let any = table(&places, &[None], &mut problem);
+        let mut problem =
+            |problem: Ambiguous| problems.push(problem.into_invalid(&registered, &paths));
+        let any = table(&registered, &[None], &mut problem);
         let mut by_method = Vec::with_capacity(methods.len());
         for method in methods {
             let get = (method == Method::HEAD).then_some(Some(Method::GET));
@@ -55,14 +56,14 @@ impl Routes {
                 .into_iter()
                 .flatten()
                 .collect();
-            let table = table(&places, &ranked, &mut problem);
+            let table = table(&registered, &ranked, &mut problem);
             by_method.push((method, table));
         }
         if problems.is_empty() {
             Ok(Self {
                 by_method,
                 any,
-                places,
+                registered,
             })
         } else {
             problems.dedup();
@@ -70,17 +71,17 @@ impl Routes {
         }
     }
 
-    /// For each route whose plain paths can have several readings, in each table: what such a path
-    /// reaches. These are paths that end where a wildcard begins, and all plain paths if a route of
+    /// Returns, for each route whose plain paths can have several readings and in each table, what
+    /// such a path reaches. These are paths that end where a wildcard begins, and all plain paths if a route of
     /// the table ends in `/`, because middleware may append a slash.
     pub(in crate::policy) fn at_plain_paths(
         &self,
-    ) -> impl Iterator<Item = (&Route, Target, RouteMatch)> {
+    ) -> impl Iterator<Item = (&Route, RouteTarget, RouteMatch)> {
         let tables = self.by_method.iter().map(|(_, table)| table);
         let tables = tables.chain([&self.any]);
         tables.flat_map(move |table| {
-            self.places.iter().filter_map(move |place| {
-                let segments = match &*place.route.segments {
+            self.registered.iter().filter_map(move |known| {
+                let segments = match &*known.route.segments {
                     [root @ .., Segment::Wildcard] => root,
                     _ if !table.tree.has_trailing_slash() => return None,
                     [shorter @ .., Segment::Literal(last)] if last.is_empty() => shorter,
@@ -89,40 +90,40 @@ impl Routes {
                 let sample = Route::sample(segments);
                 let sample = if sample.is_empty() { "/" } else { &sample };
                 let reached = walk::walk(&table.tree, sample).ok()?;
-                Some((&place.route, place.target, reached.into()))
+                Some((&known.route, known.target, reached.into()))
             })
         })
     }
 }
 
-/// Compiles the places whose method is among `ranked`. Of places of the same shape, the one whose
+/// Compiles the routes whose method is among `ranked`. Of routes of the same shape, the one whose
 /// method comes first applies.
 fn table(
-    places: &[Place],
+    registered: &[RegisteredRoute],
     ranked: &[Option<Method>],
     problem: &mut impl FnMut(Ambiguous),
-) -> Table {
-    let mut table = Table::default();
+) -> RouteTable {
+    let mut table = RouteTable::default();
     let mut known: HashSet<&[Segment]> = HashSet::new();
     let mut chosen: Vec<usize> = Vec::new();
     for method in ranked {
-        for (index, place) in places.iter().enumerate() {
-            if place.route.method == *method && known.insert(&place.route.segments) {
+        for (index, RegisteredRoute { route, .. }) in registered.iter().enumerate() {
+            if route.method == *method && known.insert(&route.segments) {
                 chosen.push(index);
             }
         }
     }
     // Where wildcards begin: mounts also serve that path, which no wildcard route matches.
     let roots = chosen.iter().filter_map(|index| {
-        let Place { route, target } = &places[*index];
+        let RegisteredRoute { route, target } = &registered[*index];
         let root = route.wildcard_root()?;
         Some((segment::parse(root).ok()?, (root, *target)))
     });
-    let mut roots: HashMap<Box<[Segment]>, (&str, Target)> = roots.collect();
+    let mut roots: HashMap<Box<[Segment]>, (&str, RouteTarget)> = roots.collect();
     for index in chosen {
-        let Place { route, target } = &places[index];
+        let RegisteredRoute { route, target } = &registered[index];
         let spot = Spot {
-            place: Some(index),
+            route: Some(index),
             target: Some(*target),
             wildcard: roots.remove(&route.segments).map(|(_, target)| target),
         };
@@ -133,7 +134,7 @@ fn table(
     }
     for (root, wildcard) in roots.into_values() {
         let spot = Spot {
-            place: None,
+            route: None,
             target: None,
             wildcard: Some(wildcard),
         };
@@ -143,23 +144,23 @@ fn table(
     table
 }
 
-/// A route that a matcher does not take.
+/// A route that the matcher rejects.
 struct Ambiguous {
     index: usize,
     error: matchit::InsertError,
 }
 
 impl Ambiguous {
-    fn into_invalid(self, places: &[Place], paths: &[String]) -> ValidationError {
+    fn into_invalid(self, registered: &[RegisteredRoute], paths: &[String]) -> ValidationError {
         let Self { index, error } = self;
-        let route = &places[index].route;
+        let route = &registered[index].route;
         let matchit::InsertError::Conflict { with } = error else {
             let expected = format!("parameters such as `{{id}}` or `{{*rest}}` ({error})");
             return ValidationError::new("route", route, expected).at(&*paths[index]);
         };
         // The matcher names the other route by its path alone.
-        let other = places.iter().position(|place| place.route.path == with);
-        let named = other.map_or(with, |other| places[other].route.to_string());
+        let other = registered.iter().position(|known| known.route.path == with);
+        let named = other.map_or(with, |other| registered[other].route.to_string());
         let expected = format!("a route that is not ambiguous with `{named}`");
         let problem = ValidationError::new("route", route, expected).at(&*paths[index]);
         match other {

@@ -13,7 +13,7 @@ use self::segment::Segment;
 use crate::error::ValidationError;
 
 pub use self::path::PathRejection;
-pub(crate) use self::table::{Readings, RouteMatch, RoutedPath, Routes, Target};
+pub(crate) use self::table::{Readings, RouteMatch, RouteTarget, RoutedPath, Routes};
 
 /// A route as it is written: a method, or any, and a path pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Reads `GET /v1/items/{id}`, or without a method for all of them.
+    /// Parses a route such as `GET /v1/items/{id}`. Without a method, it is for all methods.
     pub(crate) fn parse(text: &str) -> Result<Self, ValidationError> {
-        let refuse = |expected: &str| ValidationError::new("route", text, expected.to_owned());
+        let reject = |expected: &str| ValidationError::new("route", text, expected.to_owned());
         let (method, path) = match text.trim().split_once(char::is_whitespace) {
             Some((method, path)) => (Some(method), path.trim_start()),
             None => (None, text.trim()),
@@ -35,17 +35,17 @@ impl Route {
             None | Some("*" | "ANY") => None,
             Some(name) if name.bytes().all(|byte| byte.is_ascii_uppercase()) => Some(
                 Method::from_bytes(name.as_bytes())
-                    .map_err(|_| refuse("a method such as `GET` before the path"))?,
+                    .map_err(|_| reject("a method such as `GET` before the path"))?,
             ),
-            Some(_) => return Err(refuse("a method in capitals, such as `GET /v1/items/{id}`")),
+            Some(_) => return Err(reject("a method in capitals, such as `GET /v1/items/{id}`")),
         };
         if !path.starts_with('/') {
-            return Err(refuse(
+            return Err(reject(
                 "a path that begins with `/`, such as `GET /v1/items/{id}`",
             ));
         }
         if path.contains(|c: char| c.is_whitespace() || c == '?' || c == '#') {
-            return Err(refuse("a path without spaces, query or fragment"));
+            return Err(reject("a path without spaces, query or fragment"));
         }
         if let Some(hidden) = path.chars().find(|c| is_invisible(*c)) {
             let code = u32::from(hidden);
@@ -54,9 +54,9 @@ impl Route {
         }
         if let Some(old) = path.split('/').find(|segment| segment.starts_with(':')) {
             let name = &old[1..];
-            return Err(refuse(&format!("`{{{name}}}` instead of `{old}`")));
+            return Err(reject(&format!("`{{{name}}}` instead of `{old}`")));
         }
-        let segments = segment::parse(path).map_err(|wrong| refuse(wrong.expected()))?;
+        let segments = segment::parse(path).map_err(|error| reject(error.expected()))?;
         Ok(Self {
             method,
             path: path.to_owned(),
@@ -64,13 +64,14 @@ impl Route {
         })
     }
 
-    /// The name of a rule that has no other: `GET/v1/items/{id}`.
+    /// Returns the default name of its rule: `GET/v1/items/{id}`.
     pub(crate) fn name(&self) -> String {
         let method = self.method.as_ref().map_or("", Method::as_str);
         format!("{method}{}", self.path)
     }
 
-    /// The pattern where a wildcard begins: `/files` for `/files/{*rest}`, and `/` for `/{*rest}`.
+    /// Returns the pattern where a wildcard begins: `/files` for `/files/{*rest}`, and
+    /// `/` for `/{*rest}`.
     fn wildcard_root(&self) -> Option<&str> {
         match self.segments.last() {
             Some(Segment::Wildcard) => {
@@ -81,7 +82,7 @@ impl Route {
         }
     }
 
-    /// A path that the pattern matches, and that no literal of a policy is likely to be part of.
+    /// Returns a path that the pattern matches, and that hardly contains a literal of another route.
     fn sample(pattern: &[Segment]) -> String {
         let mut path = String::new();
         for segment in pattern {

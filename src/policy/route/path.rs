@@ -8,7 +8,7 @@ pub(super) const MAX_PATH_BYTES: usize = 8 * 1_024;
 /// Why a request is rejected because of its path, before anything is counted.
 ///
 /// Rejected are paths that the limiter and the application can read differently, if the policy
-/// has routes and axum's `MatchedPath` does not say which handler runs. `Display` is the message
+/// has routes and axum's `MatchedPath` does not determine the handler. `Display` is the message
 /// that the caller gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub enum PathRejection {
 }
 
 impl PathRejection {
-    /// The label in metrics and events: `invalid-path` or `path-too-long`.
+    /// Returns the label in metrics and events: `invalid-path` or `path-too-long`.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl PathRejection {
         }
     }
 
-    /// The message for the caller: what is wrong with the path, and what is allowed.
+    /// Returns the message for the caller: what is wrong with the path, and what is allowed.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

@@ -15,37 +15,38 @@ use super::walk::{Reached, walk};
 /// one of this method.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    pub(super) by_method: Vec<(Method, Table)>,
+    pub(super) by_method: Vec<(Method, RouteTable)>,
     /// For methods that no route names.
-    pub(super) any: Table,
-    pub(super) places: Vec<Place>,
+    pub(super) any: RouteTable,
+    pub(super) registered: Vec<RegisteredRoute>,
 }
 
 /// The routes of one method, in two forms.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct RouteTable {
     /// For plain paths: one look-up.
     pub(super) matcher: matchit::Router<Spot>,
     /// For all other paths: a walk.
     pub(super) tree: Tree,
 }
 
+/// A route and its target.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RegisteredRoute {
     pub(super) route: Route,
-    pub(super) target: Target,
+    pub(super) target: RouteTarget,
 }
 
-/// What a route leads to.
+/// Endpoint or exemption that a route belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum RouteTarget {
     /// Index of an endpoint.
     Endpoint(usize),
     /// Index of an exempt route.
     Exempt(usize),
 }
 
-/// What is known of the path of a request.
+/// Path of a request, and what routers and middleware have made of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoutedPath<'a> {
     /// The whole path, as the first router saw it.
@@ -59,7 +60,7 @@ pub(crate) struct RoutedPath<'a> {
     pub(crate) mount: &'a str,
 }
 
-/// What a request reaches.
+/// Result of a look-up: the routes that a request reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RouteMatch {
     /// No route.
@@ -73,7 +74,7 @@ pub(crate) enum RouteMatch {
     Rejected(PathRejection),
 }
 
-/// What the readings of one path reach.
+/// Endpoints that the readings of one path reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Readings {
     /// Each endpoint once, at least one.
@@ -82,23 +83,23 @@ pub(crate) struct Readings {
     pub(crate) is_unmatched: bool,
 }
 
-/// The value in a matcher.
+/// Value of a pattern in the matcher.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
-    /// `None` where only a wildcard begins.
-    pub(super) place: Option<usize>,
-    /// The target of the place, so that most requests need not look at it.
-    pub(super) target: Option<Target>,
+    /// Index among the registered routes. `None` where only a wildcard begins.
+    pub(super) route: Option<usize>,
+    /// Target of the route, so that most requests need no second look-up.
+    pub(super) target: Option<RouteTarget>,
     /// The target of the wildcard that begins here. A path that ends here has several readings.
-    pub(super) wildcard: Option<Target>,
+    pub(super) wildcard: Option<RouteTarget>,
 }
 
-impl From<Option<Target>> for RouteMatch {
+impl From<Option<RouteTarget>> for RouteMatch {
     #[inline]
-    fn from(target: Option<Target>) -> Self {
+    fn from(target: Option<RouteTarget>) -> Self {
         match target {
-            Some(Target::Endpoint(endpoint)) => Self::Endpoint(endpoint),
-            Some(Target::Exempt(route)) => Self::Exempt(route),
+            Some(RouteTarget::Endpoint(endpoint)) => Self::Endpoint(endpoint),
+            Some(RouteTarget::Exempt(route)) => Self::Exempt(route),
             None => Self::Unmatched,
         }
     }
@@ -110,8 +111,8 @@ impl From<Reached> for RouteMatch {
         let mut exempt = None;
         for target in reached.targets {
             match target {
-                Target::Endpoint(endpoint) => endpoints.push(endpoint),
-                Target::Exempt(route) => exempt = exempt.or(Some(route)),
+                RouteTarget::Endpoint(endpoint) => endpoints.push(endpoint),
+                RouteTarget::Exempt(route) => exempt = exempt.or(Some(route)),
             }
         }
         match (&*endpoints, exempt, reached.is_unmatched) {
@@ -126,7 +127,7 @@ impl From<Reached> for RouteMatch {
     }
 }
 
-impl Table {
+impl RouteTable {
     /// Returns whether the pattern determines which handler runs: it has no wildcard, and no
     /// wildcard rule begins there, with or without a slash at its end. (The pattern of a mount does
     /// not differ from that of a route. A mount in a mount leaves empty segments in it.)
@@ -170,13 +171,13 @@ impl Table {
 
 impl Routes {
     pub(crate) const fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.registered.is_empty()
     }
 
     /// Finds what a request reaches: by its path, and by the pattern that a router matched.
     #[inline]
     pub(crate) fn find(&self, method: &Method, taken: &RoutedPath<'_>) -> RouteMatch {
-        if self.places.is_empty() {
+        if self.registered.is_empty() {
             return RouteMatch::Unmatched;
         }
         let own = self.by_method.iter().find(|(known, _)| known == method);
@@ -203,10 +204,16 @@ impl Routes {
     /// Finds what all readings reach. Called if there may be several, or if path and pattern
     /// belong to different routes.
     #[cold]
-    fn find_all(&self, table: &Table, spot: Option<Spot>, taken: &RoutedPath<'_>) -> RouteMatch {
+    fn find_all(
+        &self,
+        table: &RouteTable,
+        spot: Option<Spot>,
+        taken: &RoutedPath<'_>,
+    ) -> RouteMatch {
         let by_pattern = taken.pattern.map(|pattern| self.at_pattern(table, pattern));
         let by_pattern = by_pattern.unwrap_or_default();
-        let is_endpoint = |target: &Option<Target>| matches!(target, Some(Target::Endpoint(_)));
+        let is_endpoint =
+            |target: &Option<RouteTarget>| matches!(target, Some(RouteTarget::Endpoint(_)));
         let target = spot.and_then(|spot| spot.target);
         let as_written = || Reached {
             targets: target.into_iter().collect(),
@@ -217,7 +224,7 @@ impl Routes {
             && spot.is_none_or(|spot| spot.wildcard.is_none())
             && !table.tree.has_trailing_slash();
         let is_decided = table.is_decided(taken);
-        let is_exemption = |target: &Target| matches!(target, Target::Exempt(_));
+        let is_exemption = |target: &RouteTarget| matches!(target, RouteTarget::Exempt(_));
         let mut known = target.iter().chain(by_pattern.iter().flatten());
         // An exemption needs every reading, also if the handler is known: it may serve a path that
         // has a rule of its own, in another spelling.
@@ -246,7 +253,7 @@ impl Routes {
     }
 
     fn path_of(&self, spot: Spot) -> Option<&str> {
-        spot.place.map(|place| &*self.places[place].route.path)
+        spot.route.map(|index| &*self.registered[index].route.path)
     }
 
     /// Returns the targets of a matched pattern.
@@ -254,7 +261,7 @@ impl Routes {
     /// axum matches the first path of a mount with and without a slash at its end, and the rule can
     /// name either. So a pattern without a slash is looked up with one if it is no route, and a
     /// pattern with a slash also without.
-    fn at_pattern(&self, table: &Table, pattern: &str) -> [Option<Target>; 4] {
+    fn at_pattern(&self, table: &RouteTable, pattern: &str) -> [Option<RouteTarget>; 4] {
         let own = self.at(table, pattern);
         let is_known = own.iter().any(Option::is_some);
         let other = match without_slash(pattern) {
@@ -266,9 +273,9 @@ impl Routes {
         [own[0], own[1], other[0], other[1]]
     }
 
-    /// The targets of the route that covers every path of `pattern`, and of the wildcard that begins
-    /// there. A pattern matches as a path: its parameters are segments like any other.
-    fn at(&self, table: &Table, pattern: &str) -> [Option<Target>; 2] {
+    /// Returns the targets of the route that covers every path of `pattern`, and of the wildcard
+    /// that begins there. A pattern matches as a path: its parameters are segments like any other.
+    fn at(&self, table: &RouteTable, pattern: &str) -> [Option<RouteTarget>; 2] {
         let path = unescaped(pattern);
         let Ok(found) = table.matcher.at(&path) else {
             return [None; 2];
@@ -279,7 +286,7 @@ impl Routes {
     }
 }
 
-/// A pattern as the path that it matches: escaped braces are braces there.
+/// Returns a pattern as the path that it matches, with escaped braces unescaped.
 fn unescaped(pattern: &str) -> Cow<'_, str> {
     if pattern.contains("{{") || pattern.contains("}}") {
         Cow::Owned(pattern.replace("{{", "{").replace("}}", "}"))
@@ -288,7 +295,7 @@ fn unescaped(pattern: &str) -> Cow<'_, str> {
     }
 }
 
-/// A pattern without the slash at its end, unless it is `/`.
+/// Returns a pattern without the slash at its end. `None` if there is none, or if it is `/`.
 fn without_slash(pattern: &str) -> Option<&str> {
     let shorter = pattern.strip_suffix('/');
     shorter.filter(|shorter| !shorter.is_empty())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::segment::Segment;
-use super::table::Target;
+use super::table::RouteTarget;
 
 /// Index of a node in its tree.
 pub(super) type NodeId = u32;
@@ -12,29 +12,29 @@ pub(super) type NodeId = u32;
 /// a path in it.
 #[derive(Debug)]
 pub(super) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<RouteNode>,
     /// Length of the longest literal or prefix. Longer text is equal to none of them.
     longest: usize,
     /// Whether a route ends in `/`.
     has_trailing_slash: bool,
 }
 
-/// A place in the tree: what a path has led to so far.
+/// Node of the tree, reached by the segments from the root to it.
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct RouteNode {
     pub(super) literals: HashMap<Box<[u8]>, NodeId>,
     /// `/user_{name}`: the longest prefix first, as routers try them.
     pub(super) prefixed: Vec<(Box<[u8]>, NodeId)>,
     pub(super) parameter: Option<NodeId>,
-    pub(super) wildcard: Option<Target>,
+    pub(super) wildcard: Option<RouteTarget>,
     /// The route that ends here.
-    pub(super) end: Option<Target>,
+    pub(super) end: Option<RouteTarget>,
 }
 
 impl Default for Tree {
     fn default() -> Self {
         Self {
-            nodes: vec![Node::default()],
+            nodes: vec![RouteNode::default()],
             longest: 0,
             has_trailing_slash: false,
         }
@@ -44,7 +44,7 @@ impl Default for Tree {
 impl Tree {
     pub(super) const ROOT: NodeId = 0;
 
-    pub(super) fn node(&self, id: NodeId) -> &Node {
+    pub(super) fn node(&self, id: NodeId) -> &RouteNode {
         &self.nodes[id as usize]
     }
 
@@ -57,7 +57,7 @@ impl Tree {
     }
 
     /// Adds a route. No other route of the tree has the same segments.
-    pub(super) fn insert(&mut self, segments: &[Segment], target: Target) {
+    pub(super) fn insert(&mut self, segments: &[Segment], target: RouteTarget) {
         let mut at = Self::ROOT;
         for (index, segment) in segments.iter().enumerate() {
             let is_last = index + 1 == segments.len();
@@ -116,7 +116,7 @@ impl Tree {
         reason = "a policy with 2^32 segments does not fit into memory"
     )]
     fn add(&mut self) -> NodeId {
-        self.nodes.push(Node::default());
+        self.nodes.push(RouteNode::default());
         (self.nodes.len() - 1) as NodeId
     }
 }

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use super::path::{PathRejection, decode};
-use super::table::Target;
-use super::tree::{Node, NodeId, Tree};
+use super::table::RouteTarget;
+use super::tree::{NodeId, RouteNode, Tree};
 
 /// Most states that one walk visits. A path is walked a second time if a route ends in `/`, and a
 /// path that middleware has changed is walked before and after the change: 4 × 256 states for one
@@ -21,11 +21,11 @@ const MAX_STATES: usize = 256;
 /// bound, 8 KiB of `%2F` take seconds.
 const MAX_SEGMENT_CALLS: usize = 2_048;
 
-/// What the readings of a path reach.
+/// Targets that the readings of a path reach.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reached {
     /// Each target once, in the order in which they were found.
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<RouteTarget>,
     /// Whether some reading reaches no route.
     pub(super) is_unmatched: bool,
 }
@@ -47,7 +47,7 @@ struct Walk<'w> {
     tokens: Vec<Token>,
     /// For each state that was visited: whether some reading reaches no route from there.
     memo: HashMap<(NodeId, usize, bool), bool>,
-    reached: Vec<Target>,
+    reached: Vec<RouteTarget>,
     segment_calls: usize,
     is_exceeded: bool,
     /// Whether the path is read with a slash after its end, as middleware may append one.
@@ -59,7 +59,7 @@ pub(super) fn walk(tree: &Tree, path: &str) -> Result<Reached, PathRejection> {
     let mut walk = Walk::new(tree, path);
     let is_unmatched = walk.reach(Tree::ROOT, 0, false);
     if tree.has_trailing_slash() && !walk.is_exceeded {
-        // Adds targets only. That this reading reaches nothing says nothing about the path.
+        // Adds targets only. That this reading reaches nothing does not make the path unmatched.
         walk.appends_slash = true;
         walk.memo.clear();
         walk.reach(Tree::ROOT, 0, true);
@@ -109,7 +109,7 @@ impl<'w> Walk<'w> {
             self.is_exceeded = true;
             return true;
         }
-        // The tree has no cycles, so nothing asks for this entry before it is overwritten below.
+        // The tree has no cycles, so this entry is not read before it is overwritten below.
         self.memo.insert(state, true);
         let node = self.tree.node(id);
         let mut fails = false;
@@ -130,7 +130,7 @@ impl<'w> Walk<'w> {
     /// nothing, as a mount does, or not match, as a plain route does not. So it is a target, and the
     /// path still counts as unmatched: another router may have a less literal route for it, and an
     /// exempt wildcard must not exempt it.
-    fn end(&mut self, node: &Node) -> bool {
+    fn end(&mut self, node: &RouteNode) -> bool {
         let end = if self.appends_slash {
             let slash = node.literals.get(&b""[..]);
             slash.and_then(|slash| self.tree.node(*slash).end)
@@ -143,7 +143,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Reads tokens from `i` on as one segment that contains encoded slashes.
-    fn joined(&mut self, node: &Node, i: usize, in_several: bool) -> bool {
+    fn joined(&mut self, node: &RouteNode, i: usize, in_several: bool) -> bool {
         let (mut fails, mut next) = (false, i + 1);
         while !self.is_exceeded && self.tokens.get(next).is_some_and(|token| token.joined) {
             next += 1;
@@ -153,7 +153,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Reads the tokens from `i` up to `next` as one segment, encoded and decoded.
-    fn segment(&mut self, node: &Node, i: usize, next: usize, in_several: bool) -> bool {
+    fn segment(&mut self, node: &RouteNode, i: usize, next: usize, in_several: bool) -> bool {
         self.segment_calls += 1;
         self.is_exceeded |= self.segment_calls > MAX_SEGMENT_CALLS;
         if self.is_exceeded {
@@ -170,7 +170,7 @@ impl<'w> Walk<'w> {
 
     /// Follows one segment with the precedence of routers: literal, prefix, parameter, wildcard.
     /// The next one is tried if some reading fails below, and always `in_several` routers.
-    fn descend(&mut self, node: &Node, text: &[u8], next: usize, in_several: bool) -> bool {
+    fn descend(&mut self, node: &RouteNode, text: &[u8], next: usize, in_several: bool) -> bool {
         let mut is_matched = false;
         if let Some(child) = node.literals.get(text) {
             is_matched |= !self.reach(*child, next, in_several);
@@ -201,7 +201,7 @@ impl<'w> Walk<'w> {
         self.tokens[i].start == self.tokens[i].end
     }
 
-    fn add(&mut self, target: Option<Target>) {
+    fn add(&mut self, target: Option<RouteTarget>) {
         if let Some(target) = target
             && !self.reached.contains(&target)
         {

@@ -1,4 +1,4 @@
-//! Every key of a file does what it says.
+//! Every key of a policy file takes effect.
 
 use axum::Router;
 use axum::extract::ConnectInfo;
@@ -27,12 +27,12 @@ fn with_secret(source: Source) -> Config {
         .unwrap()
 }
 
-/// The same policy, in code.
+/// Returns the policy of the file, built in code.
 fn in_code() -> PolicyBuilder {
     let bursty = Quota::builder(50, Window::MINUTE)
         .algorithm(Algorithm::TokenBucket)
         .burst(20);
-    let trial = Quota::builder(50, "15m".parse().unwrap())
+    let preview = Quota::builder(50, "15m".parse().unwrap())
         .algorithm(Algorithm::SlidingBuckets)
         .buckets(30);
     Policy::builder()
@@ -90,7 +90,7 @@ fn in_code() -> PolicyBuilder {
                 .quota("2000/day")
                 .count(Count::statuses(["200", "5xx"]).unwrap())
                 .cost(5)
-                .suggestion("Ask for less.")
+                .suggestion("Send fewer requests.")
                 .global(false),
         )
         .rule(
@@ -101,8 +101,8 @@ fn in_code() -> PolicyBuilder {
                 .per([]),
         )
         .rule(
-            "trial",
-            Rule::new(trial.build().unwrap())
+            "preview",
+            Rule::new(preview.build().unwrap())
                 .per(["group", "user"])
                 .dry_run(),
         )
@@ -117,7 +117,7 @@ fn in_code() -> PolicyBuilder {
 }
 
 #[test]
-fn a_file_says_what_code_says() {
+fn file_and_builder_give_the_same_policy() {
     let config = with_secret(Source::toml(TOML));
     assert_eq!(
         format!("{:#?}", config.policy()),
@@ -128,7 +128,7 @@ fn a_file_says_what_code_says() {
 }
 
 #[test]
-fn json_says_what_toml_says() {
+fn json_and_toml_give_the_same_policy() {
     let toml = with_secret(Source::toml(TOML));
     let json = with_secret(Source::json(JSON));
     assert_eq!(
@@ -138,7 +138,7 @@ fn json_says_what_toml_says() {
     assert_eq!(json.headers(), toml.headers());
 }
 
-/// The layer of the file, at the end of the maintenance.
+/// Returns a router with the layer of the file. The clock is at the end of the maintenance.
 fn app() -> (Router, ManualClock) {
     let clock = ManualClock::at(Timestamp::from_secs(MAINTENANCE_ENDS));
     let layer = with_secret(Source::toml(TOML)).into_layer();
@@ -146,7 +146,7 @@ fn app() -> (Router, ManualClock) {
     (echo().layer(layer), clock)
 }
 
-/// From an address.
+/// Sends a request from a peer address.
 async fn send(app: &Router, peer: &str, line: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request: Request<_> = request(line, headers);
     let peer: SocketAddr = peer.parse().unwrap();
@@ -163,7 +163,7 @@ fn token(claims: &str) -> String {
 }
 
 #[tokio::test]
-async fn callers_are_known_by_their_token() {
+async fn token_determines_user_and_tier() {
     let (app, _) = app();
     let alice = token(r#""uid":"alice","app_metadata":{"plan":"team"},"tenant_id":"t1""#);
     let headers = [("authorization", alice.as_str())];
@@ -176,7 +176,7 @@ async fn callers_are_known_by_their_token() {
             .contains("\"user:secrets:1h\";q=2500"),
         "{answer:?}"
     );
-    // ada is on the list, whatever her token says.
+    // The policy assigns a tier to the user `ada`, whose token names none.
     let ada = token(r#""uid":"ada""#);
     let answer = send(&app, PEER, "GET /v1/secrets/1", &[("authorization", &ada)]).await;
     assert!(
@@ -208,14 +208,14 @@ async fn wrong_credentials_are_rejected_and_limited() {
         (forged(), 401),
         (forged(), 401),
         (good("alice"), 200),
-        // Verified, without the claim of the user: not wrong.
+        // Verified, but without the claim of the user: accepted.
         (of(format!(r#"{{"exp":{exp},{iss},{aud},"sub":"x"}}"#)), 200),
         (forged(), 401),
         (forged(), 429),
         (good("bob"), 200),
         // Expired: never charged, never answered with 429.
         (of(format!(r#"{{"exp":1,{iss},{aud},"uid":"x"}}"#)), 401),
-        // Over the size that the file allows.
+        // Longer than the file allows.
         (
             token(&format!(r#""uid":"x","pad":"{}""#, "x".repeat(3_000))),
             401,
@@ -224,14 +224,14 @@ async fn wrong_credentials_are_rejected_and_limited() {
         let answer = send(&app, PEER, "GET /", &[("authorization", &token)]).await;
         assert_eq!(answer.status, status, "{token}");
     }
-    // The same client, behind a gateway whose NAT64 prefix the file names.
+    // NAT64 address of the client IP above, with the prefix that the file sets.
     let nat64 = "[64:ff9b:7::203.0.113.9]:1";
     let answer = send(&app, nat64, "GET /", &[("authorization", &forged())]).await;
     assert_eq!(answer.status, 429);
 }
 
 #[tokio::test]
-async fn who_is_exempt_is_not_counted() {
+async fn exempt_requests_are_not_counted() {
     let (app, _) = app();
     let service = token(r#""uid":"cron","roles":["service"]"#);
     let ourselves = token(r#""uid":"us","tenant_id":"ourselves""#);
@@ -249,7 +249,7 @@ async fn who_is_exempt_is_not_counted() {
         let answer = send(&app, peer, line, &headers).await;
         assert_eq!(answer.header("x-ratelimit-limit"), None, "{peer} {line}");
     }
-    // Preflights are counted, for the file says so.
+    // The file sets `preflight = "count"`.
     let preflight = [
         ("origin", "https://example.com"),
         ("access-control-request-method", "GET"),
@@ -258,9 +258,9 @@ async fn who_is_exempt_is_not_counted() {
     assert!(answer.header("x-ratelimit-limit").is_some());
 }
 
-/// Two clients are one if they share 48 bits, as the file says.
+/// The file sets `ipv6_prefix = 48`, so IPv6 clients with the same 48 bits share a counter.
 #[tokio::test]
-async fn the_address_is_what_the_proxy_says_in_its_header() {
+async fn client_ip_is_taken_from_the_header_of_a_trusted_proxy() {
     let text = r#"
         [[rules]]
         name = "all"
@@ -273,7 +273,7 @@ async fn the_address_is_what_the_proxy_says_in_its_header() {
     "#;
     let layer = super::toml(text).unwrap().into_layer().build().unwrap();
     let app = echo().layer(layer);
-    for (peer, told, remaining) in [
+    for (peer, forwarded, remaining) in [
         ("192.0.2.1:1", "198.51.100.1", 9),
         ("192.0.2.2:1", "198.51.100.1", 8),
         ("198.51.100.1:1", "6.6.6.6", 7),
@@ -281,18 +281,18 @@ async fn the_address_is_what_the_proxy_says_in_its_header() {
         ("192.0.2.1:1", "2001:db8:1:ffff::1", 8),
         ("192.0.2.1:1", "2001:db8:2::1", 9),
     ] {
-        let headers = [("x-real-ip", told), ("x-forwarded-for", "6.6.6.6")];
+        let headers = [("x-real-ip", forwarded), ("x-forwarded-for", "6.6.6.6")];
         let answer = send(&app, peer, "GET /", &headers).await;
         assert_eq!(
             answer.number("x-ratelimit-remaining"),
             remaining,
-            "{peer} {told}"
+            "{peer} {forwarded}"
         );
     }
 }
 
 #[tokio::test]
-async fn limits_come_back_by_themselves() {
+async fn limits_apply_again_after_maintenance() {
     let clock = ManualClock::at(Timestamp::from_secs(MAINTENANCE_ENDS - 1));
     let layer = with_secret(Source::toml(TOML)).into_layer();
     let layer = layer.clock(clock.clone()).build().unwrap();

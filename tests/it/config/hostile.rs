@@ -1,12 +1,12 @@
-//! Whatever the bytes, there is an answer: a policy, or what is wrong.
+//! Arbitrary input gives a policy or an error, never a panic or a hang.
 
 use proptest::prelude::*;
 use tollgate::config::Source;
 
 const FILES: [&str; 2] = [include_str!("spec.toml"), include_str!("spec.json")];
 
-/// Reads a text as both languages, and shows what comes of it in every way there is.
-fn survives(text: &str) {
+/// Reads a text as TOML and as JSON. An error must render in every format.
+fn check_read(text: &str) {
     for source in [Source::toml(text), Source::json(text)] {
         let variables = [
             ("TOLLGATE_GLOBAL__AUTHENTICATED", "5/s"),
@@ -26,7 +26,7 @@ fn survives(text: &str) {
     }
 }
 
-/// What a change puts into a file.
+/// Generates text that a change inserts into a file.
 fn scraps() -> impl Strategy<Value = String> {
     let fixed = proptest::sample::select(vec![
         "",
@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn files_with_mistakes(
+    fn changed_files_give_a_policy_or_an_error(
         file in 0..FILES.len(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..12, scraps()), 1..6),
     ) {
@@ -99,23 +99,23 @@ proptest! {
             }
             text.replace_range(start..end, &scrap);
         }
-        survives(&text);
+        check_read(&text);
     }
 
     #[test]
-    fn any_text(text in any::<String>()) {
-        survives(&text);
+    fn any_text_gives_a_policy_or_an_error(text in any::<String>()) {
+        check_read(&text);
     }
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
-        survives(&String::from_utf8_lossy(&bytes));
+    fn any_bytes_give_a_policy_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+        check_read(&String::from_utf8_lossy(&bytes));
     }
 }
 
-/// Large and of nothing but mistakes: told in no time, and not all of them.
+/// Files of 300 KiB that consist of errors.
 #[test]
-fn a_lot_of_garbage() {
+fn report_of_a_large_invalid_file_is_short() {
     const LENGTH: usize = 300 << 10;
     for part in [
         "[",
@@ -142,10 +142,9 @@ fn a_lot_of_garbage() {
     }
 }
 
-/// Finding the place of each mistake once went through all endpoints before it, so that a file
-/// of a megabyte took minutes.
+/// Locating an error once scanned all endpoints before it, so that a file of 1 MB took minutes.
 #[test]
-fn mistakes_in_every_endpoint_of_many() {
+fn errors_in_20_000_endpoints_are_counted_and_capped() {
     for endpoint in [
         "limt = 1\n",
         "route = 'x'\n",
@@ -159,9 +158,8 @@ fn mistakes_in_every_endpoint_of_many() {
     }
 }
 
-/// A thousand mistakes: the first hundred, and how many more.
 #[test]
-fn more_mistakes_than_anybody_reads() {
+fn problems_beyond_the_first_100_are_only_counted() {
     let text = "[[endpoints]]\nlimt = 1\n".repeat(1_000);
     let error = super::toml(&text).unwrap_err();
     assert_eq!(error.problems().len(), 100);
@@ -173,9 +171,8 @@ fn more_mistakes_than_anybody_reads() {
     );
 }
 
-/// As many endpoints as people have, and a good deal more.
 #[test]
-fn a_large_file_that_is_fine() {
+fn file_with_10_000_endpoints_is_accepted() {
     use std::fmt::Write;
 
     let mut text = "[categories.all]\nlimit = '100/s'\n".to_owned();
@@ -188,10 +185,9 @@ fn a_large_file_that_is_fine() {
     assert!(super::toml(&text).is_ok());
 }
 
-/// Each endpoint was told the names of all categories there are: gigabytes, for a file of two
-/// megabytes.
+/// Each problem once listed all categories: gigabytes of messages for a file of 2 MB.
 #[test]
-fn what_is_told_of_many_problems_stays_short() {
+fn message_of_an_unknown_category_does_not_list_500_categories() {
     let categories = (0..500).map(|at| format!("[categories.c{at}]\nlimit = '1/s'\n"));
     let endpoint =
         |at: u32| format!("[[endpoints]]\nroute = 'GET /{at}'\ncategory = 'unknown-{at}'\n");

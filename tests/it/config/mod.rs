@@ -1,4 +1,4 @@
-//! Policies from files.
+//! Policy files.
 
 mod everything;
 mod hostile;
@@ -12,12 +12,12 @@ mod wrong;
 
 use tollgate::config::{Config, ConfigError, Source};
 
-/// What a text in TOML says, whatever the environment of the tests.
+/// Reads a TOML text, without the environment variables of the process.
 fn toml(text: &str) -> Result<Config, ConfigError> {
     Source::toml(text).variables::<&str, &str>([]).read()
 }
 
-/// Each problem of a text, on one line.
+/// Returns each problem as one line.
 fn problems(error: &ConfigError) -> Vec<String> {
     error.problems().map(ToString::to_string).collect()
 }

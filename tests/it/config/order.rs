@@ -1,11 +1,11 @@
-//! A file means the same in any order.
+//! The order of tables in a file has no effect.
 
 use axum::Router;
 use proptest::prelude::*;
 
 use crate::support::http::{echo, send};
 
-/// Parts of a file that can stand anywhere in it.
+/// Parts of a file, which can be in any order.
 const PARTS: [&str; 15] = [
     "[defaults]\nheaders = \"both\"\n",
     "[tiers]\ndefault = \"free\"\nfree = 1\nteam = 5\n",
@@ -17,7 +17,7 @@ const PARTS: [&str; 15] = [
     "[[endpoints]]\nroute = \"GET /v1/items/new\"\nlimit = \"20/hour\"\n",
     "[[endpoints]]\nroute = \"/v1/items/{id}\"\ncategory = \"writes\"\n",
     "[[endpoints]]\nroute = \"POST /v1/{*rest}\"\ncategory = \"writes\"\nlimit = \"10/minute\"\n",
-    // At `/files` itself, the one that came first was taken.
+    // At `/files` itself, the first of these two once applied.
     "[[endpoints]]\nroute = \"/files/{*rest}\"\nlimit = \"15/hour\"\n",
     "[[endpoints]]\nroute = \"GET /files/{*rest}\"\nlimit = \"25/hour\"\n",
     "[[rules]]\nname = \"all\"\nper = []\nlimit = \"9000/day\"\n",
@@ -48,7 +48,7 @@ fn app(parts: &[&str]) -> Router {
     echo().layer(config.into_layer().clock(clock).build().unwrap())
 }
 
-/// Which quotas count each request, as the headers tell; sorted, for all of a batch are equal.
+/// Returns the quotas in the headers of each response, sorted because their order may differ.
 async fn resolved(parts: &[&str]) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for line in REQUESTS {
@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn the_order_of_a_file_means_nothing(parts in Just(PARTS.to_vec()).prop_shuffle()) {
+    fn order_of_tables_has_no_effect(parts in Just(PARTS.to_vec()).prop_shuffle()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (expected, shuffled) = runtime.block_on(async {
             (resolved(&PARTS).await, resolved(&parts).await)
@@ -80,9 +80,9 @@ proptest! {
     }
 }
 
-/// So that the property is about something.
+/// Without different results, the property above would hold for any implementation.
 #[tokio::test]
-async fn requests_differ() {
+async fn requests_have_different_quotas() {
     let resolved = resolved(&PARTS).await;
     assert_eq!(resolved[1], ["", "none"]);
     let mut different: Vec<_> = resolved.iter().collect();

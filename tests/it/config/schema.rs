@@ -1,4 +1,4 @@
-//! The schema that is published is that of the file, and says of files what the program says.
+//! The published JSON Schema is up to date, and agrees with the check of policy files.
 
 use std::fs;
 
@@ -9,9 +9,9 @@ use tollgate::config::{ConfigError, Source};
 
 use crate::support::root;
 
-/// Run with `BLESS=1` to write it.
+/// Run with `BLESS=1` to update the file.
 #[test]
-fn the_published_schema_is_up_to_date() {
+fn published_schema_is_up_to_date() {
     let path = root().join("schema/tollgate.schema.json");
     let schema = tollgate::config::schema();
     if std::env::var_os("BLESS").is_some() {
@@ -22,13 +22,13 @@ fn the_published_schema_is_up_to_date() {
     assert_eq!(schema, published, "run the test with BLESS=1");
 }
 
-/// The schema, as a validator that is not ours understands it.
-struct Judge {
+/// The schema in an independent validator.
+struct SchemaValidator {
     schemas: Schemas,
     schema: SchemaIndex,
 }
 
-impl Judge {
+impl SchemaValidator {
     fn new() -> Self {
         let schema: Value = serde_json::from_str(&tollgate::config::schema()).unwrap();
         let mut compiler = Compiler::new();
@@ -39,12 +39,12 @@ impl Judge {
     }
 
     fn accepts(&self, value: &Value) -> Result<(), String> {
-        let verdict = self.schemas.validate(value, self.schema);
-        verdict.map_err(|error| format!("{error:#}"))
+        let result = self.schemas.validate(value, self.schema);
+        result.map_err(|error| format!("{error:#}"))
     }
 }
 
-/// The same values in JSON, dates as texts.
+/// Converts TOML into JSON, with dates as texts.
 fn as_json(toml: &str) -> Option<Value> {
     let mut value: Value = toml::from_str(toml).ok()?;
     dates_as_texts(&mut value);
@@ -65,9 +65,9 @@ fn dates_as_texts(value: &mut Value) {
     }
 }
 
-/// Whether something is told of a file that its shape alone shows: a key too many or too few, or
-/// a value of another kind.
-fn is_of_another_shape(error: &ConfigError) -> bool {
+/// Returns whether a problem can be found by the schema: an unknown key, a missing key, or a value
+/// of the wrong kind.
+fn has_wrong_shape(error: &ConfigError) -> bool {
     error.problems().any(|problem| {
         let of_shape = ["unknown key `", "missing key `", "found "];
         of_shape
@@ -77,19 +77,19 @@ fn is_of_another_shape(error: &ConfigError) -> bool {
 }
 
 #[test]
-fn good_files_are_accepted() {
-    let judge = Judge::new();
+fn schema_accepts_valid_files() {
+    let validator = SchemaValidator::new();
     let gateway = include_str!("../../../examples/gateway/gateway.toml");
     let json: Value = serde_json::from_str(include_str!("spec.json")).unwrap();
     let tomls = [include_str!("spec.toml"), gateway];
     for value in tomls.iter().filter_map(|text| as_json(text)).chain([json]) {
-        assert_eq!(judge.accepts(&value), Ok(()));
+        assert_eq!(validator.accepts(&value), Ok(()));
     }
 }
 
-/// The line is for editors, and leads to the schema.
+/// Editors read the first line to find the schema.
 #[test]
-fn the_file_of_the_gateway_names_the_schema() {
+fn gateway_example_names_the_schema() {
     let directory = root().join("examples/gateway");
     let text = fs::read_to_string(directory.join("gateway.toml")).unwrap();
     let first = text.lines().next().unwrap();
@@ -97,12 +97,12 @@ fn the_file_of_the_gateway_names_the_schema() {
     assert!(directory.join(schema).exists(), "{first}");
 }
 
-/// Every wrong file that can be read, and is wrong in its shape.
+/// Checks every file in `wrong/` that can be parsed and has a problem of shape.
 #[test]
-fn files_of_another_shape_are_refused() {
-    let judge = Judge::new();
+fn schema_rejects_files_of_the_wrong_shape() {
+    let validator = SchemaValidator::new();
     let directory = root().join("tests/it/config/wrong");
-    let mut refused = 0;
+    let mut rejected = 0;
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let Ok(text) = fs::read_to_string(&path) else {
@@ -118,16 +118,16 @@ fn files_of_another_shape_are_refused() {
         };
         let read = source.variables::<&str, &str>([]).without_keys().read();
         if let (Some(value), Err(error)) = (value, read)
-            && is_of_another_shape(&error)
+            && has_wrong_shape(&error)
         {
-            assert!(judge.accepts(&value).is_err(), "{}", path.display());
-            refused += 1;
+            assert!(validator.accepts(&value).is_err(), "{}", path.display());
+            rejected += 1;
         }
     }
-    assert!(refused >= 10, "only {refused}");
+    assert!(rejected >= 10, "only {rejected}");
 }
 
-/// What to put in the place of something.
+/// Generates values that replace a part of a file.
 fn scraps() -> impl Strategy<Value = Value> {
     proptest::sample::select(vec![
         json!(null),
@@ -152,19 +152,19 @@ fn scraps() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// All places in a value.
-fn places(value: &Value, here: &str, found: &mut Vec<String>) {
+/// Adds the JSON pointers of all parts of a value.
+fn add_pointers(value: &Value, here: &str, found: &mut Vec<String>) {
     found.push(here.to_owned());
     match value {
         Value::Object(members) => {
             for (key, value) in members {
                 let key = key.replace('~', "~0").replace('/', "~1");
-                places(value, &format!("{here}/{key}"), found);
+                add_pointers(value, &format!("{here}/{key}"), found);
             }
         }
         Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
-                places(value, &format!("{here}/{index}"), found);
+                add_pointers(value, &format!("{here}/{index}"), found);
             }
         }
         _ => {}
@@ -174,26 +174,26 @@ fn places(value: &Value, here: &str, found: &mut Vec<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever is put anywhere in a file: schema and program say the same of its shape.
+    /// Replaces random parts of a valid file.
     #[test]
-    fn schema_and_program_agree(
+    fn schema_and_check_agree_on_the_shape_of_a_file(
         changes in prop::collection::vec((any::<prop::sample::Index>(), scraps()), 1..3),
     ) {
-        thread_local!(static JUDGE: Judge = Judge::new());
+        thread_local!(static VALIDATOR: SchemaValidator = SchemaValidator::new());
         let mut value: Value = serde_json::from_str(include_str!("spec.json")).unwrap();
         for (at, scrap) in changes {
             let mut found = Vec::new();
-            places(&value, "", &mut found);
-            // Not the whole of it.
-            let place = &found[1.min(found.len() - 1)..];
-            let place = place[at.index(place.len())].clone();
-            *value.pointer_mut(&place).unwrap() = scrap;
+            add_pointers(&value, "", &mut found);
+            // The first pointer is the whole file, which is not replaced.
+            let pointers = &found[1.min(found.len() - 1)..];
+            let pointer = pointers[at.index(pointers.len())].clone();
+            *value.pointer_mut(&pointer).unwrap() = scrap;
         }
         let source = Source::json(value.to_string()).without_keys();
-        let accepted = JUDGE.with(|judge| judge.accepts(&value));
+        let accepted = VALIDATOR.with(|validator| validator.accepts(&value));
         match source.variables::<&str, &str>([]).read() {
             Ok(_) => prop_assert_eq!(accepted, Ok(()), "{:#}", value),
-            Err(error) if is_of_another_shape(&error) => {
+            Err(error) if has_wrong_shape(&error) => {
                 prop_assert!(accepted.is_err(), "{}\n{:#}", error, value);
             }
             Err(_) => {}

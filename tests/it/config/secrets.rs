@@ -1,10 +1,10 @@
-//! Secrets are never shown.
+//! Secrets are in no error message and no debug output.
 
 use tollgate::config::{ConfigError, Source};
 
 const SECRET: &str = "correct-horse-battery-staple";
 
-fn is_not_shown(error: &ConfigError) {
+fn assert_secret_is_not_shown(error: &ConfigError) {
     for shown in [
         error.to_string(),
         format!("{error:?}"),
@@ -20,7 +20,7 @@ fn is_not_shown(error: &ConfigError) {
 }
 
 #[test]
-fn those_that_somebody_wrote_into_the_file() {
+fn secrets_in_the_file_are_not_shown() {
     for line in [
         format!("secret = \"{SECRET}\""),
         format!("secret = \"{SECRET}"),
@@ -33,7 +33,7 @@ fn those_that_somebody_wrote_into_the_file() {
     ] {
         let text = format!("[identity.jwt]\nalgorithms = [\"HS256\"]\n{line}\n");
         let source = Source::toml(text).variables::<&str, &str>([]);
-        is_not_shown(&source.read().unwrap_err());
+        assert_secret_is_not_shown(&source.read().unwrap_err());
     }
     for text in [
         format!(r#"{{"identity": {{"jwt": {{"secret": "{SECRET}"}}}}}}"#),
@@ -41,12 +41,12 @@ fn those_that_somebody_wrote_into_the_file() {
         format!(r#"{{"identity": {{"jwt": {{"secret_env": "{SECRET}"}}}}}}"#),
     ] {
         let source = Source::json(text).variables::<&str, &str>([]);
-        is_not_shown(&source.read().unwrap_err());
+        assert_secret_is_not_shown(&source.read().unwrap_err());
     }
 }
 
 #[test]
-fn those_in_variables() {
+fn secrets_in_variables_are_not_shown() {
     let text = "[identity.jwt]\nalgorithms = [\"RS256\"]\nsecret_env = \"JWT_SECRET\"\n";
     let source = Source::toml(text).variables([
         ("JWT_SECRET", SECRET),
@@ -55,11 +55,11 @@ fn those_in_variables() {
     ]);
     assert!(!format!("{source:?}").contains(SECRET));
     let error = source.read().unwrap_err();
-    is_not_shown(&error);
+    assert_secret_is_not_shown(&error);
 }
 
 #[test]
-fn those_that_a_config_knows() {
+fn debug_output_of_config_and_layer_has_no_secrets() {
     let text = "
         global.authenticated = '1/s'
         [identity.jwt]
@@ -76,9 +76,8 @@ fn those_that_a_config_knows() {
     assert!(!format!("{layer:?}").contains(SECRET));
 }
 
-/// Where keys are not, a file can be checked all the same; and nobody gets in without one.
 #[test]
-fn keys_need_not_be_there_to_check_a_file() {
+fn file_can_be_checked_without_keys_only_on_request() {
     let text = "
         global.authenticated = '1/s'
         [identity.jwt]
@@ -90,13 +89,13 @@ fn keys_need_not_be_there_to_check_a_file() {
     assert!(source.without_keys().read().is_ok());
 }
 
-/// In the file it was painted over, in a variable it was shown.
+/// The secret was once masked in the file, but not in a variable.
 #[test]
-fn a_secret_in_a_variable_for_its_name_is_not_shown() {
+fn secret_in_place_of_a_variable_name_is_not_shown() {
     let text = "[global]\nauthenticated = '1/s'\n[identity.jwt]\nalgorithms = ['HS256']\n";
     let variables = [("TOLLGATE_IDENTITY__JWT__SECRET_ENV", SECRET)];
     let error = Source::toml(text).variables(variables).read().unwrap_err();
-    let told = error.to_string();
-    assert!(told.contains("not the name of a variable"), "{told}");
-    is_not_shown(&error);
+    let message = error.to_string();
+    assert!(message.contains("not the name of a variable"), "{message}");
+    assert_secret_is_not_shown(&error);
 }

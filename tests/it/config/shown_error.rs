@@ -4,7 +4,7 @@ use super::toml;
 
 const GUIDE: &str = include_str!("../../../src/docs/command_line.md");
 
-/// The text between the first occurrence of `begins` and the next one of `ends`.
+/// Returns the text between the first occurrence of `begins` and the next one of `ends`.
 fn block(begins: &str, ends: &str) -> &'static str {
     let (_, rest) = GUIDE.split_once(begins).unwrap();
     rest.split_once(ends).unwrap().0

@@ -1,4 +1,4 @@
-//! Files that are there, files that are not.
+//! Reading of policy files and key files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tollgate::config::{Config, Source};
 
 use super::problems;
 
-/// A directory of this test's own.
+/// Creates an empty directory for one test.
 fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&directory);
@@ -16,45 +16,46 @@ fn directory(name: &str) -> PathBuf {
     directory
 }
 
-fn told(path: &Path) -> String {
+/// Reads a file that has one problem, and returns the problem.
+fn problem_of(path: &Path) -> String {
     let source = Source::file(path).variables::<&str, &str>([]);
-    let told = problems(&source.read().unwrap_err());
-    assert_eq!(told.len(), 1, "{told:?}");
-    told[0].clone()
+    let found = problems(&source.read().unwrap_err());
+    assert_eq!(found.len(), 1, "{found:?}");
+    found[0].clone()
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn missing_files_and_directories_are_reported() {
     let directory = directory("config-unreadable");
     fs::write(directory.join("limits.toml"), "x").unwrap();
     assert_eq!(
-        told(&directory.join("limit.toml")),
+        problem_of(&directory.join("limit.toml")),
         "file not found; expected a policy file; did you mean `limits.toml`?"
     );
     let nowhere = directory.join("nowhere");
     assert_eq!(
-        told(&nowhere.join("limits.toml")),
+        problem_of(&nowhere.join("limits.toml")),
         format!(
             "file not found; expected a policy file; directory `{}` not found",
             nowhere.display()
         )
     );
     assert_eq!(
-        told(&directory),
+        problem_of(&directory),
         "the path is a directory; expected a policy file"
     );
 }
 
 #[test]
-fn what_is_too_long_is_not_looked_at() {
+fn files_over_8_mib_are_rejected() {
     let directory = directory("config-too-long");
     let path = directory.join("limits.toml");
     fs::write(&path, vec![b'#'; 10 << 20]).unwrap();
-    assert!(told(&path).starts_with("more than 8 MiB"));
+    assert!(problem_of(&path).starts_with("more than 8 MiB"));
 }
 
 #[test]
-fn the_name_tells_the_language() {
+fn file_name_extension_determines_the_syntax() {
     let directory = directory("config-language");
     for (name, text) in [
         ("a.toml", "[global]\nauthenticated = '7/s'"),
@@ -77,9 +78,8 @@ fn the_name_tells_the_language() {
     }
 }
 
-/// A source is read again for what is there then.
 #[test]
-fn a_source_can_be_read_again() {
+fn source_reads_the_current_contents_of_its_file() {
     let path = directory("config-again").join("limits.toml");
     fs::write(&path, "global.authenticated = '7/s'").unwrap();
     let config = Config::from_file(&path).unwrap();
@@ -90,9 +90,8 @@ fn a_source_can_be_read_again() {
     assert!(config.source().read().is_err());
 }
 
-/// What only code can say is said each time, and what is wrong with it is told like the rest.
 #[test]
-fn code_adds_to_a_file() {
+fn adjust_changes_the_policy_and_its_errors_are_reported() {
     let source = Source::toml("[[rules]]\nname = 'all'\nlimit = '5/s'")
         .variables::<&str, &str>([])
         .adjust(|policy| policy.endpoint("GET /", "7/s"));
@@ -100,13 +99,16 @@ fn code_adds_to_a_file() {
     assert!(format!("{:?}", config.policy()).contains("7/1s"));
 
     let wrong = source.adjust(|policy| policy.endpoint("GET", "7/s"));
-    let told = problems(&wrong.read().unwrap_err());
-    assert_eq!(told.len(), 1);
-    assert!(told[0].contains("a path that begins with `/`"), "{told:?}");
+    let found = problems(&wrong.read().unwrap_err());
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].contains("a path that begins with `/`"),
+        "{found:?}"
+    );
 }
 
 #[test]
-fn keys_are_found_beside_the_file() {
+fn key_files_are_relative_to_the_policy_file() {
     use crate::support::tokens;
 
     let directory = directory("config-keys");
@@ -135,7 +137,7 @@ fn keys_are_found_beside_the_file() {
         let source = Source::file(&path).variables::<&str, &str>([]);
         assert!(source.read().is_ok(), "{:?}", source.read().unwrap_err());
     }
-    // A key that does not go with the algorithm, and a private one.
+    // Keys of the wrong kind for the algorithm, a private key, and a missing file.
     fs::write(directory.join("keys/private.pem"), tokens::RSA_1_PRIVATE).unwrap();
     for (algorithm, key, expected) in [
         (
@@ -168,6 +170,10 @@ fn keys_are_found_beside_the_file() {
             "[[rules]]\nname = 'a'\nlimit = '1/s'\n[identity.jwt]\nalgorithms = ['{algorithm}']\n{key}\n"
         );
         fs::write(&path, text).unwrap();
-        assert!(told(&path).starts_with(expected), "{}", told(&path));
+        assert!(
+            problem_of(&path).starts_with(expected),
+            "{}",
+            problem_of(&path)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Variables of the environment override what a file says.
+//! Environment variables override settings of a file.
 
 use tollgate::config::{Config, ConfigError, Source};
 use tollgate::policy::{Count, Policy, Rule};
@@ -34,9 +34,9 @@ fn read(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
         .read()
 }
 
-/// A policy as it would be without variables, but for what the closures say.
+/// Asserts that the file with these variables equals the changed file without variables.
 #[track_caller]
-fn same(variables: &[(&str, &str)], changed: &str) {
+fn assert_same_policy(variables: &[(&str, &str)], changed: &str) {
     let config = read(variables).unwrap();
     let expected = super::toml(changed).unwrap();
     assert_eq!(
@@ -46,7 +46,7 @@ fn same(variables: &[(&str, &str)], changed: &str) {
     assert_eq!(config.headers(), expected.headers());
 }
 
-/// A variable, its value, and what would say the same in the file: instead of this, that.
+/// Variable, value, and the equivalent change of the file: text to replace, replacement.
 const SCALARS: &[(&str, &str, &str, &str)] = &[
     (
         "GLOBAL__AUTHENTICATED",
@@ -154,12 +154,12 @@ const SCALARS: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn scalars_of_every_kind() {
+fn variables_set_values_of_every_kind() {
     for (name, value, from, to) in SCALARS {
         assert!(FILE.contains(from), "{from}");
         let changed = FILE.replacen(from, to, 1);
-        same(&[(&format!("TOLLGATE_{name}"), value)], &changed);
-        same(
+        assert_same_policy(&[(&format!("TOLLGATE_{name}"), value)], &changed);
+        assert_same_policy(
             &[(&format!("tollgate_{}", name.to_lowercase()), value)],
             &changed,
         );
@@ -167,7 +167,7 @@ fn scalars_of_every_kind() {
 }
 
 #[test]
-fn a_file_of_variables_alone() {
+fn variables_can_set_all_of_an_empty_file() {
     let config = Source::toml("")
         .variables([("TOLLGATE_GLOBAL__AUTHENTICATED", "5/s")])
         .read()
@@ -177,8 +177,8 @@ fn a_file_of_variables_alone() {
 }
 
 #[test]
-fn what_is_not_meant_for_us_is_left_alone() {
-    same(
+fn reserved_and_other_variables_are_ignored() {
+    assert_same_policy(
         &[
             ("TOLLGATE_CONFIG", "/etc/limits.toml"),
             ("TOLLGATE_SERVICE_HOST", "10.0.0.1"),
@@ -191,7 +191,7 @@ fn what_is_not_meant_for_us_is_left_alone() {
 }
 
 #[test]
-fn a_wrong_variable_is_named() {
+fn problem_of_a_variable_names_the_variable() {
     for (name, value, expected) in [
         (
             "GLOBAL__AUTHENTICATD",
@@ -225,11 +225,11 @@ fn a_wrong_variable_is_named() {
     ] {
         let name = format!("TOLLGATE_{name}");
         let error = read(&[(&name, value)]).unwrap_err();
-        let told: Vec<_> = error
+        let found: Vec<_> = error
             .problems()
             .filter(|problem| problem.variable() == Some(name.as_str()))
             .collect();
-        assert!(!told.is_empty(), "{name} is not named in\n{error}");
+        assert!(!found.is_empty(), "{name} is not named in\n{error}");
         assert!(
             error.to_string().contains(expected),
             "{expected} is not in\n{error}"
@@ -241,9 +241,8 @@ fn a_wrong_variable_is_named() {
     }
 }
 
-/// A variable that contradicts the file is shown beside it.
 #[test]
-fn what_a_variable_contradicts_is_shown_with_it() {
+fn conflict_of_a_variable_with_the_file_shows_both() {
     let error = read(&[("TOLLGATE_ENDPOINTS__0__ROUTE", "POST /login")]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -262,70 +261,69 @@ error: endpoints[1].route: invalid route `POST /login`
 }
 
 #[test]
-fn two_variables_for_one_setting_are_one_too_many() {
+fn two_variables_for_one_setting_are_rejected() {
     let error = read(&[
         ("TOLLGATE_ENDPOINTS__1__COST", "1"),
         ("TOLLGATE_ENDPOINTS__LOG_IN__COST", "2"),
     ])
     .unwrap_err();
-    let told = problems(&error);
+    let found = problems(&error);
     assert_eq!(
-        told,
+        found,
         [
             "TOLLGATE_ENDPOINTS__LOG_IN__COST: endpoints[1].cost: two variables set the same key; expected one of them"
         ]
     );
 }
 
-/// The second found nothing to set any more, and was silently lost.
+/// The second variable was once ignored silently.
 #[test]
-fn nor_may_one_set_a_part_of_what_another_sets() {
+fn variable_for_a_part_of_another_variable_is_rejected() {
     let error = read(&[
         ("TOLLGATE_ENDPOINTS__LOG_IN__LIMIT", "100/hour"),
         ("TOLLGATE_ENDPOINTS__LOG_IN__LIMIT__1", "20/hour"),
     ])
     .unwrap_err();
-    let told = problems(&error);
+    let found = problems(&error);
     assert_eq!(
-        told,
+        found,
         [
             "TOLLGATE_ENDPOINTS__LOG_IN__LIMIT__1: endpoints[1].limit[1]: two variables set the same key; expected one of them"
         ]
     );
 }
 
-/// Which one it was depended on which came first in the file.
+/// The first of the two in the file was once chosen.
 #[test]
-fn a_name_that_may_be_two_is_none() {
+fn ambiguous_name_is_rejected() {
     let twin = "[[endpoints]]\nname = \"log.in\"\nroute = \"PUT /login\"\nlimit = \"1/hour\"\n";
     let source = Source::toml(format!("{FILE}\n{twin}"));
     let variables = [("TOLLGATE_ENDPOINTS__LOG_IN__COST", "2")];
     let error = source.variables(variables).read().unwrap_err();
-    let told = error.to_string();
+    let found = error.to_string();
     assert!(
-        told.contains("`LOG_IN` may be `log-in` or `log.in`"),
-        "{told}"
+        found.contains("`LOG_IN` may be `log-in` or `log.in`"),
+        "{found}"
     );
 }
 
 #[cfg(unix)]
 #[test]
-fn a_value_that_is_no_text_is_told() {
+fn value_that_is_not_utf8_is_rejected() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
     let name = OsStr::new("TOLLGATE_GLOBAL__AUTHENTICATED");
     let source = Source::toml(FILE).variables([(name, OsStr::from_bytes(b"1\xff/s"))]);
-    let told = problems(&source.read().unwrap_err());
+    let found = problems(&source.read().unwrap_err());
     assert_eq!(
-        told,
+        found,
         ["TOLLGATE_GLOBAL__AUTHENTICATED: the value is not UTF-8; expected text in UTF-8"]
     );
 }
 
-/// What the file says in its own words stays what it is.
 #[test]
-fn what_no_variable_names_stays() {
+fn settings_without_a_variable_are_unchanged() {
     let config = read(&[("TOLLGATE_ENDPOINTS__0__COUNT", "404, 5xx")]).unwrap();
     let count = Count::statuses(["404", "5xx"]).unwrap();
     let rule = Rule::in_category("top-secrets")

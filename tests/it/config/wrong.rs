@@ -1,8 +1,8 @@
-//! Wrong files, each with what people are told about it.
+//! Invalid files, each with the expected error message.
 //!
-//! `wrong/NN-name.toml` (or `.json`) is read, and what it gets must be what is in
-//! `wrong/NN-name.txt`. Variables that are set for it are in its first lines, after `#$ `. Run
-//! with `BLESS=1` to write down what is said now, and look at the difference.
+//! The error of `wrong/NN-name.toml` (or `.json`) must equal `wrong/NN-name.txt`. Lines that begin
+//! with `#$ ` at the start of a file set environment variables. Run with `BLESS=1` to update the
+//! messages, and review the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,46 +26,45 @@ fn read(path: &Path) -> ConfigError {
     let text = String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
     let lines = text.lines().map_while(|line| line.strip_prefix("#$ "));
     let variables = lines.filter_map(|line| line.split_once('='));
-    let refused = Source::file(path).variables(variables).read();
-    refused.expect_err(&format!("{} is not wrong", path.display()))
+    let read = Source::file(path).variables(variables).read();
+    read.expect_err(&format!("{} is not wrong", path.display()))
 }
 
-/// As it is said of a file in the current directory.
+/// Returns the message without the directory of the file.
 fn shown(path: &Path, error: &ConfigError) -> String {
     let directory = format!("{}/", path.parent().unwrap().display());
     format!("{error}\n").replace(&directory, "")
 }
 
 #[test]
-fn every_wrong_file_is_told_what_is_wrong() {
+fn every_invalid_file_gives_its_expected_message() {
     let mut different = Vec::new();
     for path in files() {
-        let said = shown(&path, &read(&path));
+        let message = shown(&path, &read(&path));
         let expected = path.with_extension("txt");
         if std::env::var_os("BLESS").is_some() {
-            fs::write(&expected, &said).unwrap();
+            fs::write(&expected, &message).unwrap();
         }
         let expected = fs::read_to_string(&expected).unwrap_or_default();
-        if said != expected {
-            different.push(format!("{}\n--- now\n{said}", path.display()));
+        if message != expected {
+            different.push(format!("{}\n--- now\n{message}", path.display()));
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
     assert!(files().len() >= 30, "there should be thirty of them");
 }
 
-/// What people see and what programs read must be the same place.
 #[test]
-fn lines_and_columns_are_those_that_are_shown() {
+fn line_and_column_of_a_problem_equal_those_in_the_message() {
     for path in files() {
         let error = read(&path);
-        let said = error.to_string();
+        let message = error.to_string();
         for problem in error.problems() {
             if let (Some(line), Some(column)) = (problem.line(), problem.column()) {
                 let place = format!("{}:{line}:{column}\n", path.display());
-                assert!(said.contains(&place), "{place} is not in\n{said}");
+                assert!(message.contains(&place), "{place} is not in\n{message}");
             }
-            assert!(said.contains(problem.message()), "{problem}\n{said}");
+            assert!(message.contains(problem.message()), "{problem}\n{message}");
         }
         let json: serde_json::Value = serde_json::from_str(&error.to_json()).unwrap();
         assert_eq!(

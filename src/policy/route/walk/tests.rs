@@ -7,19 +7,19 @@ use crate::policy::route::segment::parse;
 fn tree(routes: &[&str]) -> Tree {
     let mut tree = Tree::default();
     for (index, route) in routes.iter().enumerate() {
-        tree.insert(&parse(route).unwrap(), Target::Endpoint(index));
+        tree.insert(&parse(route).unwrap(), RouteTarget::Endpoint(index));
     }
     tree
 }
 
-/// The routes that a path reaches, in their order, and whether some reading reaches none.
+/// Returns the routes that a path reaches, in their order, and whether some reading reaches none.
 fn reached<'r>(routes: &[&'r str], path: &str) -> (Vec<&'r str>, bool) {
     let reached = walk(&tree(routes), path).unwrap();
     let mut found: Vec<usize> = Vec::new();
     for target in reached.targets {
         match target {
-            Target::Endpoint(index) => found.push(index),
-            Target::Exempt(_) => unreachable!("no route is exempt here"),
+            RouteTarget::Endpoint(index) => found.push(index),
+            RouteTarget::Exempt(_) => unreachable!("no route is exempt here"),
         }
     }
     found.sort_unstable();
@@ -92,7 +92,7 @@ fn a_parameter_route_is_not_hidden_by_a_wildcard_that_begins_there() {
     assert_eq!(found, ["/a/{x}", "/a/b/{*rest}"]);
 }
 
-/// Without its bound, the second path takes seconds.
+/// Without the bound on calls, the second path takes seconds.
 #[test]
 fn work_for_odd_paths_is_bounded() {
     let routes = [
@@ -131,7 +131,7 @@ fn too_many_readings_are_rejected_and_ordinary_encodings_are_not() {
     assert!(walk(&tree, &file).is_ok());
 }
 
-/// All paths that a router may see instead of this one.
+/// Returns all paths that a router may see instead of this one.
 fn readings(path: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::from([String::new()]);
     let pieces: Vec<&str> = path[1..].split('/').collect();
@@ -155,8 +155,8 @@ fn readings(path: &str) -> BTreeSet<String> {
     paths.into_iter().map(whole).collect()
 }
 
-/// What one piece between slashes may be, with a slash in front: each `%2F` a slash or not, each
-/// segment encoded or decoded, an empty one there or not.
+/// Returns the readings of the piece between two slashes, with a slash in front: each `%2F` a
+/// slash or not, each segment encoded or decoded, an empty one there or not.
 fn segments(piece: &str) -> Vec<String> {
     let mut all = Vec::new();
     let parts: Vec<&str> = piece.split("%2F").collect();
@@ -215,8 +215,8 @@ fn random_path(random: &mut fastrand::Rng) -> String {
     joined(random, &pieces, 4)
 }
 
-/// Whatever a router matches for any reading of a path is reached. Also if it does not match
-/// parameters that are empty, as `matchit` 0.8.6 does not.
+/// The walk reaches every route that a router matches for any reading of a path, also if the router
+/// does not match empty parameters, as `matchit` 0.8.6 does not.
 #[test]
 fn every_route_of_every_reading_is_reached() {
     for seed in 0..20_000 {
@@ -232,7 +232,7 @@ fn check_readings(routes: &[String], path: &str) {
     let mut inserted = Vec::new();
     for (index, route) in routes.iter().enumerate() {
         if matcher.insert(route, index).is_ok() {
-            tree.insert(&parse(route).unwrap(), Target::Endpoint(index));
+            tree.insert(&parse(route).unwrap(), RouteTarget::Endpoint(index));
             inserted.push((index, route.as_str()));
         }
     }
@@ -241,7 +241,9 @@ fn check_readings(routes: &[String], path: &str) {
         let found = matcher.at(&reading).ok();
         match &found {
             Some(found) => assert!(
-                reached.targets.contains(&Target::Endpoint(*found.value)),
+                reached
+                    .targets
+                    .contains(&RouteTarget::Endpoint(*found.value)),
                 "{routes:?}: {path} as {reading}: {reached:?}"
             ),
             None => assert!(
@@ -255,14 +257,14 @@ fn check_readings(routes: &[String], path: &str) {
         if found.as_ref().is_some_and(has_empty) {
             let index = without_empty(&inserted, &reading);
             assert!(
-                index.is_none_or(|index| reached.targets.contains(&Target::Endpoint(index))),
+                index.is_none_or(|index| reached.targets.contains(&RouteTarget::Endpoint(index))),
                 "{routes:?}: {path} as {reading} without empty parameters: {reached:?}"
             );
         }
     }
 }
 
-/// What a router matches that does not match empty parameters: a wildcard, since all other
+/// Returns the match of a router that does not match empty parameters: a wildcard, since all other
 /// segments match the path literally.
 fn without_empty(routes: &[(usize, &str)], reading: &str) -> Option<usize> {
     let segments: Vec<&str> = reading[1..].split('/').collect();
