@@ -77,10 +77,9 @@
 //!
 //! # Why a request is counted as it is
 //!
-//! [`Policy::explain`] says of any request which rules count it, whose counters, with which
-//! numbers, and why others do not; [`Policy::overview`] what the policy says altogether, and what
-//! in it is hardly what anybody wanted. The program [`tollgate`](crate::docs::command_line) does
-//! both for policy files.
+//! [`Policy::explain`] returns the rules that count a request, with quotas and counters, and why
+//! other rules do not. [`Policy::overview`] returns all rules of the policy, and warnings about
+//! probable mistakes. The program [`tollgate`](crate::docs::command_line) does both for policy files.
 
 mod about;
 mod builder;
@@ -130,7 +129,7 @@ pub use self::explain::{
 };
 pub use self::into_policy::IntoPolicy;
 pub(crate) use self::key_by::{Caller, KeyBy};
-pub use self::overview::{EndpointView, Overview, RuleView, TierView, Warning};
+pub use self::overview::{EndpointView, Overview, RuleView, TierQuotas, TierView, Warning};
 pub(crate) use self::plan::{Plan, PlanKind, PlannedCheck, RequestChecks};
 pub use self::preflight::Preflight;
 pub use self::route::PathRejection;
@@ -198,6 +197,11 @@ impl Policy {
     #[inline]
     pub(crate) fn in_maintenance(&self, now: Timestamp) -> bool {
         self.maintenance_until.is_some_and(|until| now < until)
+    }
+
+    /// Returns the end of the maintenance that the policy sets, even if it is over.
+    pub(crate) const fn maintenance_until(&self) -> Option<Timestamp> {
+        self.maintenance_until
     }
 
     /// Returns why a caller is exempt by its identity, if it is.
