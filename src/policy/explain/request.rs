@@ -64,19 +64,19 @@ impl ExplainRequest {
         Ok(request.into())
     }
 
-    /// Identity of the caller. Default: unauthenticated.
+    /// Sets the identity of the caller. Default: unauthenticated.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// Client IP. Default: unknown.
+    /// Sets the client IP. Default: unknown.
     pub fn ip(mut self, address: impl Into<IpAddr>) -> Self {
         self.ip = Some(network::fold(address.into()));
         self
     }
 
-    /// Network that counts as one client. Default: the client IP.
+    /// Sets the network that counts as one client. Default: the client IP.
     ///
     /// Layers count IPv6 addresses [by /64](crate::identity::ClientIp) unless configured otherwise.
     pub fn counted_as(mut self, group: impl Into<IpAddr>) -> Self {
@@ -84,7 +84,7 @@ impl ExplainRequest {
         self
     }
 
-    /// Time of the request. Default: after any
+    /// Sets the time of the request. Default: after any
     /// [maintenance](crate::policy::PolicyBuilder::maintenance_until).
     pub fn at(mut self, instant: Timestamp) -> Self {
         self.at = Some(instant);
