@@ -39,6 +39,6 @@ fn check_messages(error: &ConfigError) {
 /// Overview and warnings of a valid file can be produced.
 fn check_overview(policy: Policy) {
     let overview = policy.overview();
-    assert!(overview.tiers().len() > 0);
+    assert!(!overview.tiers.is_empty());
     let _ = overview.warnings();
 }

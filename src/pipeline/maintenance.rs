@@ -48,7 +48,7 @@ impl RequestPipeline {
     pub(crate) fn maintenance_until(&self) -> Option<(Timestamp, bool)> {
         let now = self.wall_now();
         let snapshot = self.snapshot.load();
-        let said = snapshot.policy.overview().maintenance_until();
+        let said = snapshot.policy.maintenance_until();
         let said = said.filter(|until| now < *until).map(|until| (until, true));
         let set = self.override_table();
         let set = set.and_then(|known| known.maintenance_until(now));

@@ -64,8 +64,8 @@ pub(super) struct RuleAbout {
     pub(super) key_by: KeyBy,
     /// Whether tiers do not multiply the quotas.
     pub(super) unscaled: bool,
-    /// Whether it has numbers of its own for a tier.
-    pub(super) says_tier: Box<[bool]>,
+    /// Whether the rule has its own quotas, by tier.
+    pub(super) has_tier_quotas: Box<[bool]>,
     pub(super) dry_run: bool,
 }
 

@@ -128,7 +128,7 @@ pub use self::explain::{
 };
 pub use self::into_policy::IntoPolicy;
 pub(crate) use self::key_by::{Caller, KeyBy};
-pub use self::overview::{EndpointView, Overview, RuleView, TierView, Warning};
+pub use self::overview::{EndpointView, Overview, RuleView, TierQuotas, TierView, Warning};
 pub(crate) use self::plan::{Plan, PlanKind, PlannedCheck, RequestChecks};
 pub use self::preflight::Preflight;
 pub use self::route::PathRejection;
@@ -196,6 +196,11 @@ impl Policy {
     #[inline]
     pub(crate) fn in_maintenance(&self, now: Timestamp) -> bool {
         self.maintenance_until.is_some_and(|until| now < until)
+    }
+
+    /// Returns the end of the maintenance that the policy sets, even if it is over.
+    pub(crate) const fn maintenance_until(&self) -> Option<Timestamp> {
+        self.maintenance_until
     }
 
     /// Returns why a caller is exempt by its identity, if it is.

@@ -24,8 +24,12 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<(), Failure> {
         }
         Format::Text => {
             let name = args.file.display().to_string();
-            write_stdout(&text::summary(&name, overview, output.has_colored_stdout()));
-            write_stderr(&text::warnings(overview, output.has_colored_stderr()));
+            write_stdout(&text::summary(
+                &name,
+                &overview,
+                output.has_colored_stdout(),
+            ));
+            write_stderr(&text::warnings(&overview, output.has_colored_stderr()));
         }
     }
     Ok(())

@@ -7,10 +7,10 @@ use tollgate::policy::{EndpointView, Overview, RuleKind, RuleView};
 use super::table::Table;
 
 /// Returns the limits of each tier, grouped by category.
-pub(super) fn summary(name: &str, overview: Overview<'_>, has_colors: bool) -> String {
+pub(super) fn summary(name: &str, overview: &Overview<'_>, has_colors: bool) -> String {
     let bold = |text: &str| paint("1", text, has_colors);
-    let rules = overview.rules().count();
-    let endpoints = overview.endpoints().len();
+    let rules = overview.rules.len();
+    let endpoints = overview.endpoints.len();
     let mut text = format!(
         "{} is fine: {} for {}\n",
         bold(name),
@@ -26,19 +26,18 @@ pub(super) fn summary(name: &str, overview: Overview<'_>, has_colors: bool) -> S
         &mut table,
     );
     add_preflight_row(overview, &mut table);
-    for category in overview.rules().filter(is_of_kind(RuleKind::Category)) {
-        table.add_heading(format!("Category {}", category.name()));
-        table.add_row(rule_cells(overview, category, "together"));
-        let is_member = |endpoint: &EndpointView<'_>| endpoint.rules().any(|rule| rule == category);
-        for endpoint in overview.endpoints().filter(is_member) {
+    let categories = overview.rules.iter();
+    for category in categories.filter(is_of_kind(RuleKind::Category)) {
+        table.add_heading(format!("Category {}", category.name));
+        table.add_row(rule_cells(category, "together"));
+        let is_member = |endpoint: &&EndpointView<'_>| endpoint.rules.contains(category);
+        for endpoint in overview.endpoints.iter().filter(is_member) {
             table.add_row(vec![format!("  {}", route_label(endpoint))]);
         }
         add_endpoint_rows(overview, Some(category), &mut table);
     }
-    if overview
-        .endpoints()
-        .any(|endpoint| endpoint.category().is_none())
-    {
+    let mut endpoints = overview.endpoints.iter();
+    if endpoints.any(|endpoint| endpoint.category.is_none()) {
         table.add_heading("Endpoints");
         add_endpoint_rows(overview, None, &mut table);
     }
@@ -48,7 +47,8 @@ pub(super) fn summary(name: &str, overview: Overview<'_>, has_colors: bool) -> S
     text
 }
 
-pub(super) fn warnings(overview: Overview<'_>, has_colors: bool) -> String {
+/// Returns one line per warning.
+pub(super) fn warnings(overview: &Overview<'_>, has_colors: bool) -> String {
     let mut text = String::new();
     for warning in overview.warnings() {
         let word = paint("1;33", "warning", has_colors);
@@ -70,67 +70,67 @@ fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-fn is_of_kind(kind: RuleKind) -> impl Fn(&RuleView<'_>) -> bool {
-    move |rule| rule.kind() == kind
+fn is_of_kind(kind: RuleKind) -> impl Fn(&&RuleView<'_>) -> bool {
+    move |rule| rule.kind == kind
 }
 
 /// Adds the column headings: each tier with its multiplier.
-fn add_tier_rows(overview: Overview<'_>, table: &mut Table) {
+fn add_tier_rows(overview: &Overview<'_>, table: &mut Table) {
     table.add_heading("Tiers");
     let mut head = vec![String::new(), "rule".to_owned(), "per".to_owned()];
     let times = |multiplier: f64| format!("times {multiplier}");
-    head.extend(overview.tiers().map(|tier| {
-        let default = if tier.is_default() { " (default)" } else { "" };
-        format!("{}{default}", tier.name())
+    head.extend(overview.tiers.iter().map(|tier| {
+        let default = if tier.default { " (default)" } else { "" };
+        format!("{}{default}", tier.name)
     }));
     table.add_row(head);
     let mut multipliers = vec![String::new(); 3];
-    multipliers.extend(overview.tiers().map(|tier| times(tier.multiplier())));
+    multipliers.extend(overview.tiers.iter().map(|tier| times(tier.multiplier)));
     table.add_row(multipliers);
 }
 
-fn add_kind_rows(overview: Overview<'_>, kind: RuleKind, heading: &str, table: &mut Table) {
-    let mut rules = overview.rules().filter(is_of_kind(kind)).peekable();
+fn add_kind_rows(overview: &Overview<'_>, kind: RuleKind, heading: &str, table: &mut Table) {
+    let mut rules = overview.rules.iter().filter(is_of_kind(kind)).peekable();
     if rules.peek().is_some() {
         table.add_heading(heading);
     }
     for rule in rules {
         let what = match kind {
-            RuleKind::Global if rule.is_for_anonymous() => "anonymous",
+            RuleKind::Global if rule.for_anonymous => "anonymous",
             RuleKind::Global => "authenticated",
             _ => "everything",
         };
-        table.add_row(rule_cells(overview, rule, what));
+        table.add_row(rule_cells(rule, what));
     }
 }
 
 /// Adds the quota of CORS preflights, unless it is the default.
-fn add_preflight_row(overview: Overview<'_>, table: &mut Table) {
-    let Some(rule) = overview.preflight() else {
+fn add_preflight_row(overview: &Overview<'_>, table: &mut Table) {
+    let Some(rule) = &overview.preflight else {
         table.add_row(vec!["preflights (like other requests)".to_owned()]);
         return;
     };
-    let mut quotas = rule.quotas("");
+    let mut quotas = rule.quotas("").iter();
     if quotas.any(|quota| quota.to_string() != "600/1m") {
-        table.add_row(rule_cells(overview, rule, "preflights"));
+        table.add_row(rule_cells(rule, "preflights"));
     }
 }
 
 /// Adds the endpoints of a category, or of no category, that have a rule of their own.
-fn add_endpoint_rows(overview: Overview<'_>, category: Option<RuleView<'_>>, table: &mut Table) {
-    for endpoint in overview.endpoints() {
-        if endpoint.category() == category {
-            for rule in endpoint.rules().filter(is_of_kind(RuleKind::Endpoint)) {
-                table.add_row(rule_cells(overview, rule, &route_label(endpoint)));
+fn add_endpoint_rows(overview: &Overview<'_>, category: Option<&RuleView<'_>>, table: &mut Table) {
+    for endpoint in &overview.endpoints {
+        if endpoint.category.as_ref() == category {
+            for rule in endpoint.rules.iter().filter(is_of_kind(RuleKind::Endpoint)) {
+                table.add_row(rule_cells(rule, &route_label(endpoint)));
             }
         }
     }
 }
 
 /// Returns the route, with a note if the global rules do not count it.
-fn route_label(endpoint: EndpointView<'_>) -> String {
-    let route = endpoint.route();
-    if endpoint.is_counted_globally() {
+fn route_label(endpoint: &EndpointView<'_>) -> String {
+    let route = endpoint.route;
+    if endpoint.global {
         route.to_owned()
     } else {
         format!("{route} (not counted globally)")
@@ -138,25 +138,25 @@ fn route_label(endpoint: EndpointView<'_>) -> String {
 }
 
 /// Returns one row: what is counted, rule, key, quotas per tier, and settings that are not defaults.
-fn rule_cells(overview: Overview<'_>, rule: RuleView<'_>, what: &str) -> Vec<String> {
-    let mut cells: Vec<String> = [what, rule.name(), rule.counted_per()]
+fn rule_cells(rule: &RuleView<'_>, what: &str) -> Vec<String> {
+    let mut cells: Vec<String> = [what, rule.name, rule.counted_per]
         .map(str::to_owned)
         .into();
-    cells.extend(overview.tiers().map(|tier| {
-        let quotas: Vec<String> = rule.quotas(tier.name()).map(ToString::to_string).collect();
+    cells.extend(rule.tiers.iter().map(|tier| {
+        let quotas: Vec<String> = tier.quotas.iter().map(ToString::to_string).collect();
         quotas.join(" and ")
     }));
     let mut notes = Vec::new();
-    match rule.cost() {
+    match rule.cost {
         Some(1) => {}
         Some(cost) => notes.push(format!("costs {cost}")),
-        None => notes.push("costs what a closure says".to_owned()),
+        None => notes.push("cost from a closure".to_owned()),
     }
-    match rule.count().to_string().as_str() {
+    match rule.count.to_string().as_str() {
         "all" => {}
         some => notes.push(format!("counts {some}")),
     }
-    if rule.is_dry_run() {
+    if rule.dry_run {
         notes.push("dry-run".to_owned());
     }
     if !notes.is_empty() {
@@ -165,16 +165,17 @@ fn rule_cells(overview: Overview<'_>, rule: RuleView<'_>, what: &str) -> Vec<Str
     cells
 }
 
-fn write_exemptions(overview: Overview<'_>, text: &mut String, bold: impl Fn(&str) -> String) {
+fn write_exemptions(overview: &Overview<'_>, text: &mut String, bold: impl Fn(&str) -> String) {
     let subjects = overview
-        .exempt_subjects()
+        .exempt_subjects
+        .iter()
         .map(|(dimension, value)| format!("{dimension}={value}"));
-    let owned = str::to_owned;
+    let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect();
     let exempt: [(&str, Vec<String>); 4] = [
-        ("roles", overview.exempt_roles().map(owned).collect()),
+        ("roles", owned(&overview.exempt_roles)),
         ("callers", subjects.collect()),
-        ("networks", overview.exempt_networks().collect()),
-        ("routes", overview.exempt_routes().map(owned).collect()),
+        ("networks", overview.exempt_networks.clone()),
+        ("routes", owned(&overview.exempt_routes)),
     ];
     if exempt.iter().any(|(_, list)| !list.is_empty()) {
         let _ = writeln!(text, "\n{}", bold("Exempt"));
@@ -182,7 +183,7 @@ fn write_exemptions(overview: Overview<'_>, text: &mut String, bold: impl Fn(&st
     for (what, list) in exempt.iter().filter(|(_, list)| !list.is_empty()) {
         let _ = writeln!(text, "  {what:<8}  {}", list.join(", "));
     }
-    if let Some(until) = overview.maintenance_until() {
+    if let Some(until) = overview.maintenance_until {
         let _ = writeln!(text, "\n{}", bold("Maintenance"));
         let _ = writeln!(text, "  no request is counted before {until}");
     }

@@ -65,7 +65,7 @@ fn identity_tier_roles_and_address_select_the_counters() {
             "mode": "enforce",
             "on_store_failure": "local",
             "message": null,
-            "suggestion": "Ask for less.",
+            "suggestion": "Send fewer requests.",
         })
     );
     assert_eq!(report["counted_by"][2]["mode"], "dry-run");

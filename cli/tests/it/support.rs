@@ -22,7 +22,7 @@ anonymous = '100/hour'
 
 [categories.secrets]
 limit = '500/hour'
-suggestion = 'Ask for less.'
+suggestion = 'Send fewer requests.'
 
 [[endpoints]]
 route = 'GET /v1/secrets/{id}'

@@ -36,11 +36,11 @@ impl LookupRequest {
         };
         if let Some(tier) = self.tier.as_deref().filter(|tier| !tier.is_empty()) {
             pipeline.with_policy(|policy| {
-                let mut tiers = policy.overview().tiers();
-                if tiers.any(|known| known.name() == tier) {
+                let tiers = policy.tiers();
+                if tiers.index(tier).is_some() {
                     return Ok(());
                 }
-                let names: Vec<_> = policy.overview().tiers().map(|tier| tier.name()).collect();
+                let names: Vec<_> = (0..tiers.len()).map(|index| tiers.name(index)).collect();
                 let expected = format!("one of the tiers: {}", names.join(", "));
                 Err(ValidationError::new("tier", tier.escape_debug(), expected))
             })?;

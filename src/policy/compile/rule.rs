@@ -172,7 +172,7 @@ impl Compiler<'_> {
             settings: compiled.settings,
             unscaled: rule.unscaled || key_by.is_shared_by_all(),
             key_by,
-            says_tier: (0..self.tiers.len())
+            has_tier_quotas: (0..self.tiers.len())
                 .map(|tier| says(self.tiers.name(tier)))
                 .collect(),
             dry_run: rule.dry_run,

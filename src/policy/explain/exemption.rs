@@ -1,4 +1,4 @@
-//! What exactly a request is exempt by, once it is known that it is.
+//! Text that names the part of a policy by which a request is exempt.
 
 use ipnet::IpNet;
 
@@ -8,13 +8,13 @@ use crate::policy::exempt::Exemption;
 use crate::policy::route::RouteMatch;
 
 impl Explainer<'_> {
-    /// What it is in the policy that exempts the request, for people.
-    pub(super) fn because(&self, why: Exemption) -> String {
+    /// Returns the part of the policy that causes the exemption `why`, as text.
+    pub(super) fn exempt_because(&self, why: Exemption) -> String {
         match why {
-            Exemption::Route => self.route(),
-            Exemption::Role => self.role(),
-            Exemption::Subject => self.subject(),
-            Exemption::Network => self.network(),
+            Exemption::Route => self.route_text(),
+            Exemption::Role => self.role_text(),
+            Exemption::Subject => self.subject_text(),
+            Exemption::Network => self.network_text(),
             Exemption::Predicate => "a closure of the policy says so".to_owned(),
             Exemption::Maintenance => {
                 let until = self.policy.maintenance_until.unwrap_or_default();
@@ -23,8 +23,12 @@ impl Explainer<'_> {
         }
     }
 
-    fn route(&self) -> String {
-        match self.policy.routes.find(self.head.method(), &self.taken) {
+    fn route_text(&self) -> String {
+        match self
+            .policy
+            .routes
+            .find(self.head.method(), &self.routed_path)
+        {
             RouteMatch::Exempt(route) => {
                 let route = &self.policy.about.exempt_routes[route];
                 format!("the route `{route}` is exempt")
@@ -33,14 +37,14 @@ impl Explainer<'_> {
         }
     }
 
-    fn role(&self) -> String {
+    fn role_text(&self) -> String {
         let mut roles = self.caller.identity.into_iter().flat_map(Identity::roles);
-        let known = &self.policy.exempt.roles;
-        let role = roles.find(|role| known.iter().any(|known| **known == **role));
+        let exempt = &self.policy.exempt.roles;
+        let role = roles.find(|role| exempt.iter().any(|exempt| **exempt == **role));
         role.map_or_else(String::new, |role| format!("the role `{role}` is exempt"))
     }
 
-    fn subject(&self) -> String {
+    fn subject_text(&self) -> String {
         let value_of = |name: &str| self.caller.identity.and_then(|identity| identity.get(name));
         let mut subjects = self.policy.exempt.subjects.iter();
         let subject = subjects.find(|(name, value)| value_of(name) == Some(value));
@@ -49,10 +53,10 @@ impl Explainer<'_> {
         })
     }
 
-    fn network(&self) -> String {
+    fn network_text(&self) -> String {
         let ip = self.explain_request.ip;
-        let is_from = |network: &&IpNet| ip.is_some_and(|ip| network.contains(&ip));
-        let network = self.policy.exempt.networks.iter().find(is_from);
+        let has_client = |network: &&IpNet| ip.is_some_and(|ip| network.contains(&ip));
+        let network = self.policy.exempt.networks.iter().find(has_client);
         network.map_or_else(String::new, |network| {
             format!("the network {network} is exempt")
         })

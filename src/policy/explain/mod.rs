@@ -1,7 +1,7 @@
-//! Why a request is counted as it is: what the policy says of it, and of what it does not say.
+//! Explanation of how a policy counts a request.
 //!
-//! Nothing here decides. Which endpoint, which plan, whose counter, how much: all is asked of
-//! the functions that requests are put to.
+//! Endpoint, plan, subject, quota and cost come from the functions that evaluate requests. This
+//! module makes no decision of its own, so an explanation agrees with the layer.
 
 mod exemption;
 mod explanation;
@@ -24,10 +24,10 @@ pub use self::explanation::{
 pub use self::request::ExplainRequest;
 
 impl Policy {
-    /// Says which rules count a request, in which order, with which numbers and on whose
-    /// counters; and of those that one could have thought of, why they do not.
+    /// Returns the rules that count a request, in order, with quotas and counters, and the rules
+    /// that do not count it, with reasons.
     ///
-    /// Nothing is counted by asking.
+    /// No counter is charged.
     ///
     /// ```
     /// use tollgate::Identity;
@@ -43,25 +43,24 @@ impl Policy {
     /// let explanation = policy.explain(&ExplainRequest::new("GET /v1/secrets/42")?.identity(alice));
     ///
     /// assert_eq!(explanation.endpoint(), Some("GET /v1/secrets/{id}"));
-    /// let first = explanation.counted_by().next().unwrap();
-    /// assert_eq!(first.policy(), "user:secrets:1h");
-    /// assert_eq!(first.counter(), "user=alice");
-    /// assert_eq!(first.quota().amount(), 2_500);
+    /// let first = &explanation.counted_by[0];
+    /// assert_eq!(first.policy, "user:secrets:1h");
+    /// assert_eq!(first.counter, "user=alice");
+    /// assert_eq!(first.quota.amount(), 2_500);
     /// println!("{explanation}");
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     ///
-    /// What a policy cannot know is left out: tiers that have to be [looked up](crate::tier),
-    /// and whether a token is a good one. For a layer inside a router, paths that other layers
-    /// rewrite are another matter.
+    /// The explanation does not include tiers that are [looked up](crate::tier), the verification
+    /// of tokens, or paths that other layers of a router rewrite.
     #[must_use]
     pub fn explain(&self, explain_request: &ExplainRequest) -> Explanation {
-        Explainer::new(self, explain_request).answer()
+        Explainer::new(self, explain_request).explain()
     }
 
-    /// What a tier makes of the quotas of a rule.
+    /// Returns the effect of a tier on the quotas of a rule.
     pub(super) fn scaling(&self, rule: &RuleAbout, tier: usize) -> Scaling {
-        if rule.says_tier[tier] {
+        if rule.has_tier_quotas[tier] {
             Scaling::Own
         } else if rule.unscaled {
             Scaling::Never
@@ -76,7 +75,7 @@ struct Explainer<'a> {
     policy: &'a Policy,
     explain_request: &'a ExplainRequest,
     head: RequestHead<'a>,
-    taken: RoutedPath<'a>,
+    routed_path: RoutedPath<'a>,
     caller: Caller<'a>,
     tier: usize,
 }
@@ -92,7 +91,7 @@ impl<'a> Explainer<'a> {
             policy,
             explain_request,
             head,
-            taken: RoutedPath {
+            routed_path: RoutedPath {
                 path: head.path(),
                 ..RoutedPath::default()
             },
@@ -104,8 +103,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    fn answer(&self) -> Explanation {
-        let mut answer = Explanation {
+    fn explain(&self) -> Explanation {
+        let mut explanation = Explanation {
             request: format!("{} {}", self.head.method(), self.head.uri()),
             caller: dimensions(&self.caller.known_by()),
             at: self.explain_request.at,
@@ -115,44 +114,46 @@ impl<'a> Explainer<'a> {
             endpoints: Vec::new(),
             rejection: None,
             exemption: None,
+            exempt_because: None,
             counted_by: Vec::new(),
             not_counted_by: Vec::new(),
         };
-        let resolved = self.policy.resolve(&self.head, &self.taken);
+        let resolved = self.policy.resolve(&self.head, &self.routed_path);
         let exemption = match &resolved {
             Ok(_) => self.exemption(),
             Err(why) => Some(*why),
         };
-        answer.exemption = exemption.map(|why| (why, self.because(why)));
+        explanation.exemption = exemption;
+        explanation.exempt_because = exemption.map(|why| self.exempt_because(why));
         let Ok(resolved) = resolved else {
-            self.skip_all(&[], &SkipReason::Exempt, &mut answer);
-            return answer;
+            self.skip_all(&[], &SkipReason::Exempt, &mut explanation);
+            return explanation;
         };
         let endpoints = self.policy.endpoints_of(&resolved);
         let all = &self.policy.about.endpoints;
         let about: Vec<&EndpointAbout> = endpoints.iter().filter_map(|at| all.get(*at)).collect();
-        answer.endpoints = about.iter().map(|about| about.route.to_string()).collect();
+        explanation.endpoints = about.iter().map(|about| about.route.to_string()).collect();
         if exemption.is_some() {
-            self.skip_all(&about, &SkipReason::Exempt, &mut answer);
-            return answer;
+            self.skip_all(&about, &SkipReason::Exempt, &mut explanation);
+            return explanation;
         }
-        match self.policy.checks_of(&resolved, self.kind()) {
+        match self.policy.checks_of(&resolved, self.plan_kind()) {
             Err(rejection) => {
-                answer.rejection = Some(rejection);
-                self.skip_all(&about, &SkipReason::Rejected, &mut answer);
+                explanation.rejection = Some(rejection);
+                self.skip_all(&about, &SkipReason::Rejected, &mut explanation);
             }
             Ok(planned) => {
                 let is_matched = about.len() == endpoints.len();
                 let without_global = is_matched && about.iter().all(|about| about.without_global);
-                for rule in self.thinkable(&about) {
-                    self.look_at(rule, &planned, without_global, &mut answer);
+                for rule in self.candidate_rules(&about) {
+                    self.add_rule(rule, &planned, without_global, &mut explanation);
                 }
             }
         }
-        answer
+        explanation
     }
 
-    /// Why the caller is exempt, asked in the order in which requests are.
+    /// Returns why the caller is exempt. The order is that of the pipeline.
     fn exemption(&self) -> Option<Exemption> {
         let Self {
             policy,
@@ -169,18 +170,21 @@ impl<'a> Explainer<'a> {
         by_head.or_else(|| policy.exempts_identity(self.caller.identity))
     }
 
-    fn skip_all(&self, about: &[&EndpointAbout], why: &SkipReason, answer: &mut Explanation) {
-        for rule in self.thinkable(about) {
-            answer.not_counted_by.push(self.skip(rule, why.clone()));
+    fn skip_all(&self, about: &[&EndpointAbout], why: &SkipReason, explanation: &mut Explanation) {
+        for rule in self.candidate_rules(about) {
+            explanation
+                .not_counted_by
+                .push(self.skipped_rule(rule, why.clone()));
         }
     }
 
-    /// The rules that one could think of for these endpoints, in the order in which they count.
-    fn thinkable(&self, endpoints: &[&EndpointAbout]) -> Vec<usize> {
+    /// Returns the rules of these endpoints and the rules for all requests, in the order in which
+    /// they count.
+    fn candidate_rules(&self, endpoints: &[&EndpointAbout]) -> Vec<usize> {
         let about = &self.policy.about;
         let own = endpoints.iter().filter_map(|endpoint| endpoint.own);
         let categories = endpoints.iter().filter_map(|endpoint| endpoint.category);
-        // Of the two that are global, first the one that is for this caller.
+        // The global rule for this caller comes before the other one.
         let [anonymous, authenticated] = about.globals;
         let globals = if self.caller.is_authenticated() {
             [authenticated, anonymous]
@@ -200,29 +204,31 @@ impl<'a> Explainer<'a> {
         rules
     }
 
-    /// Says whether a rule counts the request, and why not.
-    fn look_at(
+    /// Adds the quotas of a rule that count the request, or the reason why the rule does not.
+    fn add_rule(
         &self,
         rule: usize,
         planned: &RequestChecks,
         without_global: bool,
-        answer: &mut Explanation,
+        explanation: &mut Explanation,
     ) {
         let about = &self.policy.about.rules[rule];
-        let is_its = |check: &&PlannedCheck| about.quotas.contains(&usize::from(check.quota));
-        let mut is_there = false;
-        for check in planned.checks.iter().filter(is_its) {
-            is_there = true;
-            let Some(counted) = self.counted(about, check, planned) else {
-                let lacking = about.key_by.lacking(&self.caller).unwrap_or_default();
-                let lacks = SkipReason::Lacks(lacking.to_owned());
-                answer.not_counted_by.push(self.skip(rule, lacks));
+        let is_of_rule = |check: &&PlannedCheck| about.quotas.contains(&usize::from(check.quota));
+        let mut is_planned = false;
+        for check in planned.checks.iter().filter(is_of_rule) {
+            is_planned = true;
+            let Some(applied) = self.applied_rule(about, check, planned) else {
+                let dimension = about.key_by.lacking(&self.caller).unwrap_or_default();
+                let lacks = SkipReason::Lacks(dimension.to_owned());
+                explanation
+                    .not_counted_by
+                    .push(self.skipped_rule(rule, lacks));
                 return;
             };
-            answer.counted_by.push(counted);
+            explanation.counted_by.push(applied);
         }
-        if !is_there {
-            let is_for_caller = planned.recorded.iter().any(|check| is_its(&check));
+        if !is_planned {
+            let is_for_caller = planned.recorded.iter().any(|check| is_of_rule(&check));
             let why = match about.kind {
                 RuleKind::Global if without_global => SkipReason::WithoutGlobal,
                 RuleKind::Global if is_for_caller => SkipReason::Preflight,
@@ -230,21 +236,23 @@ impl<'a> Explainer<'a> {
                 RuleKind::Global => SkipReason::OnlyAuthenticated,
                 _ => SkipReason::Replaced,
             };
-            answer.not_counted_by.push(self.skip(rule, why));
+            explanation
+                .not_counted_by
+                .push(self.skipped_rule(rule, why));
         }
     }
 
-    /// Which plan the request has.
-    fn kind(&self) -> PlanKind {
+    /// Returns the kind of plan that applies to the request.
+    fn plan_kind(&self) -> PlanKind {
         self.policy.plan_kind(&self.caller, &self.head)
     }
 
     fn is_preflight(&self) -> bool {
-        self.kind() == PlanKind::Preflight
+        self.plan_kind() == PlanKind::Preflight
     }
 
-    /// How a check counts the request; `None` if it does not apply to the caller.
-    fn counted(
+    /// Returns how a check counts the request; `None` if it does not apply to the caller.
+    fn applied_rule(
         &self,
         about: &RuleAbout,
         check: &PlannedCheck,
@@ -280,7 +288,7 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    fn skip(&self, rule: usize, why: SkipReason) -> SkippedRule {
+    fn skipped_rule(&self, rule: usize, why: SkipReason) -> SkippedRule {
         let about = &self.policy.about.rules[rule];
         SkippedRule {
             kind: about.kind,

@@ -1,4 +1,4 @@
-//! What is asked.
+//! Request to explain.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,8 @@ use crate::error::ValidationError;
 use crate::identity_types::Identity;
 use crate::network;
 
-/// A request to be explained: what is asked for, by whom, from where and when.
+/// Request to explain: method, path, identity, client IP and time; see
+/// [`Policy::explain`](crate::policy::Policy::explain).
 ///
 /// ```
 /// use tollgate::Identity;
@@ -23,8 +24,8 @@ use crate::network;
 /// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 ///
-/// Where headers matter, because closures look at them or because it is a preflight, make it
-/// [from a whole request](#impl-From<Request<B>>-for-ExplainRequest).
+/// If a closure of the policy reads headers, or if the request is a preflight, convert a
+/// [`Request`](#impl-From<Request<B>>-for-ExplainRequest) with its headers.
 #[derive(Clone)]
 #[must_use]
 pub struct ExplainRequest {
@@ -36,55 +37,62 @@ pub struct ExplainRequest {
 }
 
 impl ExplainRequest {
-    /// A request as it is written: `GET /v1/secrets/42`.
+    /// Parses a method and a path: `GET /v1/secrets/42`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the method is not in capitals, or if the path does not begin with `/` or
+    /// is not a valid URI.
     pub fn new(request: &str) -> Result<Self, ValidationError> {
-        let refuse = |expected| ValidationError::new("request", request.escape_debug(), expected);
-        let like = "a method and a path, such as `GET /v1/secrets/42`";
+        let error = |expected| ValidationError::new("request", request.escape_debug(), expected);
+        let method_and_path = "a method and a path, such as `GET /v1/secrets/42`";
         let (method, path) = request
             .trim()
             .split_once(char::is_whitespace)
-            .ok_or_else(|| refuse(like))?;
+            .ok_or_else(|| error(method_and_path))?;
         if !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(refuse("a method in capitals, such as `GET`"));
+            return Err(error("a method in capitals, such as `GET`"));
         }
         let path = path.trim_start();
         if !path.starts_with('/') {
-            return Err(refuse("a path that begins with `/`, after the method"));
+            return Err(error("a path that begins with `/`, after the method"));
         }
-        let method = Method::from_bytes(method.as_bytes()).map_err(|_| refuse(like))?;
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| error(method_and_path))?;
         let request = Request::builder().method(method).uri(path).body(());
         let request =
-            request.map_err(|_| refuse("a path as clients send it: without spaces, encoded"))?;
+            request.map_err(|_| error("a path as clients send it: without spaces, encoded"))?;
         Ok(request.into())
     }
 
-    /// Who asks. If this is not said, nobody who is known.
+    /// Sets the identity of the caller. Default: unauthenticated.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// From where. If this is not said, nobody knows.
+    /// Sets the client IP. Default: unknown.
     pub fn ip(mut self, address: impl Into<IpAddr>) -> Self {
         self.ip = Some(network::fold(address.into()));
         self
     }
 
-    /// The network that counts as one client, where that is not the address itself. By default
-    /// layers count IPv6 addresses [by /64](crate::identity::ClientIp).
+    /// Sets the network that counts as one client. Default: the client IP.
+    ///
+    /// Layers count IPv6 addresses [by /64](crate::identity::ClientIp) unless configured otherwise.
     pub fn counted_as(mut self, group: impl Into<IpAddr>) -> Self {
         self.counted_as = Some(network::fold(group.into()));
         self
     }
 
-    /// When. If this is not said, after all [maintenance](crate::policy::PolicyBuilder::maintenance_until).
+    /// Sets the time of the request. Default: after any
+    /// [maintenance](crate::policy::PolicyBuilder::maintenance_until).
     pub fn at(mut self, instant: Timestamp) -> Self {
         self.at = Some(instant);
         self
     }
 }
 
-/// The head of a request, whatever its body.
+/// Takes the head of a request and drops its body.
 impl<B> From<Request<B>> for ExplainRequest {
     fn from(request: Request<B>) -> Self {
         Self {
@@ -97,7 +105,7 @@ impl<B> From<Request<B>> for ExplainRequest {
     }
 }
 
-/// Shows what is asked for, and not by whom.
+/// Shows method and path, but neither the client IP nor the values of the identity.
 impl fmt::Debug for ExplainRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExplainRequest")

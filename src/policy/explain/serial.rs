@@ -47,7 +47,7 @@ impl Serialize for Explanation {
             TierSource::Unknown(_) => "unknown",
             TierSource::Default => "default",
         };
-        let exempt = self.exemption.as_ref();
+        let exempt = self.exemption.zip(self.exempt_because.as_deref());
         let document = ExplanationDocument {
             request: &self.request,
             caller: &self.caller,

@@ -1,11 +1,11 @@
-//! An explanation as people read it.
+//! Text form of an explanation.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{AppliedRule, Explanation, Scaling, SkipReason, SkippedRule, TierSource};
 use crate::policy::OnStoreFailure;
 
-/// Several lines, for people.
+/// Writes several lines of text.
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Text(self, Paint { colors: false }).fmt(f)
@@ -13,7 +13,7 @@ impl Display for Explanation {
 }
 
 impl Explanation {
-    /// The same text in the colours of a terminal.
+    /// Returns the text of `Display` with ANSI colours for a terminal.
     #[must_use]
     pub fn colored(&self) -> impl Display + '_ {
         Text(self, Paint { colors: true })
@@ -22,7 +22,7 @@ impl Explanation {
 
 struct Text<'a>(&'a Explanation, Paint);
 
-/// Puts colours around words, or does not.
+/// Writes text with or without colours.
 #[derive(Clone, Copy)]
 struct Paint {
     colors: bool,
@@ -34,11 +34,11 @@ impl Paint {
     const GREEN: &'static str = "1;32";
     const RED: &'static str = "1;31";
 
-    fn put(self, f: &mut Formatter<'_>, code: &str, words: impl Display) -> fmt::Result {
+    fn write(self, f: &mut Formatter<'_>, code: &str, text: impl Display) -> fmt::Result {
         if self.colors {
-            write!(f, "\x1b[{code}m{words}\x1b[0m")
+            write!(f, "\x1b[{code}m{text}\x1b[0m")
         } else {
-            words.fmt(f)
+            text.fmt(f)
         }
     }
 }
@@ -46,7 +46,7 @@ impl Paint {
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self(explanation, paint) = self;
-        paint.put(f, Paint::BOLD, &explanation.request)?;
+        paint.write(f, Paint::BOLD, &explanation.request)?;
         write!(f, " by {}", explanation.caller)?;
         if let Some(at) = explanation.at {
             write!(f, " at {at}")?;
@@ -62,13 +62,13 @@ impl Display for Text<'_> {
             }
         }
         writeln!(f, "  tier      {}", Tier(explanation))?;
-        if let Some(because) = explanation.exempt_because() {
+        if let Some(because) = &explanation.exempt_because {
             writeln!(f)?;
-            paint.put(f, Paint::GREEN, "Exempt")?;
+            paint.write(f, Paint::GREEN, "Exempt")?;
             writeln!(f, ": {because}. Nothing is counted.")?;
         } else if let Some(rejection) = explanation.rejection {
             writeln!(f)?;
-            paint.put(f, Paint::RED, "Rejected")?;
+            paint.write(f, Paint::RED, "Rejected")?;
             let reason = rejection.reason();
             writeln!(f, " ({reason}): {rejection} Nothing is counted.")?;
         } else if explanation.counted_by.is_empty() {
@@ -78,7 +78,7 @@ impl Display for Text<'_> {
         }
         for (index, counted) in explanation.counted_by.iter().enumerate() {
             write!(f, "\n{:>3}. ", index + 1)?;
-            paint.put(f, Paint::BOLD, &counted.policy)?;
+            paint.write(f, Paint::BOLD, &counted.policy)?;
             writeln!(f, "  {}", counted.quota)?;
             write!(f, "{counted}")?;
         }
@@ -87,7 +87,7 @@ impl Display for Text<'_> {
         }
         for skipped in &explanation.not_counted_by {
             write!(f, "   - ")?;
-            paint.put(f, Paint::DIM, skipped)?;
+            paint.write(f, Paint::DIM, skipped)?;
             writeln!(f)?;
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Display for Tier<'_> {
     }
 }
 
-/// The lines below the name of the quota.
+/// Writes the lines below the name of the quota.
 impl Display for AppliedRule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "     rule        {} ({})", self.rule, self.kind)?;
@@ -150,7 +150,7 @@ impl Display for AppliedRule {
     }
 }
 
-/// `tenant (always-on): the caller has no tenant`.
+/// Writes one line: ``tenant (always-on): the caller has no `tenant` ``.
 impl Display for SkippedRule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}): {}", self.rule, self.kind, self.why)

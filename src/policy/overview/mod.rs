@@ -1,19 +1,23 @@
-//! What a policy says altogether, for people who have to run it.
+//! Overview of a policy: tiers, rules, endpoints, exemptions and warnings.
 
 mod rule;
 #[cfg(any(feature = "admin", feature = "config"))]
 mod serial;
 mod warning;
 
+use std::fmt;
+
 use super::about::EndpointAbout;
 use super::{PlanKind, Policy, RuleKind};
 use crate::clock::Timestamp;
 
-pub use self::rule::RuleView;
+pub use self::rule::{RuleView, TierQuotas};
 pub use self::warning::Warning;
 
 impl Policy {
-    /// All that the policy says: tiers, rules, endpoints, exemptions.
+    /// Returns the tiers, rules, endpoints and exemptions of the policy.
+    ///
+    /// Each call collects them anew.
     ///
     /// ```
     /// use tollgate::policy::{Policy, Rule, Tiers};
@@ -25,179 +29,152 @@ impl Policy {
     ///     .build()?;
     /// let overview = policy.overview();
     ///
-    /// let reports = overview.rules().find(|rule| rule.name() == "reports").unwrap();
-    /// let of_team: Vec<String> = reports.quotas("team").map(ToString::to_string).collect();
-    /// assert_eq!(of_team, ["15/1m"]);
-    /// assert_eq!(overview.endpoints().next().unwrap().route(), "POST /reports");
+    /// let reports = overview.rules.iter().find(|rule| rule.name == "reports").unwrap();
+    /// assert_eq!(reports.quotas("team")[0].to_string(), "15/1m");
+    /// assert_eq!(overview.endpoints[0].route, "POST /reports");
     /// assert!(overview.warnings().is_empty());
     /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     #[must_use]
-    pub const fn overview(&self) -> Overview<'_> {
-        Overview { policy: self }
+    pub fn overview(&self) -> Overview<'_> {
+        let (tiers, about, exempt) = (&self.tiers, &self.about, &self.exempt);
+        let is_listed = |rule: &usize| Some(*rule) != about.preflight;
+        let rules = (0..about.rules.len()).filter(is_listed);
+        let endpoints = about.endpoints.iter().enumerate();
+        let subjects = exempt.subjects.iter();
+        Overview {
+            tiers: (0..tiers.len())
+                .map(|index| TierView {
+                    name: tiers.name(index),
+                    multiplier: tiers.multiplier(index),
+                    default: index == 0,
+                })
+                .collect(),
+            rules: rules.map(|rule| RuleView::new(self, rule)).collect(),
+            preflight: about.preflight.map(|rule| RuleView::new(self, rule)),
+            endpoints: endpoints
+                .map(|(index, about)| EndpointView::new(self, index, about))
+                .collect(),
+            exempt_roles: exempt.roles.iter().map(|role| &**role).collect(),
+            exempt_subjects: subjects.map(|(name, value)| (&**name, &**value)).collect(),
+            exempt_networks: exempt.networks.iter().map(ToString::to_string).collect(),
+            exempt_routes: about.exempt_routes.iter().map(String::as_str).collect(),
+            maintenance_until: self.maintenance_until,
+        }
     }
 }
 
-/// All that a policy says; see [`Policy::overview`].
-#[derive(Clone, Copy, Debug)]
+/// Tiers, rules, endpoints and exemptions of a policy; see [`Policy::overview`].
+///
+/// `Debug` and `Serialize` show the number of exempt subjects, and not the subjects.
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Overview<'p> {
-    policy: &'p Policy,
+    /// Tiers, the default tier first.
+    pub tiers: Vec<TierView<'p>>,
+    /// Rules that have quotas, in the order of the policy: global rules, categories, always-on
+    /// rules, endpoints.
+    pub rules: Vec<RuleView<'p>>,
+    /// Rule that counts CORS preflights in place of the global rule for unauthenticated callers;
+    /// `None` if preflights are counted like other requests. It is not in [`rules`](Self::rules).
+    pub preflight: Option<RuleView<'p>>,
+    /// Endpoints, in the order of the policy.
+    pub endpoints: Vec<EndpointView<'p>>,
+    /// Roles whose callers are not counted.
+    pub exempt_roles: Vec<&'p str>,
+    /// Callers that are not counted: a dimension and its value.
+    pub exempt_subjects: Vec<(&'p str, &'p str)>,
+    /// Networks whose clients are not counted.
+    pub exempt_networks: Vec<String>,
+    /// Routes that are not counted.
+    pub exempt_routes: Vec<&'p str>,
+    /// End of the maintenance during which no request is counted.
+    pub maintenance_until: Option<Timestamp>,
 }
 
 impl<'p> Overview<'p> {
-    /// The tiers, the default one first.
-    #[must_use]
-    pub fn tiers(&self) -> impl ExactSizeIterator<Item = TierView<'p>> + use<'p> {
-        let tiers = &self.policy.tiers;
-        (0..tiers.len()).map(|index| TierView {
-            name: tiers.name(index),
-            multiplier: tiers.multiplier(index),
-            is_default: index == 0,
-        })
-    }
-
-    /// Every rule that has quotas: the global ones, categories, always-on rules, endpoints, each
-    /// in the order of the policy.
-    pub fn rules(&self) -> impl Iterator<Item = RuleView<'p>> + use<'p> {
-        let policy = self.policy;
-        let is_listed = move |rule: &usize| Some(*rule) != policy.about.preflight;
-        let rules = (0..policy.about.rules.len()).filter(is_listed);
-        rules.map(move |rule| RuleView::new(policy, rule))
-    }
-
-    /// Returns the rule that counts CORS preflights in place of the global rule for unauthenticated
-    /// callers; `None` if preflights are counted like other requests. It is not among
-    /// [`rules`](Self::rules).
-    #[must_use]
-    pub fn preflight(&self) -> Option<RuleView<'p>> {
-        let rule = self.policy.about.preflight?;
-        Some(RuleView::new(self.policy, rule))
-    }
-
-    /// Every endpoint, in the order of the policy.
-    #[must_use]
-    pub fn endpoints(&self) -> impl ExactSizeIterator<Item = EndpointView<'p>> + use<'p> {
-        let policy = self.policy;
-        (0..policy.about.endpoints.len()).map(move |number| EndpointView { policy, number })
-    }
-
-    /// Roles whose callers are not counted.
-    #[must_use]
-    pub fn exempt_roles(&self) -> impl ExactSizeIterator<Item = &'p str> + use<'p> {
-        self.policy.exempt.roles.iter().map(|role| &**role)
-    }
-
-    /// Callers who are not counted: a dimension and its value.
-    #[must_use]
-    pub fn exempt_subjects(&self) -> impl ExactSizeIterator<Item = (&'p str, &'p str)> + use<'p> {
-        let subjects = self.policy.exempt.subjects.iter();
-        subjects.map(|(name, value)| (&**name, &**value))
-    }
-
-    /// Networks whose clients are not counted.
-    #[must_use]
-    pub fn exempt_networks(&self) -> impl ExactSizeIterator<Item = String> + use<'p> {
-        self.policy.exempt.networks.iter().map(ToString::to_string)
-    }
-
-    /// Routes that are not counted.
-    #[must_use]
-    pub fn exempt_routes(&self) -> impl ExactSizeIterator<Item = &'p str> + use<'p> {
-        self.policy.about.exempt_routes.iter().map(String::as_str)
-    }
-
-    /// Until when nobody is counted.
-    #[must_use]
-    pub const fn maintenance_until(&self) -> Option<Timestamp> {
-        self.policy.maintenance_until
-    }
-
-    /// What is allowed, but is hardly what anybody wanted.
+    /// Returns warnings about valid settings that are probably mistakes.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
-        warning::all(*self)
+        warning::all(self)
     }
 
-    /// The global rule for authenticated callers, or the one for the others.
-    fn global(self, authenticated: bool) -> Option<RuleView<'p>> {
-        let rule = self.policy.about.globals[usize::from(authenticated)]?;
-        Some(RuleView::new(self.policy, rule))
+    /// Returns the global rule for authenticated or for unauthenticated callers.
+    fn global(&self, authenticated: bool) -> Option<&RuleView<'p>> {
+        let mut rules = self.rules.iter();
+        rules.find(|rule| rule.kind == RuleKind::Global && rule.for_anonymous != authenticated)
+    }
+}
+
+/// Omits the exempt subjects.
+impl fmt::Debug for Overview<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overview")
+            .field("tiers", &self.tiers)
+            .field("rules", &self.rules)
+            .field("preflight", &self.preflight)
+            .field("endpoints", &self.endpoints)
+            .field("exempt_roles", &self.exempt_roles)
+            .field("exempt_subjects", &self.exempt_subjects.len())
+            .field("exempt_networks", &self.exempt_networks)
+            .field("exempt_routes", &self.exempt_routes)
+            .field("maintenance_until", &self.maintenance_until)
+            .finish()
     }
 }
 
 /// One tier of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TierView<'p> {
-    name: &'p str,
-    multiplier: f64,
-    is_default: bool,
-}
-
-impl<'p> TierView<'p> {
-    /// Its name.
-    #[must_use]
-    pub const fn name(&self) -> &'p str {
-        self.name
-    }
-
-    /// What it multiplies quotas by.
-    #[must_use]
-    pub const fn multiplier(&self) -> f64 {
-        self.multiplier
-    }
-
-    /// Whether everybody has it of whom nothing else is known.
-    #[must_use]
-    pub const fn is_default(&self) -> bool {
-        self.is_default
-    }
+    /// Name of the tier.
+    pub name: &'p str,
+    /// Factor by which the tier multiplies quotas.
+    pub multiplier: f64,
+    /// Whether the tier applies to callers for which no other tier is known.
+    pub default: bool,
 }
 
 /// One endpoint of a policy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct EndpointView<'p> {
-    policy: &'p Policy,
-    number: usize,
+    /// Route of the endpoint: `GET /v1/secrets/{id}`.
+    pub route: &'p str,
+    /// Category of the endpoint. It may have no effect; see [`rules`](Self::rules).
+    pub category: Option<RuleView<'p>>,
+    /// Rules of the endpoint and of its category that count its requests. Rules that count all
+    /// requests are not included.
+    pub rules: Vec<RuleView<'p>>,
+    /// Whether the global rules count the endpoint as well.
+    pub global: bool,
 }
 
 impl<'p> EndpointView<'p> {
-    fn about(&self) -> &'p EndpointAbout {
-        &self.policy.about.endpoints[self.number]
-    }
-
-    /// Its route: `GET /v1/secrets/{id}`.
-    #[must_use]
-    pub fn route(&self) -> &'p str {
-        &self.about().route
-    }
-
-    /// The category that it is in.
-    #[must_use]
-    pub fn category(&self) -> Option<RuleView<'p>> {
-        let rule = self.about().category?;
-        Some(RuleView::new(self.policy, rule))
-    }
-
-    /// The rules that count it, without those that count everything.
-    pub fn rules(&self) -> impl Iterator<Item = RuleView<'p>> + use<'p> {
-        let (policy, about) = (self.policy, self.about());
-        // Callers with and without an identity differ in their global rule only.
-        let plan = policy.plan(self.number, PlanKind::Unauthenticated);
-        let counts = move |rule: &RuleView<'p>| rule.is_in(plan);
+    fn new(policy: &'p Policy, index: usize, about: &'p EndpointAbout) -> Self {
+        // Plans of authenticated and unauthenticated callers differ only in the global rule.
+        let plan = policy.plan(index, PlanKind::Unauthenticated);
+        let is_planned = |rule: &usize| {
+            let quotas = &policy.about.rules[*rule].quotas;
+            let mut checks = plan.checks.iter();
+            checks.any(|check| quotas.contains(&usize::from(check.quota)))
+        };
         let rules = about.own.into_iter().chain(about.category);
-        rules
-            .map(move |rule| RuleView::new(policy, rule))
-            .filter(counts)
+        Self {
+            route: &about.route,
+            category: about.category.map(|rule| RuleView::new(policy, rule)),
+            rules: rules
+                .filter(is_planned)
+                .map(|rule| RuleView::new(policy, rule))
+                .collect(),
+            global: !about.without_global,
+        }
     }
 
-    /// Whether the global rules count it as well.
-    #[must_use]
-    pub fn is_counted_globally(&self) -> bool {
-        !self.about().without_global
-    }
-
-    /// Whether its category counts it, and not only quotas of its own.
-    fn counts_on_category(&self) -> bool {
-        self.rules().any(|rule| rule.kind() == RuleKind::Category)
+    /// Returns whether the category counts the endpoint, and not only the endpoint's own quotas.
+    fn is_counted_by_category(&self) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| rule.kind == RuleKind::Category)
     }
 }

@@ -1,135 +1,97 @@
-//! One rule, as its policy understands it.
+//! One rule of a policy.
 
 use std::fmt;
 
-use crate::policy::about::{RuleAbout, RuleKind};
+use crate::policy::about::RuleKind;
 use crate::policy::cost::Cost;
-use crate::policy::{Count, KeyBy, OnStoreFailure, Plan, Policy, RuleSettings, Scaling};
+use crate::policy::{Count, KeyBy, OnStoreFailure, Policy, Scaling};
 use crate::quota::Quota;
 
 /// One rule of a policy; see [`Overview`](super::Overview).
-#[derive(Clone, Copy)]
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RuleView<'p> {
-    policy: &'p Policy,
-    rule: usize,
+    /// Kind of the rule.
+    pub kind: RuleKind,
+    /// Name of the rule.
+    pub name: &'p str,
+    /// Path of the rule in a policy file: `categories.secrets`, `endpoints[3]`.
+    pub path: &'p str,
+    /// Key of the counters: `caller`, `ip`, `group+user`, or `all` for one shared counter.
+    pub counted_per: &'p str,
+    /// Quotas of each tier, the default tier first.
+    pub tiers: Vec<TierQuotas<'p>>,
+    /// Cost of each request; `None` if a closure computes it.
+    pub cost: Option<u64>,
+    /// Responses that count.
+    pub count: &'p Count,
+    /// Whether the rule is a dry run: it counts, but never denies.
+    pub dry_run: bool,
+    /// Behaviour while the store is unavailable.
+    pub on_store_failure: OnStoreFailure,
+    /// Whether this is the global rule for unauthenticated callers.
+    pub for_anonymous: bool,
+    /// `counted_per` does not show whether callers without a dimension are counted.
+    pub(super) key_by: &'p KeyBy,
+}
+
+/// Quotas of a rule for one tier.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TierQuotas<'p> {
+    /// Name of the tier.
+    pub tier: &'p str,
+    /// Effect of the tier on the quotas.
+    pub scaling: Scaling,
+    /// Quotas for the tier.
+    pub quotas: Vec<Quota>,
 }
 
 impl<'p> RuleView<'p> {
-    pub(super) const fn new(policy: &'p Policy, rule: usize) -> Self {
-        Self { policy, rule }
-    }
-
-    #[cfg(any(feature = "admin", feature = "config"))]
-    pub(super) const fn policy(&self) -> &'p Policy {
-        self.policy
-    }
-
-    pub(super) fn about(&self) -> &'p RuleAbout {
-        &self.policy.about.rules[self.rule]
-    }
-
-    pub(super) fn settings(&self) -> &'p RuleSettings {
-        &self.policy.rules[self.about().settings]
-    }
-
-    /// What it is for.
-    #[must_use]
-    pub fn kind(&self) -> RuleKind {
-        self.about().kind
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &'p str {
-        &self.settings().name
-    }
-
-    /// Where a policy file has it: `categories.secrets`, `endpoints[3]`.
-    #[must_use]
-    pub fn path(&self) -> &'p str {
-        &self.settings().path
-    }
-
-    /// What it counts per: `caller`, `ip`, `group+user`, or `all` for the whole instance.
-    #[must_use]
-    pub fn counted_per(&self) -> &'p str {
-        match &self.about().key_by {
-            KeyBy::Caller if self.is_for_anonymous() => "ip",
-            KeyBy::Caller => "caller",
-            KeyBy::Dimensions { who, .. } => who,
+    pub(super) fn new(policy: &'p Policy, rule: usize) -> Self {
+        let about = &policy.about.rules[rule];
+        let settings = &policy.rules[about.settings];
+        let [anonymous, _] = policy.about.globals;
+        let for_anonymous = anonymous == Some(rule);
+        let quotas = &policy.quotas[about.quotas.clone()];
+        let tiers = (0..policy.tiers.len()).map(|tier| TierQuotas {
+            tier: policy.tiers.name(tier),
+            scaling: policy.scaling(about, tier),
+            quotas: quotas.iter().map(|quota| *quota.quota(tier)).collect(),
+        });
+        Self {
+            kind: about.kind,
+            name: &settings.name,
+            path: &settings.path,
+            counted_per: match &about.key_by {
+                KeyBy::Caller if for_anonymous => "ip",
+                KeyBy::Caller => "caller",
+                KeyBy::Dimensions { who, .. } => who,
+            },
+            tiers: tiers.collect(),
+            cost: match settings.cost {
+                Cost::Fixed(cost) => Some(cost),
+                Cost::Of(_) => None,
+            },
+            count: &settings.count,
+            dry_run: about.dry_run,
+            on_store_failure: settings.on_store_failure,
+            for_anonymous,
+            key_by: &about.key_by,
         }
     }
 
-    /// Its quotas for a tier; for the default one, if there is none of this name.
+    /// Returns the quotas for a tier, or those for the default tier if the name is unknown.
     #[must_use]
-    pub fn quotas(&self, tier: &str) -> impl ExactSizeIterator<Item = &'p Quota> + use<'p> {
-        let tier = self.tier(tier);
-        let quotas = &self.policy.quotas[self.about().quotas.clone()];
-        quotas.iter().map(move |quota| quota.quota(tier))
-    }
-
-    /// What a tier makes of its quotas.
-    #[must_use]
-    pub fn scaling(&self, tier: &str) -> Scaling {
-        self.policy.scaling(self.about(), self.tier(tier))
-    }
-
-    fn tier(&self, name: &str) -> usize {
-        self.policy.tiers.index(name).unwrap_or_default()
-    }
-
-    /// What each request costs; `None` if a closure says it.
-    #[must_use]
-    pub fn cost(&self) -> Option<u64> {
-        match self.settings().cost {
-            Cost::Fixed(cost) => Some(cost),
-            Cost::Of(_) => None,
-        }
-    }
-
-    /// Which responses count.
-    #[must_use]
-    pub fn count(&self) -> &'p Count {
-        &self.settings().count
-    }
-
-    /// Whether it is only tried out.
-    #[must_use]
-    pub fn is_dry_run(&self) -> bool {
-        self.about().dry_run
-    }
-
-    /// What happens while the store cannot answer.
-    #[must_use]
-    pub fn on_store_failure(&self) -> OnStoreFailure {
-        self.settings().on_store_failure
-    }
-
-    /// Whether it is the global rule for those who are not authenticated.
-    #[must_use]
-    pub fn is_for_anonymous(&self) -> bool {
-        let [anonymous, _] = self.policy.about.globals;
-        anonymous == Some(self.rule)
-    }
-
-    /// Whether it is in a plan, in force or tried out.
-    pub(super) fn is_in(&self, plan: &Plan) -> bool {
-        let quotas = &self.about().quotas;
-        let mut checks = plan.checks.iter();
-        checks.any(|check| quotas.contains(&usize::from(check.quota)))
+    pub fn quotas(&self, tier: &str) -> &[Quota] {
+        let named = self.tiers.iter().find(|quotas| quotas.tier == tier);
+        let tier = named.or(self.tiers.first());
+        tier.map_or(&[], |tier| &tier.quotas)
     }
 }
-
-impl PartialEq for RuleView<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.policy, other.policy) && self.rule == other.rule
-    }
-}
-
-impl Eq for RuleView<'_> {}
 
 impl fmt::Debug for RuleView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RuleView({} {})", self.kind(), self.name())
+        write!(f, "RuleView({} {})", self.kind, self.name)
     }
 }

@@ -1,4 +1,4 @@
-//! An explanation says what a layer does: of any policy, for any request.
+//! An explanation agrees with the layer, for random policies and requests.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -22,21 +22,21 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use crate::properties::config;
 
-/// A store that keeps count of what it is asked to charge.
+/// Memory store that records the checks it charges.
 #[derive(Clone, Debug, Default)]
-struct Watched {
+struct RecordingStore {
     inner: Arc<MemoryStore>,
     charged: Arc<Mutex<Vec<Charged>>>,
 }
 
-/// Rule, whose counter, how much of it, at what cost.
+/// Rule, subject, quota and cost of a check.
 type Charged = (String, String, String, u64);
 
-fn whose(subject: &Subject<'_>) -> String {
+fn subject_label(subject: &Subject<'_>) -> String {
     let value = |value| match value {
         Value::Text(text) => text.to_owned(),
         Value::Address(address) => address.to_string(),
-        other => panic!("{other:?} is nothing that identities have"),
+        other => panic!("{other:?} is not a value of an identity"),
     };
     let named: Vec<String> = subject
         .dimensions()
@@ -48,13 +48,13 @@ fn whose(subject: &Subject<'_>) -> String {
     }
 }
 
-impl Store for Watched {
+impl Store for RecordingStore {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let mut charged = self.charged.lock().unwrap();
         charged.extend(batch.checks().iter().map(|check| {
             let rule = check.counter().rule().to_owned();
             let quota = check.quota().to_string();
-            (rule, whose(check.subject()), quota, check.cost())
+            (rule, subject_label(check.subject()), quota, check.cost())
         }));
         self.inner.decide(batch, now)
     }
@@ -113,9 +113,9 @@ const REQUESTS: [&str; 22] = [
     "PUT /a/%2e/1",
 ];
 
-/// What a rule says, whatever it is for.
+/// Settings that every kind of rule has.
 #[derive(Clone, Debug)]
-struct Said {
+struct RuleSettings {
     quota: &'static str,
     per: Option<&'static [&'static str]>,
     own_tier: Option<&'static str>,
@@ -125,7 +125,7 @@ struct Said {
     cost: u64,
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn rule_settings() -> impl Strategy<Value = RuleSettings> {
     let quotas = vec!["10/minute", "20/hour", "unlimited", "30/day, token-bucket"];
     let per: Vec<&[&str]> = vec![&[], &["ip"], &["user"], &["tenant"], &["tenant", "user"]];
     let numbers = (
@@ -136,7 +136,7 @@ fn said() -> impl Strategy<Value = Said> {
     let count = select(vec![Count::all(), Count::failure()]);
     let flags = (any::<bool>(), prop::bool::weighted(0.2), 1..4_u64);
     (numbers, count, flags).prop_map(
-        |((quota, per, own_tier), count, (unscaled, dry_run, cost))| Said {
+        |((quota, per, own_tier), count, (unscaled, dry_run, cost))| RuleSettings {
             quota,
             per,
             own_tier,
@@ -148,12 +148,12 @@ fn said() -> impl Strategy<Value = Said> {
     )
 }
 
-impl Said {
-    fn rule(self) -> Rule {
-        self.within(Rule::default())
+impl RuleSettings {
+    fn into_rule(self) -> Rule {
+        self.apply_to(Rule::default())
     }
 
-    fn within(self, rule: Rule) -> Rule {
+    fn apply_to(self, rule: Rule) -> Rule {
         let mut rule = rule.quota(self.quota).quota("1000/second");
         rule = rule.count(self.count).cost(self.cost);
         if let Some(per) = self.per {
@@ -173,17 +173,17 @@ impl Said {
 }
 
 fn rule() -> impl Strategy<Value = Rule> {
-    said().prop_map(Said::rule)
+    rule_settings().prop_map(RuleSettings::into_rule)
 }
 
 /// An endpoint: with a rule of its own, in a category, or both.
 fn endpoint(number: usize) -> impl Strategy<Value = Rule> {
     let category = option::of(select(&CATEGORIES[..]));
-    let with = (category, said(), any::<bool>(), any::<bool>());
-    with.prop_map(move |(category, said, has_own, without_global)| {
+    let with = (category, rule_settings(), any::<bool>(), any::<bool>());
+    with.prop_map(move |(category, settings, has_own, without_global)| {
         let rule = category.map_or_else(Rule::default, Rule::in_category);
         let rule = if has_own || category.is_none() {
-            said.within(rule).name(format!("own-{number}"))
+            settings.apply_to(rule).name(format!("own-{number}"))
         } else {
             rule
         };
@@ -247,7 +247,7 @@ fn policy() -> impl Strategy<Value = PolicyBuilder> {
 }
 
 #[derive(Clone, Debug)]
-struct Asking {
+struct TestRequest {
     line: &'static str,
     identity: Option<Identity>,
     ip: Option<IpAddr>,
@@ -255,14 +255,14 @@ struct Asking {
     at: Timestamp,
 }
 
-fn asking() -> impl Strategy<Value = Asking> {
-    let who = (
+fn test_request() -> impl Strategy<Value = TestRequest> {
+    let caller = (
         select(vec!["alice", "ada"]),
         option::of(select(vec!["acme", "other"])),
         option::of(select(&TIERS[..])),
         prop::bool::weighted(0.2),
     );
-    let identity = who.prop_map(|(user, tenant, tier, is_service)| {
+    let identity = caller.prop_map(|(user, tenant, tier, is_service)| {
         let mut identity = Identity::user(user);
         if let Some(tenant) = tenant {
             identity = identity.tenant(tenant);
@@ -278,7 +278,7 @@ fn asking() -> impl Strategy<Value = Asking> {
     let ip = select(vec!["203.0.113.9", "10.1.2.3"]).prop_map(|ip| ip.parse().unwrap());
     let request = (select(&REQUESTS[..]), option::of(identity), option::of(ip));
     let at = (995..1_005_u64).prop_map(Timestamp::from_secs);
-    (request, any::<bool>(), at).prop_map(|((line, identity, ip), is_preflight, at)| Asking {
+    (request, any::<bool>(), at).prop_map(|((line, identity, ip), is_preflight, at)| TestRequest {
         line,
         identity,
         ip,
@@ -287,7 +287,7 @@ fn asking() -> impl Strategy<Value = Asking> {
     })
 }
 
-impl Asking {
+impl TestRequest {
     fn request(&self) -> Request<Body> {
         let headers = [
             ("origin", "https://app.example"),
@@ -318,14 +318,15 @@ impl Asking {
     }
 }
 
-/// The status, what a layer charged, and the names that it told, each with its limit.
-async fn asked_of_a_layer(
+/// Sends a request through a layer. Returns the status, the charged checks, and the names and limits
+/// in the header `RateLimit-Policy`.
+async fn send_through_layer(
     policy: Policy,
-    asking: &Asking,
+    request: &TestRequest,
 ) -> (u16, Vec<Charged>, Vec<(String, u64)>) {
-    let store = Watched::default();
+    let store = RecordingStore::default();
     let clock = ManualClock::new();
-    clock.set(asking.at);
+    clock.set(request.at);
     let layer = RateLimitLayer::builder(policy)
         .store(store.clone())
         .clock(clock)
@@ -334,55 +335,53 @@ async fn asked_of_a_layer(
         .build()
         .unwrap();
     let handler = |_: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::empty())) };
-    let response = layer.layer(service_fn(handler)).oneshot(asking.request());
+    let response = layer.layer(service_fn(handler)).oneshot(request.request());
     let response = response.await.unwrap();
     let status = response.status().as_u16();
-    let told = response.headers().get("ratelimit-policy");
-    let told = told.map_or("", |told| told.to_str().unwrap());
-    let told = told
+    let header = response.headers().get("ratelimit-policy");
+    let names = header
+        .map_or("", |header| header.to_str().unwrap())
         .split(", ")
         .filter(|item| !item.is_empty())
         .map(|item| {
             let (name, rest) = item.strip_prefix('"').unwrap().split_once("\";q=").unwrap();
             let limit = rest.split(';').next().unwrap();
             (name.to_owned(), limit.parse().unwrap())
-        });
-    let told = told.collect();
+        })
+        .collect();
     let charged = std::mem::take(&mut *store.charged.lock().unwrap());
-    (status, charged, told)
+    (status, charged, names)
 }
 
-/// What the explanation says that a layer charges, those in force before those tried out.
+/// Returns the charges that the explanation predicts: enforced rules first, then dry runs.
 fn explained_charges(explanation: &Explanation) -> Vec<Charged> {
-    let of = |dry_run| {
-        let those = explanation.counted_by();
-        those
-            .filter(move |by| by.is_dry_run() == dry_run)
-            .map(|by| {
-                let (rule, counter) = (by.rule().to_owned(), by.counter().to_owned());
-                (rule, counter, by.quota().to_string(), by.cost())
-            })
+    let charges = |dry_run| {
+        let counted = explanation.counted_by.iter();
+        counted.filter(move |by| by.dry_run == dry_run).map(|by| {
+            let (rule, counter) = (by.rule.clone(), by.counter.clone());
+            (rule, counter, by.quota.to_string(), by.cost)
+        })
     };
-    of(false).chain(of(true)).collect()
+    charges(false).chain(charges(true)).collect()
 }
 
+/// Returns the names and limits that the explanation predicts for the header.
 fn explained_names(explanation: &Explanation) -> Vec<(String, u64)> {
-    let counted = explanation.counted_by();
-    let shown = counted.filter(|by| !by.is_dry_run() && !by.quota().is_unlimited());
+    let counted = explanation.counted_by.iter();
+    let shown = counted.filter(|by| !by.dry_run && !by.quota.is_unlimited());
     shown
-        .map(|by| (by.policy().to_owned(), by.quota().burst()))
+        .map(|by| (by.policy.clone(), by.quota.burst()))
         .collect()
 }
 
 proptest! {
     #![proptest_config(config(500))]
 
-    /// The same counters of the same subjects, by the same names, with the same numbers, in the
-    /// same order.
+    /// Compares rules, subjects, quotas, costs, names and their order.
     #[test]
-    fn an_explanation_is_what_a_layer_does(
+    fn explanation_agrees_with_the_layer(
         policy in policy(),
-        asking in asking(),
+        request in test_request(),
         maintenance in option::of((995..1_005_u64).prop_map(Timestamp::from_secs)),
     ) {
         let policy = || {
@@ -393,17 +392,17 @@ proptest! {
             };
             policy.build()
         };
-        // Some have more quotas for one request than there may be.
+        // Some random policies exceed the number of quotas for one request.
         let Ok(explained) = policy() else {
             return Ok(());
         };
-        let explanation = explained.explain(&asking.explain_request());
+        let explanation = explained.explain(&request.explain_request());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (status, charged, told) = runtime.block_on(asked_of_a_layer(policy().unwrap(), &asking));
+        let (status, charged, names) = runtime.block_on(send_through_layer(policy().unwrap(), &request));
         prop_assert_eq!(&charged, &explained_charges(&explanation), "{}", explanation);
-        prop_assert_eq!(&told, &explained_names(&explanation), "{}", explanation);
-        prop_assert!(explanation.exemption().is_none() || charged.is_empty());
-        let expected = if explanation.rejection().is_some() { 400 } else { 200 };
+        prop_assert_eq!(&names, &explained_names(&explanation), "{}", explanation);
+        prop_assert!(explanation.exemption.is_none() || charged.is_empty());
+        let expected = if explanation.rejection.is_some() { 400 } else { 200 };
         prop_assert_eq!(status, expected, "{}", explanation);
     }
 }

@@ -1,4 +1,4 @@
-//! What a policy says of requests that nobody has sent, and of itself.
+//! `Policy::explain` and `Policy::overview`.
 
 mod agreement;
 mod overview;
@@ -7,7 +7,7 @@ mod text;
 
 use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, Tiers};
 
-/// A policy with some of everything.
+/// A policy with every kind of rule and exemption.
 fn policy() -> PolicyBuilder {
     Policy::builder()
         .tiers(

@@ -1,17 +1,18 @@
-//! A policy at a glance, and what is odd about it.
+//! Overview of a policy, and its warnings.
 
 use tollgate::Quota;
 use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, RuleKind, Tiers};
 
 #[test]
-fn all_of_it_is_there() {
+fn overview_lists_tiers_rules_endpoints_and_exemptions() {
     use RuleKind::{AlwaysOn, Category, Endpoint, Global};
 
     let policy = super::policy().build().unwrap();
     let overview = policy.overview();
     let tiers: Vec<_> = overview
-        .tiers()
-        .map(|tier| (tier.name(), tier.multiplier(), tier.is_default()))
+        .tiers
+        .iter()
+        .map(|tier| (tier.name, tier.multiplier, tier.default))
         .collect();
     assert_eq!(
         tiers,
@@ -22,8 +23,9 @@ fn all_of_it_is_there() {
         ]
     );
     let rules: Vec<_> = overview
-        .rules()
-        .map(|rule| (rule.kind(), rule.name(), rule.counted_per(), rule.path()))
+        .rules
+        .iter()
+        .map(|rule| (rule.kind, rule.name, rule.counted_per, rule.path))
         .collect();
     assert_eq!(
         rules,
@@ -41,24 +43,21 @@ fn all_of_it_is_there() {
         ]
     );
     let amounts = |name: &str, tier: &str| -> Vec<u64> {
-        let rule = overview.rules().find(|rule| rule.name() == name).unwrap();
-        rule.quotas(tier).map(Quota::amount).collect()
+        let mut rules = overview.rules.iter();
+        let rule = rules.find(|rule| rule.name == name).unwrap();
+        rule.quotas(tier).iter().map(Quota::amount).collect()
     };
     assert_eq!(amounts("mcp-get", "team"), [60]);
     assert_eq!(amounts("mcp-get", "enterprise"), [500]);
     assert_eq!(amounts("login", "enterprise"), [10]);
 
     let endpoints: Vec<_> = overview
-        .endpoints()
+        .endpoints
+        .iter()
         .map(|endpoint| {
-            let category = endpoint.category().map(|category| category.name());
-            let rules: Vec<_> = endpoint.rules().map(|rule| rule.name()).collect();
-            (
-                endpoint.route(),
-                category,
-                rules,
-                endpoint.is_counted_globally(),
-            )
+            let category = endpoint.category.as_ref().map(|category| category.name);
+            let rules: Vec<_> = endpoint.rules.iter().map(|rule| rule.name).collect();
+            (endpoint.route, category, rules, endpoint.global)
         })
         .collect();
     assert_eq!(
@@ -86,18 +85,19 @@ fn all_of_it_is_there() {
             ("GET /ping", None, vec!["ping"], false),
         ]
     );
-    assert_eq!(overview.exempt_roles().collect::<Vec<_>>(), ["service"]);
-    assert_eq!(
-        overview.exempt_routes().collect::<Vec<_>>(),
-        ["GET /health"]
-    );
-    assert_eq!(
-        overview.exempt_networks().collect::<Vec<_>>(),
-        ["10.0.0.0/8"]
-    );
-    let subjects: Vec<_> = overview.exempt_subjects().collect();
-    assert_eq!(subjects, [("tenant", "ourselves")]);
+    assert_eq!(overview.exempt_roles, ["service"]);
+    assert_eq!(overview.exempt_routes, ["GET /health"]);
+    assert_eq!(overview.exempt_networks, ["10.0.0.0/8"]);
+    assert_eq!(overview.exempt_subjects, [("tenant", "ourselves")]);
     assert_eq!(overview.warnings(), []);
+}
+
+#[test]
+fn debug_output_of_an_overview_hides_exempt_subjects() {
+    let policy = super::policy().build().unwrap();
+    let debug = format!("{:?}", policy.overview());
+    assert!(debug.contains("secrets-update"), "{debug}");
+    assert!(!debug.contains("ourselves"), "{debug}");
 }
 
 fn warnings(policy: PolicyBuilder) -> Vec<String> {
@@ -107,7 +107,7 @@ fn warnings(policy: PolicyBuilder) -> Vec<String> {
 }
 
 #[test]
-fn a_category_that_counts_nothing_is_told() {
+fn category_that_counts_no_request_is_reported() {
     let policy = || Policy::builder().everyone("100/hour");
     let unused = policy().category("idle", "10/hour");
     assert_eq!(
@@ -132,7 +132,7 @@ fn a_category_that_counts_nothing_is_told() {
 }
 
 #[test]
-fn requests_that_nothing_counts_are_told() {
+fn requests_that_no_rule_counts_are_reported() {
     let only = || Policy::builder().endpoint("GET /", Rule::new("5/hour").name("root"));
     let [warning] = warnings(only()).try_into().unwrap();
     assert!(
@@ -142,13 +142,13 @@ fn requests_that_nothing_counts_are_told() {
     let tenants = only().rule("tenant", Rule::new("10/hour").per(["tenant"]));
     assert_eq!(warnings(tenants).len(), 1);
     for per in [&["ip"][..], &["user"], &[]] {
-        let counted = only().rule("everybody", Rule::new("10/hour").per(per.iter().copied()));
+        let counted = only().rule("counted", Rule::new("10/hour").per(per.iter().copied()));
         assert!(warnings(counted).is_empty(), "{per:?}");
     }
 }
 
 #[test]
-fn a_quota_out_of_reach_is_told() {
+fn unreachable_quota_is_reported() {
     let policy = || {
         Policy::builder()
             .tiers(Tiers::new("free").tier("team", 5))
@@ -164,7 +164,7 @@ fn a_quota_out_of_reach_is_told() {
         .try_into()
         .unwrap();
     assert!(warning.contains("`501/1h` for tier `team`"), "{warning}");
-    // Here it can be reached, or nobody can tell.
+    // These quotas can be reached, or cannot be compared with the global rule.
     for fine in [
         Rule::new("100/hour"),
         Rule::new("101/day"),
@@ -180,17 +180,16 @@ fn a_quota_out_of_reach_is_told() {
     }
 }
 
-/// What is shared by all cannot be more for some.
 #[test]
-fn a_shared_counter_that_depends_on_the_tier_is_told() {
+fn shared_counter_with_limits_per_tier_is_reported() {
     let policy = |rule: Rule| {
         Policy::builder()
             .tiers(Tiers::new("free").tier("team", 5))
             .everyone("100/hour")
             .rule("instance", rule)
     };
-    let dearer = Rule::new("1000/hour").per([]).tier("team", ["2000/hour"]);
-    let [warning] = warnings(policy(dearer)).try_into().unwrap();
+    let per_tier = Rule::new("1000/hour").per([]).tier("team", ["2000/hour"]);
+    let [warning] = warnings(policy(per_tier)).try_into().unwrap();
     assert!(
         warning.starts_with("rules[0]: all callers share"),
         "{warning}"
@@ -207,10 +206,7 @@ fn letters_outside_ascii_in_routes_are_reported() {
         .exempt_route("GET /healt\u{4bb}");
     let policy = policy.build().unwrap();
     let warnings = policy.overview().warnings();
-    let paths: Vec<&str> = warnings
-        .iter()
-        .map(tollgate::policy::Warning::path)
-        .collect();
+    let paths: Vec<&str> = warnings.iter().map(|warning| &*warning.path).collect();
     assert_eq!(paths, ["endpoints[0].route", "exempt.routes[0]"]);
-    assert!(warnings[0].text().contains("U+043E"), "{}", warnings[0]);
+    assert!(warnings[0].text.contains("U+043E"), "{}", warnings[0]);
 }

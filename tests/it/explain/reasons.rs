@@ -1,9 +1,8 @@
-//! Which rules, whose counters, which numbers; and why not.
+//! Rules, counters and quotas of an explanation, and reasons for skipped rules.
 
 use http::Request;
 use tollgate::policy::{
-    AppliedRule, Exemption, ExplainRequest, Explanation, Policy, Rule, RuleKind, Scaling,
-    SkipReason, TierSource,
+    Exemption, ExplainRequest, Explanation, Policy, Rule, RuleKind, Scaling, SkipReason, TierSource,
 };
 use tollgate::{Identity, Timestamp};
 
@@ -15,31 +14,29 @@ fn explain(policy: &Policy, request: &str, identity: Option<Identity>) -> Explan
     })
 }
 
-/// Policies, counters and numbers, in order.
+/// Returns policy, counter and limit of each quota that counts the request, in order.
 fn counted(explanation: &Explanation) -> Vec<(&str, &str, u64)> {
-    let counted = explanation.counted_by();
+    let counted = explanation.counted_by.iter();
     counted
-        .map(|by| (by.policy(), by.counter(), by.quota().amount()))
+        .map(|by| (&*by.policy, &*by.counter, by.quota.amount()))
         .collect()
 }
 
+/// Returns name and reason of each rule that does not count the request.
 fn skipped(explanation: &Explanation) -> Vec<(&str, &SkipReason)> {
-    let skipped = explanation.not_counted_by();
-    skipped.map(|rule| (rule.rule(), rule.why())).collect()
+    let skipped = explanation.not_counted_by.iter();
+    skipped.map(|rule| (&*rule.rule, &rule.why)).collect()
 }
 
 #[test]
-fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
+fn category_global_and_always_on_rules_count_an_endpoint() {
     let policy = super::policy().build().unwrap();
     let alice = Identity::user("alice").tenant("acme").tier("team");
     let explanation = explain(&policy, "GET /v1/secrets/42", Some(alice));
-    assert_eq!(explanation.request(), "GET /v1/secrets/42");
-    assert_eq!(explanation.caller(), "user=alice");
+    assert_eq!(explanation.request, "GET /v1/secrets/42");
+    assert_eq!(explanation.caller, "user=alice");
     assert_eq!(explanation.endpoint(), Some("GET /v1/secrets/{id}"));
-    assert_eq!(
-        (explanation.tier(), explanation.multiplier()),
-        ("team", 5.0)
-    );
+    assert_eq!((&*explanation.tier, explanation.multiplier), ("team", 5.0));
     assert_eq!(
         counted(&explanation),
         [
@@ -49,7 +46,7 @@ fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
             ("all:instance:1s", "all callers", 1_000),
         ]
     );
-    let kinds: Vec<RuleKind> = explanation.counted_by().map(AppliedRule::kind).collect();
+    let kinds: Vec<RuleKind> = explanation.counted_by.iter().map(|by| by.kind).collect();
     let expected = [
         RuleKind::Category,
         RuleKind::Global,
@@ -64,7 +61,7 @@ fn an_endpoint_counts_on_its_category_the_global_rule_and_what_is_always_on() {
 }
 
 #[test]
-fn a_quota_of_its_own_replaces_the_category_unless_that_is_stacked() {
+fn endpoint_quota_replaces_the_category_unless_stacked() {
     let policy = super::policy().build().unwrap();
     let alice = || Some(Identity::user("alice"));
     let replaced = explain(&policy, "PUT /v1/secrets/42", alice());
@@ -81,12 +78,12 @@ fn a_quota_of_its_own_replaces_the_category_unless_that_is_stacked() {
         ]
     );
     let stacked = explain(&policy, "POST /v1/mcp/get", alice());
-    let policies: Vec<&str> = stacked.counted_by().map(AppliedRule::policy).collect();
+    let policies: Vec<&str> = stacked.counted_by.iter().map(|by| &*by.policy).collect();
     assert_eq!(policies[..2], ["user:mcp-get:1h", "user:mcp:1h"]);
 }
 
 #[test]
-fn who_is_anonymous_is_known_by_address() {
+fn unauthenticated_callers_are_counted_by_client_ip() {
     let policy = super::policy().build().unwrap();
     let explanation = explain(&policy, "GET /v1/secrets/42", None);
     assert_eq!(
@@ -105,9 +102,9 @@ fn who_is_anonymous_is_known_by_address() {
     assert_eq!(counted(&nowhere)[0], ("ip:global:1h", "ip=unknown", 100));
 }
 
-/// What is counted is the network; what is exempt is an address.
+/// The counter is that of the network. Exemptions apply to the address.
 #[test]
-fn a_network_can_stand_for_the_address() {
+fn counted_as_replaces_the_client_ip() {
     let policy = super::policy().build().unwrap();
     let address: std::net::IpAddr = "2001:db8::1:2:3:4".parse().unwrap();
     let network: std::net::IpAddr = "2001:db8::".parse().unwrap();
@@ -115,16 +112,16 @@ fn a_network_can_stand_for_the_address() {
         .unwrap()
         .ip(address)
         .counted_as(network);
-    assert_eq!(policy.explain(&explain_request).caller(), "ip=2001:db8::");
+    assert_eq!(policy.explain(&explain_request).caller, "ip=2001:db8::");
 }
 
 #[test]
-fn an_endpoint_can_do_without_the_global_rules() {
+fn endpoint_without_global_rules_skips_them() {
     let policy = super::policy().build().unwrap();
     let explanation = explain(&policy, "HEAD /ping", None);
     assert_eq!(explanation.endpoint(), Some("GET /ping"));
-    let first = explanation.counted_by().next().unwrap();
-    assert_eq!((first.policy(), first.cost()), ("ip:ping:1m", 2));
+    let first = &explanation.counted_by[0];
+    assert_eq!((&*first.policy, first.cost), ("ip:ping:1m", 2));
     assert_eq!(
         skipped(&explanation)[..2],
         [
@@ -135,16 +132,12 @@ fn an_endpoint_can_do_without_the_global_rules() {
 }
 
 #[test]
-fn numbers_say_how_they_were_made() {
+fn quota_has_its_base_and_scaling() {
     let policy = super::policy().build().unwrap();
     let scaling = |request, tier| {
         let explanation = explain(&policy, request, Some(Identity::user("alice").tier(tier)));
-        let first = explanation.counted_by().next().unwrap();
-        (
-            first.base().amount(),
-            first.scaling(),
-            first.quota().amount(),
-        )
+        let first = &explanation.counted_by[0];
+        (first.base.amount(), first.scaling, first.quota.amount())
     };
     assert_eq!(
         scaling("POST /v1/mcp/get", "free"),
@@ -162,12 +155,11 @@ fn numbers_say_how_they_were_made() {
 }
 
 #[test]
-fn tiers_say_where_they_come_from() {
+fn tier_has_its_source() {
     let policy = super::policy().build().unwrap();
     let tier = |identity: Option<Identity>| {
         let explanation = explain(&policy, "GET /", identity);
-        let tier = explanation.tier().to_owned();
-        (tier, explanation.tier_source().clone())
+        (explanation.tier, explanation.tier_source)
     };
     let named = |tier: &str, source| (tier.to_owned(), source);
     assert_eq!(tier(None), named("free", TierSource::Default));
@@ -184,7 +176,7 @@ fn tiers_say_where_they_come_from() {
 }
 
 #[test]
-fn whatever_exempts_is_named() {
+fn exemption_names_its_cause() {
     let until = Timestamp::from_secs(2_000);
     let policy = super::policy().maintenance_until(until).build().unwrap();
     let explain_request =
@@ -218,20 +210,21 @@ fn whatever_exempts_is_named() {
     ];
     for (explain_request, why, named) in exempt {
         let explanation = policy.explain(&explain_request);
-        assert_eq!(explanation.exemption(), Some(why));
-        let because = explanation.exempt_because().unwrap();
+        assert_eq!(explanation.exemption, Some(why));
+        let because = explanation.exempt_because.unwrap();
         assert!(because.contains(named), "{because}");
-        assert_eq!(explanation.counted_by().len(), 0, "{because}");
-        let all_exempt = |rule: &tollgate::policy::SkippedRule| *rule.why() == SkipReason::Exempt;
-        assert!(explanation.not_counted_by().all(all_exempt), "{because}");
+        assert_eq!(explanation.counted_by.len(), 0, "{because}");
+        let mut skipped = explanation.not_counted_by.iter();
+        let is_exempt = skipped.all(|rule| rule.why == SkipReason::Exempt);
+        assert!(is_exempt, "{because}");
     }
     for explain_request in [explain_request("GET /").at(until), explain_request("GET /")] {
-        assert_eq!(policy.explain(&explain_request).exemption(), None);
+        assert_eq!(policy.explain(&explain_request).exemption, None);
     }
 }
 
 #[test]
-fn closures_are_asked() {
+fn closures_of_the_policy_are_called() {
     let policy = Policy::builder()
         .everyone(
             Rule::new("100/hour").cost_with(|head| u64::from(head.path() == "/export") * 9 + 1),
@@ -241,16 +234,16 @@ fn closures_are_asked() {
         .unwrap();
     let cost = |request| {
         let explanation = explain(&policy, request, None);
-        explanation.counted_by().next().unwrap().cost()
+        explanation.counted_by[0].cost
     };
     assert_eq!((cost("GET /"), cost("GET /export")), (1, 10));
     let probe = Request::get("/").header("x-probe", "1").body(()).unwrap();
     let explanation = policy.explain(&probe.into());
-    assert_eq!(explanation.exemption(), Some(Exemption::Predicate));
+    assert_eq!(explanation.exemption, Some(Exemption::Predicate));
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn malformed_requests_are_rejected() {
     for (wrong, expected) in [
         ("", "a method and a path"),
         ("/v1/secrets", "a method and a path"),
@@ -260,17 +253,16 @@ fn what_is_no_request_is_refused() {
         ("GET /a b", "without spaces"),
         ("GET /\u{7}", "as clients send it"),
     ] {
-        let refused = ExplainRequest::new(wrong).unwrap_err();
-        assert_eq!(refused.field(), "request");
-        assert!(refused.expected().contains(expected), "{refused}");
+        let error = ExplainRequest::new(wrong).unwrap_err();
+        assert_eq!(error.field(), "request");
+        assert!(error.expected().contains(expected), "{error}");
     }
     let explanation = explain(&super::policy().build().unwrap(), " GET  /ping?x=1 ", None);
     assert_eq!(explanation.endpoint(), Some("GET /ping"));
 }
 
-/// Operators ask for it; logs do not.
 #[test]
-fn debug_output_names_nobody() {
+fn debug_output_hides_subjects() {
     let policy = super::policy().build().unwrap();
     let alice = Identity::user("alice@example.org").tenant("acme");
     let explain_request = ExplainRequest::new("GET /ping")

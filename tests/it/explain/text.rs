@@ -1,4 +1,4 @@
-//! What people read.
+//! Text form of an explanation.
 
 use tollgate::policy::ExplainRequest;
 use tollgate::{Identity, Timestamp};
@@ -54,7 +54,7 @@ Not counted by:
 ";
 
 #[test]
-fn an_explanation_reads_well() {
+fn text_lists_counting_rules_and_skipped_rules() {
     let policy = super::policy().build().unwrap();
     let explain_request = ExplainRequest::new("PUT /v1/secrets/42")
         .unwrap()
@@ -67,9 +67,8 @@ fn an_explanation_reads_well() {
     assert_eq!(policy.explain(&explain_request).to_string(), EXEMPT);
 }
 
-/// Colours are around the words, and change none.
 #[test]
-fn colours_add_nothing_to_read() {
+fn colours_do_not_change_the_text() {
     let policy = super::policy().build().unwrap();
     for request in ["PUT /v1/secrets/42", "GET /health"] {
         let explanation = policy.explain(&ExplainRequest::new(request).unwrap());

@@ -237,11 +237,11 @@ async fn dry_runs_and_policies_without_limits_do_not_limit_preflights() {
 fn an_explanation_names_the_preflight_quota() {
     let policy = Policy::builder().everyone("10/hour").build().unwrap();
     let explanation = policy.explain(&ExplainRequest::from(request("OPTIONS /any", &PREFLIGHT)));
-    let counted: Vec<_> = explanation.counted_by().collect();
+    let counted = &explanation.counted_by;
     assert_eq!(counted.len(), 1);
-    assert_eq!(counted[0].kind(), RuleKind::Preflight);
-    assert_eq!(counted[0].policy(), "ip:preflight:1m");
-    let mut skipped = explanation.not_counted_by();
-    assert!(skipped.any(|rule| *rule.why() == SkipReason::Preflight));
-    assert_eq!(policy.overview().preflight().unwrap().name(), "preflight");
+    assert_eq!(counted[0].kind, RuleKind::Preflight);
+    assert_eq!(counted[0].policy, "ip:preflight:1m");
+    let mut skipped = explanation.not_counted_by.iter();
+    assert!(skipped.any(|rule| rule.why == SkipReason::Preflight));
+    assert_eq!(policy.overview().preflight.unwrap().name, "preflight");
 }
