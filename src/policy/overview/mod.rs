@@ -25,12 +25,12 @@ impl Policy {
     /// let policy = Policy::builder()
     ///     .tiers(Tiers::new("free").tier("team", 5))
     ///     .everyone("1000/hour")
-    ///     .endpoint("POST /reports", Rule::new("3/minute").name("reports"))
+    ///     .endpoint("POST /reports", Rule::new("30/minute").name("reports"))
     ///     .build()?;
     /// let overview = policy.overview();
     ///
     /// let reports = overview.rules.iter().find(|rule| rule.name == "reports").unwrap();
-    /// assert_eq!(reports.quotas("team")[0].to_string(), "15/1m");
+    /// assert_eq!(reports.quotas("team")[0].to_string(), "150/1m");
     /// assert_eq!(overview.endpoints[0].route, "POST /reports");
     /// assert!(overview.warnings().is_empty());
     /// # Ok::<(), tollgate::ValidationErrors>(())
