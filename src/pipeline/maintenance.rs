@@ -29,11 +29,11 @@ impl RequestPipeline {
 
     /// Switches the limits on again. Returns whether they were off.
     pub(crate) fn end_maintenance(&self) -> StoreFuture<bool, Error> {
-        let nobody = Override::maintenance_subject();
+        let subject = Override::maintenance_subject();
         let Some(store) = self.store.overrides() else {
             return StoreFuture::ready(Ok(false));
         };
-        let removed = store.remove(&nobody, Override::MAINTENANCE);
+        let removed = store.remove(&subject, Override::MAINTENANCE);
         removed.map(|removed| {
             let removed = removed?;
             if removed {

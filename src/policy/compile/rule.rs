@@ -165,7 +165,7 @@ impl Compiler<'_> {
         compiled: &CompiledRule,
         key_by: KeyBy,
     ) -> RuleAbout {
-        let says = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
+        let has_quota = |tier| rule.tiers.iter().any(|(known, _)| known == tier);
         RuleAbout {
             kind,
             quotas: compiled.quotas.clone(),
@@ -173,7 +173,7 @@ impl Compiler<'_> {
             unscaled: rule.unscaled || key_by.is_shared_by_all(),
             key_by,
             has_tier_quotas: (0..self.tiers.len())
-                .map(|tier| says(self.tiers.name(tier)))
+                .map(|tier| has_quota(self.tiers.name(tier)))
                 .collect(),
             dry_run: rule.dry_run,
         }

@@ -356,8 +356,8 @@ async fn send_through_layer(
 /// Returns the charges that the explanation predicts: enforced rules first, then dry runs.
 fn explained_charges(explanation: &Explanation) -> Vec<Charged> {
     let charges = |dry_run| {
-        let counted = explanation.counted_by.iter();
-        counted.filter(move |by| by.dry_run == dry_run).map(|by| {
+        let applied = explanation.counted_by.iter();
+        applied.filter(move |by| by.dry_run == dry_run).map(|by| {
             let (rule, counter) = (by.rule.clone(), by.counter.clone());
             (rule, counter, by.quota.to_string(), by.cost)
         })

@@ -186,7 +186,7 @@ fn headers_that_cannot_be_trusted() {
 fn texts_around_a_token_are_no_tokens() {
     let good = hs256(&claims("alice"));
     let (head, tail) = good.split_at(good.len() - 1);
-    // The same bits, spelled in another way.
+    // Another spelling of these bits.
     let other_spelling = {
         let last = tail.as_bytes()[0];
         format!("{head}{}", char::from(last + 1))
