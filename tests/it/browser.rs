@@ -144,7 +144,7 @@ impl Browser {
     /// Waits for an element to say something.
     pub(super) async fn until_shows(&mut self, selector: &str, text: &str) {
         self.until(&format!(
-            "(document.querySelector({selector:?})?.innerText ?? '').replaceAll('\\u00a0', ' ').includes({text:?})"
+            "(document.querySelector({selector:?})?.innerText ?? '').replaceAll('\\u00a0', ' ').replace(/[\\u2068\\u2069]/g, '').includes({text:?})"
         ))
         .await;
     }

@@ -244,10 +244,10 @@ async fn empty_states_and_an_unreachable_server_are_shown() {
         ("#worst-endpoint", "None"),
         ("#ordinary", "–"),
         ("#timeline", "No request was denied in the past hour."),
-        ("#endpoints", "No endpoint has denied anybody."),
+        ("#endpoints", "No endpoint has denied a request."),
         ("#offenders", "No caller was denied in the past hour."),
-        ("#gauges", "No endpoint was asked for in the past hour."),
-        ("#overrides", "None. Look somebody up to set one."),
+        ("#gauges", "There were no requests in the past hour."),
+        ("#overrides", "None. Look up a caller to set one."),
         ("#policy-version", "Version 1"),
         ("#rules", "secrets-rotate"),
     ] {

@@ -31,8 +31,12 @@ async fn invalid_values_are_rejected_by_name() {
         ("ADMIN_TOKEN", "hush hush hush", "without spaces"),
         ("REDIS_URL", "127.0.0.1:6379", "redis://"),
         ("REDIS_URL", "redis+tls://127.0.0.1:6379", "redis://"),
-        ("TOLLGATE_CONFIG", "", "the path of a file of limits"),
-        ("TOLLGATE_CONFIG", "no-such-file.toml", "the path of a file"),
+        ("TOLLGATE_CONFIG", "", "the path of a policy file"),
+        (
+            "TOLLGATE_CONFIG",
+            "no-such-file.toml",
+            "the path of a policy file",
+        ),
     ];
     refuses("gateway", &wrong).await;
 }
