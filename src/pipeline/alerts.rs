@@ -28,7 +28,7 @@ impl RequestPipeline {
             loop {
                 for alert in alerts {
                     let alert = alert.offset_by(clock.wall_offset());
-                    tell(&mut callback, alert).await;
+                    call_back(&mut callback, alert).await;
                 }
                 let Some(next) = next(&pipeline, &*clock, known).await else {
                     return;
@@ -51,8 +51,8 @@ async fn next(
     Some(pipeline.telemetry.alerts_after(known))
 }
 
-/// Calls the callback. If it panics, it is called again for the next alert.
-async fn tell<R: Future<Output = ()> + Send + 'static>(
+/// Calls the callback and awaits its future. A panic is caught; later alerts are still delivered.
+async fn call_back<R: Future<Output = ()> + Send + 'static>(
     callback: &mut (impl FnMut(Alert) -> R + Send + 'static),
     alert: Alert,
 ) {

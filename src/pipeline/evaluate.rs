@@ -26,7 +26,7 @@ impl RequestPipeline {
         if self.telemetry.is_due(now) {
             self.tick(now);
         }
-        // The context is large: it is lent, and moved only if the request needs it later.
+        // Passed by reference, because it is large. Moved only if the request needs it later.
         let context = &mut match self.resolve(snapshot, head, now) {
             Resolution::Exempt(reason) => return self.pass_exempt(reason, head, now),
             Resolution::Reject(rejection) => return Evaluation::Reject(rejection),
@@ -49,7 +49,7 @@ impl RequestPipeline {
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Evaluation {
-        // The local shares of a fallback include the overrides.
+        // For the local fallback, the quotas were computed with the overrides.
         if context.counted_in == CountedIn::Store {
             if let Some(loading) = self.loading_overrides() {
                 return pending(snapshot, context, now, WaitsFor::Overrides(loading));

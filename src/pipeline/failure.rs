@@ -33,7 +33,7 @@ impl RequestContext {
         let is_local = |check: &PlannedCheck| match mode(check) {
             OnStoreFailure::Local => true,
             // Passing uncounted is for outages. A permanent error, such as a wrong password, would
-            // switch the limits off until an operator reads the log. A store without memory may
+            // switch the limits off until an operator reads the log. A store that is full may
             // have been filled by the callers themselves.
             OnStoreFailure::Allow => error.kind() != StoreErrorKind::Unavailable,
             OnStoreFailure::Deny => false,

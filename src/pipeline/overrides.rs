@@ -111,7 +111,7 @@ impl RequestPipeline {
 }
 
 impl RequestContext {
-    /// Returns another quota for a check, with its name.
+    /// Returns the quota that an override sets for a check, with its header name.
     pub(super) fn quota_override_of(
         &self,
         snapshot: &Snapshot,

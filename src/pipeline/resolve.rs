@@ -47,7 +47,7 @@ impl RequestPipeline {
         if address.is_none() {
             self.telemetry.no_peer_address();
         }
-        // A proxy that does not name its client lends it no exemption.
+        // The address of a trusted proxy is not exempt: the client behind it is unknown.
         let client = address.filter(|address| !address.is_proxy());
         if let Some(exemption) = policy.exempts(head, client.map(|address| address.ip())) {
             return Resolution::Exempt(exemption);

@@ -27,8 +27,8 @@ pub(super) fn routed_path<'a>(head: &RequestHead<'a>) -> RoutedPath<'a> {
     }
 }
 
-/// Returns whether mounts alone have made `now` of the original path: what is missing at its
-/// beginning has as many segments as the patterns of the mounts.
+/// Returns whether `now` is the original path without the prefix of the nested routers: the removed
+/// prefix has as many segments as their patterns.
 ///
 /// Otherwise middleware has changed the path as well, and its end can be the path of another rule:
 /// `/login` of `/api/login`. Between two mounts, axum can drop an empty segment. So empty segments

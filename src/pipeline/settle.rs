@@ -21,7 +21,7 @@ impl Admission {
         let now = pipeline.now();
         let status = match response {
             Ok(response) => outcome(response),
-            // A layer further out turns the error into such a response.
+            // An outer layer usually turns the error into this response.
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let is_refunded_preflight =
@@ -46,8 +46,8 @@ impl Admission {
         }
     }
 
-    /// Refunds the checks that the response does not count on, in one batch. Usages and decision
-    /// follow.
+    /// Refunds the checks that the response does not count on, in one batch. Updates the
+    /// usages and the decision accordingly.
     fn refund(
         &mut self,
         pipeline: &RequestPipeline,

@@ -28,13 +28,13 @@ impl RequestPipeline {
         now: Timestamp,
     ) -> TierLookup {
         match snapshot.policy.tiers().of(identity.map(Arc::as_ref)) {
-            TierOf::Assigned(tier) | TierOf::Said(tier) => return TierLookup::Known(tier),
+            TierOf::Assigned(tier) | TierOf::FromIdentity(tier) => return TierLookup::Known(tier),
             TierOf::Unknown(name) => {
                 self.telemetry.unknown_tier(name);
                 return TierLookup::Known(TierTable::DEFAULT);
             }
             TierOf::Anonymous => return TierLookup::Known(TierTable::DEFAULT),
-            TierOf::Unsaid => {}
+            TierOf::NotNamed => {}
         }
         let (Some(resolver), Some(identity)) = (&self.resolver, identity) else {
             return TierLookup::Known(TierTable::DEFAULT);

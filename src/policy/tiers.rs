@@ -138,11 +138,11 @@ pub(crate) enum TierOf<'i> {
     /// Assigned by the policy.
     Assigned(usize),
     /// Named by the identity.
-    Said(usize),
+    FromIdentity(usize),
     /// The identity names a tier that the policy does not list.
     Unknown(&'i str),
     /// Neither the policy nor the identity names a tier.
-    Unsaid,
+    NotNamed,
     /// The caller is unauthenticated.
     Anonymous,
 }
@@ -187,8 +187,10 @@ impl TierTable {
             return TierOf::Assigned(tier);
         }
         match identity.tier_name() {
-            None => TierOf::Unsaid,
-            Some(name) => self.index(name).map_or(TierOf::Unknown(name), TierOf::Said),
+            None => TierOf::NotNamed,
+            Some(name) => self
+                .index(name)
+                .map_or(TierOf::Unknown(name), TierOf::FromIdentity),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Violations {
     offenders: Offenders,
     callers: DistinctCounter,
     addresses: DistinctCounter,
-    /// By the number of their counters.
+    /// Indexed by `DecisionCounters::number`.
     endpoints: Vec<EndpointHistory>,
     /// Allowed requests at the last tick, and its instant.
     allowed_before: u64,

@@ -262,8 +262,9 @@ impl RequestPipeline {
 
     fn is_tier_known(&self, snapshot: &Snapshot, identity: Option<&Identity>) -> bool {
         let tiers = snapshot.policy.tiers();
-        let is_unsaid = matches!(tiers.of(identity), TierOf::Unsaid) && self.resolver.is_none();
-        !is_unsaid || tiers.len() == 1
+        let is_not_named =
+            matches!(tiers.of(identity), TierOf::NotNamed) && self.resolver.is_none();
+        !is_not_named || tiers.len() == 1
     }
 }
 

@@ -84,8 +84,8 @@ impl<'a> Explainer<'a> {
     fn new(policy: &'a Policy, explain_request: &'a ExplainRequest) -> Self {
         let head = RequestHead::of(&explain_request.request);
         let tier = match policy.tiers.of(explain_request.identity.as_ref()) {
-            TierOf::Assigned(tier) | TierOf::Said(tier) => tier,
-            TierOf::Unknown(_) | TierOf::Unsaid | TierOf::Anonymous => TierTable::DEFAULT,
+            TierOf::Assigned(tier) | TierOf::FromIdentity(tier) => tier,
+            TierOf::Unknown(_) | TierOf::NotNamed | TierOf::Anonymous => TierTable::DEFAULT,
         };
         Self {
             policy,
@@ -300,9 +300,9 @@ impl<'a> Explainer<'a> {
     fn tier_source(&self) -> TierSource {
         match self.policy.tiers.of(self.caller.identity) {
             TierOf::Assigned(_) => TierSource::Table,
-            TierOf::Said(_) => TierSource::Identity,
+            TierOf::FromIdentity(_) => TierSource::Identity,
             TierOf::Unknown(name) => TierSource::Unknown(name.to_owned()),
-            TierOf::Unsaid | TierOf::Anonymous => TierSource::Default,
+            TierOf::NotNamed | TierOf::Anonymous => TierSource::Default,
         }
     }
 }

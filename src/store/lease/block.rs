@@ -126,7 +126,7 @@ impl CreditBlock {
         now.saturating_add(REORDERING) < self.charge.requested_at
     }
 
-    /// Refunds the unspent credits at `now`; `None` is the instant of the request for the block.
+    /// Refunds the unspent credits at `now`. Default: the instant at which the block was requested.
     pub(super) fn refund(self, store: &dyn Store, now: Option<Timestamp>) -> StoreFuture<()> {
         let now = now.unwrap_or(self.charge.requested_at);
         self.charge.refund(store, self.credits, now)

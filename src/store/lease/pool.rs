@@ -37,7 +37,7 @@ impl LeasePool {
     }
 
     /// Works on the state, then wakes tasks and schedules the expiry without holding its lock.
-    /// Returns whether a block was requested, too.
+    /// Also returns whether a block was requested.
     #[inline]
     fn with_state<T>(
         self: &Arc<Self>,
@@ -55,7 +55,7 @@ impl LeasePool {
         (result, effects.requested_at.is_some())
     }
 
-    /// Serves a request, or requests a block for it. Returns whether a block was requested, too.
+    /// Serves a request, or requests a block for it. Also returns whether a block was requested.
     #[inline]
     pub(super) fn next(
         self: &Arc<Self>,
@@ -169,7 +169,7 @@ impl Drop for PendingGrant {
     }
 }
 
-/// A request that is decided by the store, and from which the pool learns.
+/// A request that the store decides. Its result adapts the block size.
 pub(in crate::store) struct SingleDecision {
     pool: Arc<LeasePool>,
     costs: [u64; MAX_CHECKS],

@@ -57,7 +57,7 @@ impl Prefix {
         key
     }
 
-    /// Returns a hash of a subject and a rule, for what is stored under neither's key.
+    /// Returns a hash of a subject and a rule, the hash field of an override.
     pub(super) fn hash_of(subject: &Subject<'_>, rule: &str) -> String {
         let mut tag = String::with_capacity(TAG_CHARS);
         let hash = hash(subject).chain_update([0]).chain_update(rule);

@@ -81,7 +81,7 @@ pub use self::builder::RedisStoreBuilder;
 ///   sliding-bucket counter, `prefix:v2:{tag}:id`. Every key has a time to live that covers its
 ///   counters; a key that lost it gets it back with the next decision. Keys of version 1 are ignored.
 /// - **Overrides.** [Overrides](crate::Override) have a key of their own, whose version every process
-///   polls twice a second. Changes are read from a log; a process that has missed more than 1,000
+///   polls every 400 ms. Changes are read from a log; a process that has missed more than 1,000
 ///   reads all overrides in pages, over another connection. Until the first load is done, requests
 ///   wait up to the deadline and then follow the failure mode of their rules. At most 100,000:
 ///   [`max_overrides`](RedisStoreBuilder::max_overrides).
@@ -93,7 +93,7 @@ pub use self::builder::RedisStoreBuilder;
 ///   finds at most two calls.
 /// - **Circuit breaker per server.** After three decisions in a row without a reply, and without a
 ///   connection, calls to this server fail at once with an error that names it. Servers of a cluster
-///   have a breaker each: a sick node affects only the subjects in its slots. The breaker closes when
+///   have a breaker each: a failing node affects only the subjects in its slots. The breaker closes when
 ///   the server replies again, to a new connection or to a `PING`; that needs no requests. Error
 ///   replies, such as `OOM`, cost no time and do not open it.
 /// - **Health.** [`Store::health`] is degraded from the first failure until the next success, and

@@ -129,8 +129,8 @@ impl Parts {
         Ok(replies)
     }
 
-    /// By slot and by key: batches that need the same counters charge them in the same order, so that
-    /// of two that need the last of both, one gets them.
+    /// Returns the order of the parts: by slot, then by key. If two batches compete for the last units of
+    /// the same counters, one of them is admitted.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.requests.len()).collect();
         order.sort_by_cached_key(|place| {

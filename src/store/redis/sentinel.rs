@@ -14,7 +14,7 @@ use super::error::{RedisStoreError, is_authentication_error};
 use super::source::connect_to;
 use super::tls_probe::TlsProbe;
 
-/// Time that one sentinel has to reply. There are others.
+/// Time that one sentinel has to reply. Short, because the next one is tried then.
 const WITHIN: Duration = Duration::from_millis(300);
 /// Interval of checks whether the primary has changed. An old primary that lost contact with the
 /// sentinels may not have learned that it was replaced, and then still accepts writes.

@@ -60,7 +60,7 @@ pub(super) struct Expired {
     pub(super) reply: ReplySender,
     pub(super) within: Duration,
     pub(super) is_probe: bool,
-    /// If not, it never will be.
+    /// Whether the request was sent. An unsent one is dropped and not charged.
     pub(super) was_sent: bool,
 }
 

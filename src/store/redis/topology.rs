@@ -8,7 +8,7 @@ use super::address::Endpoint;
 use super::error::RedisStoreError;
 use super::queue::{QueuedCommand, RequestQueue};
 
-/// Time that one node has to reply, connecting included. There are others.
+/// Time that one node has to reply, connecting included. Short, because the next node is tried then.
 const WITHIN: Duration = Duration::from_millis(500);
 
 /// First and last slot, both included, and the primary that has them.

@@ -91,7 +91,8 @@ impl<F> Dispatcher<F> {
         self.publish();
     }
 
-    /// Evaluates a reply: that to a decision in time closes the breaker, any other is a sign of life.
+    /// Evaluates a reply. A reply in time to a decision closes the breaker; any other shows that the server
+    /// is reachable.
     /// An error reply makes the server degraded, and does not open the breaker: it costs no time.
     pub(super) fn record_reply(
         &mut self,

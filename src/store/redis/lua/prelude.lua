@@ -14,7 +14,8 @@
 -- GET and SETRANGE 4000 each; SET with PX 12,800; a number as an argument of redis.call 2200 more than a
 -- string. Hence local variables instead of tables, few functions, comparisons instead of math.max, and
 -- arithmetic instead of math.floor.
--- The instant of the charge that a refund takes back.
+
+-- Instant of the charge to refund.
 local charged_at = 0
 
 -- One function per kind of counter. Arguments: the operation (EVALUATE, TAKE, SPEND, CHARGE, UNDO or

@@ -1,6 +1,7 @@
 
--- Two counters, of the current and of the previous window, which fades out:
--- used = current + floor(previous * (W - elapsed - 1) / W), in ticks. State: current I4, previous I4. The current window is the one around `seen`, so its start is not stored. Limits and
+-- Two counters: of the current window, and of the previous one, whose weight falls linearly to 0:
+-- used = current + floor(previous * (W - elapsed - 1) / W), in ticks.
+-- State: current I4, previous I4. The current window contains `seen`, so its start is not stored. Limits and
 -- counts are below 2^32: larger limits are rejected when a quota is built, larger counts are cut off at
 -- `most`. See algorithm/sliding_window.rs.
 steps[SLIDING] = function(
