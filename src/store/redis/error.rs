@@ -207,35 +207,16 @@ impl RedisStoreError {
         }
     }
 
-    /// Returns whether another server may have the slots of this one by now.
+    /// Returns whether another server may have the slots of this one by now: the server is unavailable,
+    /// and not only busy.
     pub(super) fn doubts_slot_map(&self) -> bool {
         match &self.cause {
-            ErrorCause::Unreachable(_)
-            | ErrorCause::Lost(_)
-            | ErrorCause::ClosedByServer
-            | ErrorCause::Late(_)
-            | ErrorCause::NotConnected(_)
-            | ErrorCause::Unsent(_)
-            | ErrorCause::ReadOnly(_)
-            | ErrorCause::Demoted
-            | ErrorCause::Redirected(..)
-            | ErrorCause::NoOwner(_) => true,
             ErrorCause::Failed(error) => {
                 matches!(error.code(), Some("CLUSTERDOWN" | "MASTERDOWN" | "LOADING"))
             }
-            ErrorCause::QueueFull
-            | ErrorCause::OutOfMemory(_)
-            | ErrorCause::NotPersisted(_)
-            | ErrorCause::TlsExpected
-            | ErrorCause::PlainExpected
-            | ErrorCause::Handshake(_)
-            | ErrorCause::Refused(_)
-            | ErrorCause::Forbidden(_)
-            | ErrorCause::UnknownPrimary(_)
-            | ErrorCause::UnexpectedReply
-            | ErrorCause::TooManyOverrides(_)
-            | ErrorCause::OverridesNotLoaded
-            | ErrorCause::NoRuntime => false,
+            // Concerns the copy of this process.
+            ErrorCause::OverridesNotLoaded => false,
+            _ => self.kind() == StoreErrorKind::Unavailable,
         }
     }
 

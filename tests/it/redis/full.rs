@@ -7,24 +7,15 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use tokio::time::sleep;
-use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::{Identity, RateLimitLayer, Store, StoreErrorKind, StoreHealth};
 
-use super::{PATIENCE, Server};
+use super::{PATIENCE, Server, policy_per_failure_mode};
 use crate::support::http::{echo, send};
 use crate::support::log::Log;
 
 /// A service that limits each caller to 10 requests a day, under a rule per failure mode.
 fn service(server: &Server) -> (Router, Arc<dyn Store>) {
-    let rule = |name: &str, mode| {
-        let rule = Rule::new("10/day, fixed-window").name(name).global(false);
-        rule.on_store_failure(mode)
-    };
-    let policy = Policy::builder()
-        .everyone("1000000/day")
-        .local_share(1.0)
-        .endpoint("GET /deny", rule("deny", OnStoreFailure::Deny))
-        .endpoint("GET /allow", rule("allow", OnStoreFailure::Allow));
+    let policy = policy_per_failure_mode("10/day, fixed-window").local_share(1.0);
     let store = server.store().connect().unwrap();
     let layer = RateLimitLayer::builder(policy)
         .store(Arc::clone(&store))

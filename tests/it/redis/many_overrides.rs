@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use tokio::time::sleep;
-use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::{
     Identity, Limiter, Override, RateLimitLayer, RedisStore, Store as _, StoreErrorKind,
     StoreHealth,
 };
 
-use super::{PATIENCE, Server, counter, take, user};
+use super::{PATIENCE, Server, counter, policy_per_failure_mode, take, user};
 use crate::support::clock::NEW_YEAR as NOW;
 use crate::support::http::{echo, send};
 use crate::support::store_ext::StoreExt as _;
@@ -153,15 +152,7 @@ async fn gap_in_the_log_is_closed_by_a_load() {
 
 /// Starts a service with a rule per failure mode on this store.
 fn service(store: Arc<RedisStore>) -> Router {
-    let rule = |name: &str, mode| {
-        let rule = Rule::new("10/day").name(name).global(false);
-        rule.on_store_failure(mode)
-    };
-    let policy = Policy::builder()
-        .everyone("1000000/day")
-        .endpoint("GET /deny", rule("deny", OnStoreFailure::Deny))
-        .endpoint("GET /allow", rule("allow", OnStoreFailure::Allow))
-        .endpoint("GET /local", rule("local", OnStoreFailure::Local));
+    let policy = policy_per_failure_mode("10/day");
     let layer = RateLimitLayer::builder(policy)
         .store(store)
         .identify_with(|head| Some(Identity::user(head.header("x-user")?)))

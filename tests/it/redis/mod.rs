@@ -24,6 +24,7 @@ mod values;
 
 use std::time::Duration;
 
+use tollgate::policy::{OnStoreFailure, Policy, PolicyBuilder, Rule};
 use tollgate::{Batch, Check, Counter, RedisStore, Store, StoreError, Subject, Timestamp, Usage};
 
 use crate::support::store_ext::StoreExt as _;
@@ -34,6 +35,19 @@ pub(crate) use self::server::Server;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Promised time between the return of a server and recovery.
 const RECOVERY: Duration = Duration::from_secs(2);
+
+/// Returns a policy with an endpoint per failure mode, each with this quota and without the global rule.
+fn policy_per_failure_mode(quota: &str) -> PolicyBuilder {
+    let rule = |name: &str, mode| {
+        let rule = Rule::new(quota).name(name).global(false);
+        rule.on_store_failure(mode)
+    };
+    Policy::builder()
+        .everyone("1000000/day")
+        .endpoint("GET /deny", rule("deny", OnStoreFailure::Deny))
+        .endpoint("GET /allow", rule("allow", OnStoreFailure::Allow))
+        .endpoint("GET /local", rule("local", OnStoreFailure::Local))
+}
 
 /// Returns a counter of this quota.
 fn counter(rule: &str, quota: &str) -> Counter {

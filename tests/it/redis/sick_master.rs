@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use futures_util::future::join_all;
 use tokio::time::sleep;
-use tollgate::policy::{OnStoreFailure, Policy, Rule};
 use tollgate::{Identity, RateLimitLayer, RedisStore, Store, StoreHealth};
 
 use super::nodes::Nodes;
-use super::{PATIENCE, RECOVERY, Server};
+use super::{PATIENCE, RECOVERY, Server, policy_per_failure_mode};
 use crate::support::http::{echo, send};
 use crate::support::log::Log;
 
@@ -32,15 +31,7 @@ struct Process {
 impl Process {
     /// Limits each caller to 10 requests a day under each of three rules, one per failure mode.
     fn start(url: &str) -> Self {
-        let rule = |name: &str, mode| {
-            let rule = Rule::new("10/day, fixed-window").name(name).global(false);
-            rule.on_store_failure(mode)
-        };
-        let policy = Policy::builder()
-            .everyone("1000000/day")
-            .endpoint("GET /deny", rule("deny", OnStoreFailure::Deny))
-            .endpoint("GET /allow", rule("allow", OnStoreFailure::Allow))
-            .endpoint("GET /local", rule("local", OnStoreFailure::Local));
+        let policy = policy_per_failure_mode("10/day, fixed-window");
         let store = RedisStore::builder(url)
             .deadline(DEADLINE)
             .connect()
